@@ -1,0 +1,37 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let package = Package(
+    name: "OperationKit",
+    platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
+    products: [
+        .library(name: "OperationKit", targets: ["OperationKit"]),
+        .executable(name: "OperationDemo", targets: ["OperationDemo"]),
+    ],
+    targets: [
+        .target(name: "OperationKit"),
+        .executableTarget(name: "OperationDemo", dependencies: ["OperationKit"], path: "Examples/OperationDemo"),
+        .testTarget(name: "OperationKitTests", dependencies: ["OperationKit"]),
+        .testTarget(name: "OperationDemoTests", dependencies: ["OperationDemo"]),
+    ],
+    swiftLanguageModes: [.v6]
+)
+
+for target in package.targets {
+    var settings = target.swiftSettings ?? []
+
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
+    settings.append(.enableUpcomingFeature("ExistentialAny"))
+
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
+    settings.append(.enableUpcomingFeature("MemberImportVisibility"))
+
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
+    settings.append(.enableUpcomingFeature("InternalImportsByDefault"))
+
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0458-strict-memory-safety.md
+    settings.append(.strictMemorySafety())
+
+    target.swiftSettings = settings
+}

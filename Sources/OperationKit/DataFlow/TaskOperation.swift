@@ -1,0 +1,80 @@
+import Foundation
+
+/// An operation whose work is an `async` closure.
+///
+/// ```swift
+/// let answer = TaskOperation { try await Task.sleep(nanoseconds: 1_000_000); return 42 }
+/// let queue = OperationQueue()
+/// assert(try await queue.run(answer) == 42)
+/// ```
+///
+/// The closure runs once, in a task of its own, whose priority follows the operation's `qualityOfService` at the start. What it
+/// returns is the output, what it throws is the error.
+///
+/// Cancelling the operation cancels the task, and the operation ends when the closure does, with whatever it returns or throws.
+/// A task that is cancelled from inside cancels the operation. A closure that throws `CancellationError` after
+/// `cancel(withError:)` ends the operation with that reason. The closure is released when the operation finishes.
+public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @unchecked Sendable {
+    /// The work.
+    public typealias Body = @Sendable () async throws -> Output
+
+    private var body: Body?
+    private var task: Task<Void, Never>?
+
+    /// Creates an operation that runs an asynchronous closure.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the operation, for messages and errors.
+    ///   - body: The work.
+    public init(name: String? = nil, _ body: @escaping Body) {
+        self.body = body
+        super.init()
+        self.name = name
+    }
+
+    /// Starts the task.
+    public override func main(input: Void) {
+        guard let body = lock.withLock({ self.body }) else { return }
+        let task = Task.detached(priority: TaskPriority(qualityOfService)) {
+            let result: Result<Output, any Error>
+            do {
+                let output = try await withTaskCancellationHandler(operation: body) { self.cancel() }
+                result = .success(output)
+            } catch {
+                result = .failure(error)
+            }
+            switch result {
+            case .success(let output): self.finish(with: output)
+            case .failure(let error): self.finish(withError: error)
+            }
+        }
+        lock.withLock { if self.body != nil { self.task = task } }
+    }
+
+    /// Cancels the task.
+    public override func didCancel() {
+        lock.withLock { task }?.cancel()
+    }
+
+    override func discardWork() {
+        var discarded: Body?
+        lock.withLock {
+            swap(&discarded, &body)
+            task = nil
+        }
+    }
+}
+
+extension TaskPriority {
+    /// The priority that stands for a quality of service.
+    init(_ qualityOfService: QualityOfService) {
+        switch qualityOfService {
+        case .userInteractive: self = .high
+        case .userInitiated: self = .userInitiated
+        case .utility: self = .utility
+        case .background: self = .background
+        case .default: self = .medium
+        @unknown default: self = .medium
+        }
+    }
+}

@@ -1,0 +1,268 @@
+/// The life of one operation as a value: which state it is in, what an event does to it, and what has to be done next.
+///
+/// There is one `mutating` method per event, named as a fact (`started`, `finished`, `cancelled`). Each returns the
+/// ``Action`` that its caller has to perform, or `nil` when there is nothing to do. The type holds no lock, calls
+/// nothing and knows nothing of Foundation, so that every rule can be tested without a thread.
+/// `AsyncOperation` guards it with its lock and performs the actions after unlocking.
+///
+/// ```
+/// pending ──started──▶ entering ──becameExecuting──▶ executing ──finished──▶ finishing ──ended──▶ finished
+///    │                                                  │                        ▲
+///    └──started, when cancelled or already given an outcome (leaf)───────────────┤
+///    └──the same, or finished from outside (composite)──▶ draining ──drained─────┘
+/// ```
+struct Lifecycle: Sendable {
+    typealias Outcome = Result<Void, any Error>
+
+    /// What has to happen between knowing the outcome and announcing it.
+    enum Ending: Sendable, CaseIterable {
+        /// A leaf: it is over as soon as its outcome is known.
+        case atOnce
+        /// A composite: its children have to finish first, so `finish` from outside is a request.
+        case afterChildren
+    }
+
+    enum State: Sendable {
+        /// Not started. An outcome that was given already is remembered.
+        case pending(Outcome?)
+        /// Started, while `isExecuting` is being announced. An outcome given in between is remembered.
+        case entering(Outcome?)
+        case executing(MainCall)
+        /// A composite that has been told to end and waits for its children. The outcome is the one it was given, if any.
+        case draining(Outcome?, wasExecuting: Bool)
+        /// The outcome stands and is being delivered.
+        case finishing(Outcome, wasExecuting: Bool)
+        case finished(Outcome)
+    }
+
+    enum MainCall: Sendable { case onStack, returned }
+
+    /// What the caller of an event has to do, in this order, after unlocking.
+    enum Action: Equatable, Sendable {
+        /// Announce `isExecuting`, with ``Lifecycle/becameExecuting()`` as the change.
+        case announceExecution
+        /// Call `main()`, then report ``Lifecycle/mainReturned()``.
+        case runMain
+        /// Call `didCancel()`.
+        case runHook
+        /// Mark Foundation's part as cancelled, then report ``Lifecycle/cancellationMarked()``.
+        case markCancelled
+        /// Cancel the children that are there (composites only).
+        case cancelChildren
+        /// Cancel the children, let them finish, then report ``Lifecycle/drained(with:)`` (composites only).
+        case drain
+        /// Deliver the outcome, then announce the end with ``Lifecycle/ended()`` as the change.
+        case deliver
+    }
+
+    private(set) var state: State = .pending(nil)
+    private var cancellation: Cancellation = .none
+    private var hook: Hook = .notDue
+    private let ending: Ending
+
+    /// A cancellation takes effect in two steps, because Foundation has to be told without holding the lock.
+    /// While it is `marking`, an end is held back, so that nobody sees an operation whose outcome says cancelled
+    /// and whose `isCancelled` does not.
+    private enum Cancellation {
+        case none
+        case marking(reason: (any Error)?)
+        case marked(reason: (any Error)?)
+    }
+
+    private enum Hook { case notDue, afterMain, now, done }
+
+    init(ending: Ending) {
+        self.ending = ending
+    }
+}
+
+// What can be read of a life.
+extension Lifecycle {
+    var isExecuting: Bool {
+        switch state {
+        case .pending, .entering, .finished: false
+        case .executing: true
+        case .draining(_, let wasExecuting), .finishing(_, let wasExecuting): wasExecuting
+        }
+    }
+
+    var isFinished: Bool {
+        if case .finished = state { true } else { false }
+    }
+
+    /// The outcome once it stands, that is while it is delivered and afterwards.
+    var outcome: Outcome? {
+        switch state {
+        case .pending, .entering, .executing, .draining: nil
+        case .finishing(let outcome, _), .finished(let outcome): outcome
+        }
+    }
+
+    /// Whether a cancellation has taken effect.
+    var isCancelled: Bool {
+        switch cancellation {
+        case .none: false
+        case .marking, .marked: true
+        }
+    }
+
+    /// The error that was given as the reason of the cancellation that took effect.
+    var cancellationReason: (any Error)? {
+        switch cancellation {
+        case .none: nil
+        case .marking(let reason), .marked(let reason): reason
+        }
+    }
+}
+
+// The events of starting and working.
+extension Lifecycle {
+    /// `start()` was called. Only the first start counts.
+    mutating func started() -> Action? {
+        switch state {
+        case .pending(nil) where !isCancelled:
+            state = .entering(nil)
+            return .announceExecution
+        case .pending(let outcome):
+            return settle(outcome, wasExecuting: false)
+        case .entering, .executing, .draining, .finishing, .finished:
+            return nil
+        }
+    }
+
+    /// `isExecuting` may become true now: the change between `willChangeValue` and `didChangeValue`.
+    mutating func becameExecuting() -> Action? {
+        switch state {
+        case .entering(nil):
+            state = .executing(.onStack)
+            return .runMain
+        case .entering(let outcome):
+            return settle(outcome, wasExecuting: true)
+        case .pending, .executing, .draining, .finishing, .finished:
+            impossible("becameExecuting")
+        }
+    }
+
+    /// `main()` returned. A cancellation that arrived meanwhile has its hook run now.
+    mutating func mainReturned() -> Action? {
+        switch state {
+        case .executing(.onStack):
+            state = .executing(.returned)
+            guard case .marked = cancellation, hook == .afterMain else { return nil }
+            hook = .done
+            return .runHook
+        case .draining, .finishing, .finished:
+            return nil
+        case .pending, .entering, .executing(.returned):
+            impossible("mainReturned")
+        }
+    }
+
+    /// Somebody gave an outcome. The first one is accepted, every later one is not.
+    mutating func finished(with given: Outcome) -> (isAccepted: Bool, action: Action?) {
+        let request: Action? = ending == .afterChildren ? .cancelChildren : nil
+        switch state {
+        case .pending(nil):
+            state = .pending(given)
+            return (true, request)
+        case .entering(nil):
+            state = .entering(given)
+            return (true, request)
+        case .executing:
+            let action = settle(given, wasExecuting: true)
+            return (true, action == .drain ? request : action)
+        case .draining(nil, let wasExecuting):
+            state = .draining(given, wasExecuting: wasExecuting)
+            return (true, nil)
+        case .pending, .entering, .draining, .finishing, .finished:
+            return (false, nil)
+        }
+    }
+
+    /// The last child of a composite has finished, with this as the composite's own result.
+    /// An outcome that was given from outside wins over it.
+    mutating func drained(with own: Outcome) -> Action? {
+        switch state {
+        case .executing:
+            return finish(with: own, wasExecuting: true)
+        case .draining(let given, let wasExecuting):
+            return finish(with: given ?? own, wasExecuting: wasExecuting)
+        case .pending, .entering, .finishing, .finished:
+            impossible("drained")
+        }
+    }
+
+    /// The outcome has been delivered: the change that makes `isFinished` true.
+    mutating func ended() {
+        guard case .finishing(let outcome, _) = state else { impossible("ended") }
+        state = .finished(outcome)
+    }
+}
+
+// The events of cancelling.
+extension Lifecycle {
+    /// `cancel()` was called. It takes effect once, and only while the outcome is open.
+    mutating func cancelled(reason: (any Error)?) -> Action? {
+        guard case .none = cancellation else { return nil }
+        switch state {
+        case .pending: break
+        case .entering, .executing(.onStack): hook = .afterMain
+        case .executing(.returned): hook = .now
+        case .draining, .finishing, .finished: return nil
+        }
+        cancellation = .marking(reason: reason)
+        return .markCancelled
+    }
+
+    /// Foundation's `isCancelled` is true from here on. What was held back meanwhile is due now, in this order.
+    mutating func cancellationMarked() -> [Action] {
+        guard case .marking(let reason) = cancellation else { impossible("cancellationMarked") }
+        cancellation = .marked(reason: reason)
+        var actions: [Action] = []
+        switch state {
+        case .pending, .entering, .executing(.onStack):
+            break
+        case .executing(.returned):
+            actions.append(.runHook)
+            hook = .done
+        case .draining, .finishing:
+            if hook == .now { actions.append(.runHook) }
+            hook = .done
+        case .finished:
+            impossible("cancellationMarked")
+        }
+        if case .finishing = state {
+            actions.append(.deliver)
+        } else if ending == .afterChildren {
+            actions.append(.cancelChildren)
+        }
+        return actions
+    }
+}
+
+extension Lifecycle {
+    /// The outcome is known, or the operation is cancelled: a leaf finishes, a composite waits for its children.
+    private mutating func settle(_ outcome: Outcome?, wasExecuting: Bool) -> Action? {
+        switch ending {
+        case .atOnce:
+            return finish(with: outcome ?? .failure(CancellationError()), wasExecuting: wasExecuting)
+        case .afterChildren:
+            state = .draining(outcome, wasExecuting: wasExecuting)
+            return .drain
+        }
+    }
+
+    private mutating func finish(with outcome: Outcome, wasExecuting: Bool) -> Action? {
+        var outcome = outcome
+        if case .failure(is CancellationError) = outcome, let cancellationReason {
+            outcome = .failure(cancellationReason)
+        }
+        state = .finishing(outcome, wasExecuting: wasExecuting)
+        if case .marking = cancellation { return nil }
+        return .deliver
+    }
+
+    private func impossible(_ event: String) -> Never {
+        preconditionFailure("OperationKit: event \(event) is impossible in state \(state)")
+    }
+}

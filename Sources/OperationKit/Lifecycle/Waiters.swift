@@ -1,0 +1,49 @@
+/// Why a waiter was woken.
+enum Wakeup: Sendable { case finished, cancelled }
+
+/// Identifies one wait, as long as its continuation is waiting.
+typealias WaiterID = UInt64
+
+/// Those who wait for the end of one operation, as a value: who has to be woken, and by which event.
+///
+/// Every continuation that is registered comes out exactly once. A wait can be cancelled before its continuation
+/// arrives, because a task's cancellation handler may run first.
+struct Waiters<Continuation> {
+    private enum Waiter {
+        case waiting(Continuation)
+        case cancelledBeforehand
+    }
+
+    private var waiters: [ObjectIdentifier: Waiter] = [:]
+
+    var isEmpty: Bool { waiters.isEmpty }
+
+    /// The continuation of a wait is there.
+    ///
+    /// - Returns: How to resume it at once, or `nil` if it has to wait.
+    mutating func registered(_ continuation: Continuation, as id: WaiterID, isFinished: Bool) -> Wakeup? {
+        if case .cancelledBeforehand = waiters.removeValue(forKey: ObjectIdentifier(id)) { return .cancelled }
+        if isFinished { return .finished }
+        waiters[ObjectIdentifier(id)] = .waiting(continuation)
+        return nil
+    }
+
+    /// The waiting task was cancelled. This happens at most once in a wait.
+    ///
+    /// - Returns: The continuation to resume, if it is there and has not been resumed.
+    mutating func cancelled(_ id: WaiterID, isFinished: Bool) -> Continuation? {
+        if isFinished { return nil }
+        if case .waiting(let continuation) = waiters.removeValue(forKey: ObjectIdentifier(id)) { return continuation }
+        waiters[ObjectIdentifier(id)] = .cancelledBeforehand
+        return nil
+    }
+
+    /// The operation has finished.
+    ///
+    /// - Returns: The continuations to resume, in no particular order.
+    mutating func finished() -> [Continuation] {
+        let woken = waiters.values.compactMap { if case .waiting(let continuation) = $0 { continuation } else { nil } }
+        waiters = waiters.filter { if case .cancelledBeforehand = $0.value { true } else { false } }
+        return woken
+    }
+}

@@ -1,0 +1,259 @@
+public import Foundation
+
+/// An operation that finishes when its work says so, not when `main()` returns.
+///
+/// ```swift
+/// final class Delay: AsyncOperation, @unchecked Sendable {
+///     let seconds: Double
+///     private var work: DispatchWorkItem?
+///
+///     init(seconds: Double) { self.seconds = seconds }
+///
+///     override func main() {
+///         let work = DispatchWorkItem { self.finish() }
+///         self.work = work
+///         DispatchQueue.global().asyncAfter(deadline: .now() + seconds, execute: work)
+///     }
+///
+///     override func didCancel() {
+///         work?.cancel()
+///         finish(withError: CancellationError())
+///     }
+/// }
+/// ```
+///
+/// ## The contract for subclasses
+///
+/// 1. Override ``main()``. Start the work there and return; do not block, and do not call `super`.
+/// 2. Call ``finish(withError:)`` once the work is over, from any thread, inside `main()` or long after it. Every path has
+///    to get there, or the operation never ends. Calling it more than once is harmless: the first call decides.
+/// 3. Override ``didCancel()`` if the work can be stopped, and stop it there. It never runs at the same time as `main()`,
+///    so whatever `main()` stored is there. Work that cannot be stopped may be left behind with
+///    `finish(withError: CancellationError())`.
+/// 4. Restate `@unchecked Sendable`, as every subclass of `Operation` has to, and mean it: `main()` and `didCancel()` may
+///    run on different threads, though never at once.
+///
+/// A test that holds for every correct subclass:
+///
+/// ```swift
+/// let operation = AsyncBlockOperation { finish in finish(nil) }   // yours
+/// let queue = OperationQueue()
+/// try await queue.run(operation)
+/// assert(operation.isFinished && operation.error == nil)
+/// ```
+///
+/// ## What happens, and in which order
+///
+/// 1. `isExecuting` becomes true, with its change notifications.
+/// 2. `main()` is called, on the thread that called `start()`: one of the queue's.
+/// 3. `finish(withError:)` decides the outcome. From here on ``error`` can be read.
+/// 4. ``asyncCompletionBlock`` is called once, with the error or `nil`, on the thread that ended the operation.
+/// 5. `isExecuting` becomes false and `isFinished` true, in one step, with their change notifications. Dependents start.
+/// 6. `completionBlock` is called by Foundation, on a thread of its choice. Awaiting tasks resume.
+///
+/// The steps 4 to 6 happen for every operation that is started, cancelled ones included. Nothing is called while the
+/// operation's lock is held, so any of these blocks may use the operation freely.
+open class AsyncOperation: Operation, @unchecked Sendable {
+    /// A block that takes the outcome of an operation: `nil` for success.
+    public typealias AsyncCompletionBlock = @Sendable (_ error: (any Error)?) -> Void
+
+    /// Guards everything below. Never held while calling out.
+    let lock = NSRecursiveLock()
+    var lifecycle: Lifecycle
+    var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
+    /// Told once the operation is finished, after Foundation was: the compound that the operation is a child of.
+    var finishObserver: FinishObserver?
+    private var completion: AsyncCompletionBlock?
+    #if !canImport(ObjectiveC)
+    private var completionRelay: CompletionBlockRelay?
+    #endif
+
+    /// Creates an operation that has not started.
+    public override init() {
+        lifecycle = Lifecycle(ending: .atOnce)
+        super.init()
+    }
+
+    init(ending: Lifecycle.Ending) {
+        lifecycle = Lifecycle(ending: ending)
+        super.init()
+    }
+
+    #if !canImport(ObjectiveC)
+    deinit {
+        let held = DependencyRelease.hold(super.dependencies) { super.removeDependency($0) }
+        if let held { super.completionBlock = { _ = held } }
+    }
+    #endif
+
+    // MARK: To override
+
+    /// Starts the work. Not overridden, the operation finishes with success.
+    ///
+    /// Called at most once, on the thread that calls `start()`; not at all when the operation was cancelled or given an
+    /// outcome before its start. Nobody else is to call it.
+    open override func main() {
+        finish()
+    }
+
+    /// Stops the work, because the operation was cancelled while it was executing. Not overridden, nothing happens.
+    ///
+    /// Called at most once, and never at the same time as ``main()``. If `cancel()` comes while `main()` is on the stack, the
+    /// hook runs right after `main()` returns, on that thread, unless the operation has finished by then. Otherwise `cancel()`
+    /// runs it, on the thread of its caller. It is not called for an operation that is cancelled before its start. The work
+    /// may come to its end while the hook runs; what the hook then does has no effect on the outcome.
+    open func didCancel() {}
+
+    // MARK: What Foundation calls
+
+    /// Starts the operation. A queue does this; call it yourself only to run an operation without one.
+    ///
+    /// Runs ``main()`` on the calling thread. An operation that was cancelled or given an outcome before finishes at once
+    /// instead. Every call but the first does nothing. As in Foundation, whoever starts an operation by hand sees to it that
+    /// its dependencies have finished.
+    public final override func start() {
+        perform(lock.withLock { lifecycle.started() })
+    }
+
+    /// Asks the operation to stop.
+    ///
+    /// May be called from any thread, any number of times; only the first call counts. An operation that has not started will
+    /// not run ``main()``: once started, it finishes with `CancellationError`. One that is executing has ``didCancel()`` called
+    /// and ends when its work does. It has no effect on an operation whose outcome is being delivered or that has finished.
+    public final override func cancel() {
+        cancel(reason: nil)
+    }
+
+    /// Whether the work is going on: from just before ``main()`` until the operation is finished.
+    public final override var isExecuting: Bool {
+        lock.withLock { lifecycle.isExecuting }
+    }
+
+    /// Whether the operation is over, and its outcome has been delivered.
+    public final override var isFinished: Bool {
+        lock.withLock { lifecycle.isFinished }
+    }
+
+    /// Always true: the end of ``main()`` is not the end of the operation.
+    public final override var isAsynchronous: Bool {
+        true
+    }
+
+    // MARK: What became of it
+
+    /// The error the operation ended with, or `nil`: on success, and as long as the outcome is open.
+    ///
+    /// Can be read from any thread, from ``asyncCompletionBlock`` on. For an operation that was cancelled before its start it
+    /// is `CancellationError`, or the reason of ``cancel(withError:)``.
+    public final var error: (any Error)? {
+        lock.withLock { lifecycle.outcome?.error }
+    }
+
+    /// Called once with the outcome, before the operation becomes finished.
+    ///
+    /// `nil` stands for success. It is called for every operation that is started, cancelled ones included, on the thread that
+    /// ended the operation; dependents and `completionBlock` come after it, and ``error`` can be read in it. It is released
+    /// after the call. A block that is set once the outcome is being delivered, or later, is dropped.
+    public final var asyncCompletionBlock: AsyncCompletionBlock? {
+        get { lock.withLock { completion } }
+        set {
+            // What is replaced or dropped is released after unlocking: that may run code of others.
+            var previous = newValue
+            lock.withLock {
+                if lifecycle.outcome == nil { swap(&previous, &completion) }
+            }
+        }
+    }
+
+    #if !canImport(ObjectiveC)
+    /// Called by Foundation on a thread of its choice, once the operation is finished, and released then.
+    ///
+    /// Foundation documents that "this property is set to nil after the completion block begins executing"; on Linux it keeps
+    /// the block, and with it whatever the block captures, the operation itself for one. So the block is handed over through
+    /// a relay here. A block that is set on a finished operation is dropped.
+    open override var completionBlock: (@Sendable () -> Void)? {
+        get { lock.withLock { completionRelay }?.block }
+        set {
+            let (relay, isNew) = lock.withLock { () -> (CompletionBlockRelay?, Bool) in
+                if lifecycle.isFinished { return (nil, false) }
+                if let completionRelay { return (completionRelay, false) }
+                if newValue == nil { return (nil, false) }
+                completionRelay = CompletionBlockRelay()
+                return (completionRelay, true)
+            }
+            guard let relay else { return }
+            relay.block = newValue
+            if isNew { super.completionBlock = { relay.fire() } }
+            if isFinished { relay.fireSoon() }
+        }
+    }
+    #endif
+
+    // MARK: For subclasses inside the library
+
+    /// A composite cancels its children here, on the thread of whoever cancels or finishes it. May be called repeatedly.
+    func cancelChildren() {}
+
+    /// A composite that is not to run cancels its children here, has them finish, and then reports `childrenFinished(with:)`.
+    func drainChildren() {
+        preconditionFailure("OperationKit: \(displayName) has no children")
+    }
+
+    /// Drops the closures that hold the work. Called once, before the operation becomes finished.
+    func discardWork() {}
+
+    /// What becomes of the outcome that `finish(withError:)` was given: a typed operation misses its output here.
+    func checked(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome { outcome }
+
+    /// Performs an action of the life cycle, and those that follow from it. Nothing is locked here.
+    final func perform(_ action: Lifecycle.Action?) {
+        var next = action
+        while let action = next {
+            next = nil
+            switch action {
+            case .announceExecution:
+                willChangeValue(forKey: "isExecuting")
+                next = lock.withLock { lifecycle.becameExecuting() }
+                didChangeValue(forKey: "isExecuting")
+            case .runMain:
+                main()
+                next = lock.withLock { lifecycle.mainReturned() }
+            case .runHook:
+                didCancel()
+            case .markCancelled:
+                super.cancel()
+                for action in lock.withLock({ lifecycle.cancellationMarked() }) { perform(action) }
+            case .cancelChildren:
+                cancelChildren()
+            case .drain:
+                drainChildren()
+            case .deliver:
+                deliver()
+            }
+        }
+    }
+
+    /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
+    private func deliver() {
+        var (block, error, wasExecuting) = lock.withLock {
+            defer { completion = nil }
+            return (completion, lifecycle.outcome?.error, lifecycle.isExecuting)
+        }
+        block?(error)
+        block = nil
+        discardWork()
+
+        if wasExecuting { willChangeValue(forKey: "isExecuting") }
+        willChangeValue(forKey: "isFinished")
+        let (waiting, observer) = lock.withLock {
+            lifecycle.ended()
+            defer { finishObserver = nil }
+            return (waiters.finished(), finishObserver)
+        }
+        if wasExecuting { didChangeValue(forKey: "isExecuting") }
+        didChangeValue(forKey: "isFinished")
+
+        observer?.notify(self)
+        for continuation in waiting { continuation.resume(returning: .finished) }
+    }
+}

@@ -1,0 +1,43 @@
+import Foundation
+
+/// Takes chains of operations apart one by one, where releasing the last one would release them by nested calls.
+///
+/// An operation holds its dependencies for good, so the end of a chain holds all of it. Foundation would free a chain
+/// recursively, and overflow the stack of a worker thread at a few thousand operations.
+final class DependencyRelease: @unchecked Sendable {
+    private var operations: [Operation]
+
+    private init(_ operations: [Operation]) {
+        self.operations = operations
+    }
+
+    deinit {
+        DependencyRelease.release(&operations)
+    }
+
+    /// Frees operations that nobody else holds, without recursion: their dependencies are detached before they go.
+    static func release(_ operations: inout [Operation]) {
+        while var operation = operations.popLast() {
+            guard isKnownUniquelyReferenced(&operation) else { continue }
+            let dependencies = operation.dependencies
+            for dependency in dependencies { operation.removeDependency(dependency) }
+            operations += dependencies
+        }
+    }
+
+    #if !canImport(ObjectiveC)
+    /// Called while an operation is freed, with its dependencies.
+    ///
+    /// What is returned has to outlive the operation's own list of dependencies. An operation cannot detach its
+    /// dependencies while it is freed: Foundation would ask it for `isReady`, and an override of that would read properties
+    /// that are gone. So the result is handed to Foundation as the operation's completion block, which is destroyed after
+    /// the dependencies.
+    ///
+    /// Those that have not finished are the exception. They hold the operation unretained, and would reach for it later.
+    static func hold(_ dependencies: [Operation], remove: (Operation) -> Void) -> DependencyRelease? {
+        if dependencies.isEmpty { return nil }
+        for dependency in dependencies where !dependency.isFinished { remove(dependency) }
+        return DependencyRelease(dependencies)
+    }
+    #endif
+}

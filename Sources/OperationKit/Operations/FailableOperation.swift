@@ -1,0 +1,24 @@
+public import Foundation
+
+/// An operation whose error can be read once it has finished.
+///
+/// This is how a ``CompoundOperation`` learns of the failures of its children. ``AsyncOperation`` and
+/// ``ThrowingBlockOperation`` conform; conform your own synchronous subclasses to have their errors reported too:
+///
+/// ```swift
+/// final class Decode: Operation, FailableOperation, @unchecked Sendable {
+///     private(set) var error: (any Error)?
+///     override func main() {
+///         do { _ = try JSONDecoder().decode([String].self, from: Data("[]".utf8)) } catch { self.error = error }
+///     }
+/// }
+/// ```
+public protocol FailableOperation: Operation {
+    /// The error the operation ended with, or `nil` for success.
+    ///
+    /// Read once the operation is finished, on any thread; set it before. `CancellationError` says that the operation
+    /// was cancelled, which is no failure.
+    var error: (any Error)? { get }
+}
+
+extension AsyncOperation: FailableOperation {}

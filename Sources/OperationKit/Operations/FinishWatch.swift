@@ -1,0 +1,28 @@
+import Foundation
+
+/// Notices the end of an operation of any class, by a dependent operation.
+///
+/// The only way on all platforms: there is no key-value observing on Linux, and a completion block belongs to its owner. Each watch
+/// has a queue of its own, because a queue looks again at all its waiting operations whenever one of them finishes.
+final class FinishWatch: Sendable {
+    private let operation: Operation
+    private let watcher: BlockOperation
+
+    /// Calls `body` once `operation` is finished, on a thread of Foundation's choice, unless the watch is ended before.
+    @discardableResult
+    init(_ operation: Operation, body: @escaping @Sendable () -> Void) {
+        self.operation = operation
+        watcher = BlockOperation(block: body)
+        watcher.addDependency(operation)
+        let queue = OperationQueue()
+        queue.addOperation(watcher)
+        // An operation that finishes while its dependent is being added can lose the wake-up. This makes the queue look again.
+        queue.isSuspended = false
+    }
+
+    /// Gives up, if the operation has not finished yet, and lets go of it.
+    func end() {
+        watcher.removeDependency(operation)
+        watcher.cancel()
+    }
+}

@@ -1,0 +1,77 @@
+public import Foundation
+
+/// A synchronous operation whose block may throw: `BlockOperation` with an error.
+///
+/// The block runs once, on the thread that starts the operation, and the operation finishes when it returns or throws. The
+/// thrown error is the operation's ``error``. For an operation that was cancelled before its start the block does not run,
+/// and the error is `CancellationError`. The block is released when the operation finishes.
+public final class ThrowingBlockOperation: Operation, FailableOperation, @unchecked Sendable {
+    /// The work.
+    public typealias Block = @Sendable () throws -> Void
+
+    private let lock = NSLock()
+    private var block: Block?
+    private var failure: (any Error)?
+    #if !canImport(ObjectiveC)
+    private let completionRelay = CompletionBlockRelay()
+    #endif
+
+    /// Creates an operation that runs a block.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the operation, for messages and errors.
+    ///   - block: The work.
+    public init(name: String? = nil, _ block: @escaping Block) {
+        self.block = block
+        super.init()
+        self.name = name
+    }
+
+    #if !canImport(ObjectiveC)
+    deinit {
+        let held = DependencyRelease.hold(super.dependencies) { super.removeDependency($0) }
+        if let held { super.completionBlock = { _ = held } }
+    }
+    #endif
+
+    /// What the block threw, or `CancellationError` if it did not run; `nil` on success and before the end.
+    public var error: (any Error)? {
+        lock.withLock { failure }
+    }
+
+    /// Runs the block, or finishes with `CancellationError` if the operation was cancelled.
+    public override func start() {
+        if isCancelled { settle(.failure(CancellationError())) }
+        super.start()
+        // A cancellation may have come in between: then the block did not run.
+        if isFinished { settle(.failure(CancellationError())) }
+    }
+
+    /// Runs the block.
+    public override func main() {
+        guard let block = lock.withLock({ self.block }) else { return }
+        settle(Result { try block() })
+    }
+
+    /// Stores the first outcome, and lets go of the block.
+    private func settle(_ outcome: Lifecycle.Outcome) {
+        var discarded: Block?
+        lock.withLock {
+            swap(&discarded, &block)
+            if discarded != nil { failure = outcome.error }
+        }
+    }
+
+    #if !canImport(ObjectiveC)
+    /// Called by Foundation on a thread of its choice, once the operation is finished, and released then.
+    public override var completionBlock: (@Sendable () -> Void)? {
+        get { completionRelay.block }
+        set {
+            if isFinished { return }
+            completionRelay.block = newValue
+            super.completionBlock = { [completionRelay] in completionRelay.fire() }
+            if isFinished { completionRelay.fireSoon() }
+        }
+    }
+    #endif
+}

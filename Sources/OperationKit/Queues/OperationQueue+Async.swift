@@ -1,0 +1,88 @@
+public import Foundation
+
+extension OperationQueue {
+    /// Adds an operation, suspends until it is finished, and returns its output.
+    ///
+    /// Cancelling the awaiting task cancels the operation. The call still returns only when the operation has finished, so that nothing
+    /// runs on behind the caller's back; on a suspended queue that is after it was resumed.
+    ///
+    /// - Parameter operation: An operation that was not started and is on no queue.
+    /// - Returns: The output of the operation.
+    /// - Throws: The error of the operation: `CancellationError`, or the reason, if it was cancelled before it began.
+    ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
+    @discardableResult
+    public func run<Input, Output>(_ operation: IOOperation<Input, Output>) async throws -> Output {
+        try await addAndWait(operation)
+        return try await operation.value
+    }
+
+    /// Adds an operation of any class, and suspends until it is finished.
+    ///
+    /// Cancelling the awaiting task cancels the operation. The call still returns only when the operation has finished, so that nothing
+    /// runs on behind the caller's back; on a suspended queue that is after it was resumed.
+    ///
+    /// - Parameter operation: An operation that was not started and is on no queue.
+    /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it is another one and was cancelled.
+    ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
+    public func run(_ operation: Operation) async throws {
+        try await addAndWait(operation)
+        if let failable = operation as? any FailableOperation {
+            if let error = failable.error { throw error }
+        } else if operation.isCancelled {
+            throw CancellationError()
+        }
+    }
+
+    /// Runs an asynchronous closure as an operation of the queue, and returns what it returns.
+    ///
+    /// The closure waits for its turn on the queue, and takes it until it is done. Cancelling the awaiting task cancels it.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the operation.
+    ///   - body: The work.
+    /// - Throws: What the closure throws, or `CancellationError` if it was cancelled before it began.
+    @discardableResult
+    public func run<Output: Sendable>(
+        name: String? = nil, _ body: @escaping @Sendable () async throws -> Output
+    ) async throws -> Output {
+        try await run(TaskOperation(name: name, body))
+    }
+
+    /// Suspends until every operation that is on the queue now has finished. Operations that are added later are not waited for.
+    ///
+    /// Suspension and limit of the queue are respected: on a suspended queue the wait ends after it was resumed. How the operations ended
+    /// does not matter. Complexity: linear in the number of operations.
+    ///
+    /// - Throws: `CancellationError` when the waiting task is cancelled; the operations are left alone.
+    public func allOperationsFinished() async throws {
+        for operation in operations {
+            try await OperationQueue.waitForFinish(of: operation)
+        }
+    }
+
+    private func addAndWait(_ operation: Operation) async throws {
+        if operation.isFinished || operation.isExecuting {
+            throw OperationQueueError.cannotBeAdded(operation: operation.displayName)
+        }
+        addOperation(operation)
+        await withTaskCancellationHandler {
+            // A task that nobody cancels: the wait is for the end, whatever happens to the caller.
+            await Task.detached { try? await OperationQueue.waitForFinish(of: operation) }.value
+        } onCancel: {
+            operation.cancel()
+        }
+    }
+
+    private static func waitForFinish(of operation: Operation) async throws {
+        if let operation = operation as? AsyncOperation { return try await operation.waitForFinish() }
+        if operation.isFinished { return }
+        let signal = AsyncOperation()
+        let watch = FinishWatch(operation) { signal.start() }
+        do {
+            try await signal.waitForFinish()
+        } catch {
+            watch.end()
+            throw error
+        }
+    }
+}

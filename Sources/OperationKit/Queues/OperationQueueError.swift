@@ -1,0 +1,32 @@
+public import Foundation
+
+/// Why an operation could not be run on a queue.
+public enum OperationQueueError: Error, Equatable {
+    /// The operation has been started already, and operations run once. Code 1.
+    case cannotBeAdded(operation: String)
+}
+
+extension OperationQueueError: LocalizedError, CustomNSError {
+    /// `OperationKit.OperationQueueError`
+    public static var errorDomain: String { "OperationKit.OperationQueueError" }
+
+    /// The code documented at each case.
+    public var errorCode: Int {
+        switch self {
+        case .cannotBeAdded: 1
+        }
+    }
+
+    /// What happened, to which operation, and what to do about it.
+    public var errorDescription: String? {
+        switch self {
+        case .cannotBeAdded(let operation):
+            "The operation “\(operation)” has been started before and cannot be added to a queue. Create a new one for each run."
+        }
+    }
+
+    /// The localized description.
+    public var errorUserInfo: [String: Any] {
+        [NSLocalizedDescriptionKey: errorDescription ?? ""]
+    }
+}
