@@ -1,17 +1,18 @@
 /// Why a waiter was woken.
 enum Wakeup: Sendable { case finished, cancelled }
 
-/// Identifies one wait, as long as its continuation is waiting.
-typealias WaiterID = UInt64
+/// Identifies one wait.
+final class WaiterID: Sendable {}
 
 /// Those who wait for the end of one operation, as a value: who has to be woken, and by which event.
 ///
 /// Every continuation that is registered comes out exactly once. A wait can be cancelled before its continuation
 /// arrives, because a task's cancellation handler may run first.
 struct Waiters<Continuation> {
+    /// The identities are held here, so that none is used again while it is in use.
     private enum Waiter {
-        case waiting(Continuation)
-        case cancelledBeforehand
+        case waiting(WaiterID, Continuation)
+        case cancelledBeforehand(WaiterID)
     }
 
     private var waiters: [ObjectIdentifier: Waiter] = [:]
@@ -24,7 +25,7 @@ struct Waiters<Continuation> {
     mutating func registered(_ continuation: Continuation, as id: WaiterID, isFinished: Bool) -> Wakeup? {
         if case .cancelledBeforehand = waiters.removeValue(forKey: ObjectIdentifier(id)) { return .cancelled }
         if isFinished { return .finished }
-        waiters[ObjectIdentifier(id)] = .waiting(continuation)
+        waiters[ObjectIdentifier(id)] = .waiting(id, continuation)
         return nil
     }
 
@@ -33,8 +34,8 @@ struct Waiters<Continuation> {
     /// - Returns: The continuation to resume, if it is there and has not been resumed.
     mutating func cancelled(_ id: WaiterID, isFinished: Bool) -> Continuation? {
         if isFinished { return nil }
-        if case .waiting(let continuation) = waiters.removeValue(forKey: ObjectIdentifier(id)) { return continuation }
-        waiters[ObjectIdentifier(id)] = .cancelledBeforehand
+        if case .waiting(_, let continuation) = waiters.removeValue(forKey: ObjectIdentifier(id)) { return continuation }
+        waiters[ObjectIdentifier(id)] = .cancelledBeforehand(id)
         return nil
     }
 
@@ -42,7 +43,8 @@ struct Waiters<Continuation> {
     ///
     /// - Returns: The continuations to resume, in no particular order.
     mutating func finished() -> [Continuation] {
-        let woken = waiters.values.compactMap { if case .waiting(let continuation) = $0 { continuation } else { nil } }
+        if waiters.isEmpty { return [] }
+        let woken = waiters.values.compactMap { if case .waiting(_, let continuation) = $0 { continuation } else { nil } }
         waiters = waiters.filter { if case .cancelledBeforehand = $0.value { true } else { false } }
         return woken
     }

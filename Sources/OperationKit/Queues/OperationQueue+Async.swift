@@ -56,7 +56,7 @@ extension OperationQueue {
     /// - Throws: `CancellationError` when the waiting task is cancelled; the operations are left alone.
     public func allOperationsFinished() async throws {
         for operation in operations {
-            try await OperationQueue.waitForFinish(of: operation)
+            try await operation.waitForEnd()
         }
     }
 
@@ -66,23 +66,32 @@ extension OperationQueue {
         }
         addOperation(operation)
         await withTaskCancellationHandler {
-            // A task that nobody cancels: the wait is for the end, whatever happens to the caller.
-            await Task.detached { try? await OperationQueue.waitForFinish(of: operation) }.value
+            await operation.waitForEndUncancellably()
         } onCancel: {
             operation.cancel()
         }
     }
+}
 
-    private static func waitForFinish(of operation: Operation) async throws {
-        if let operation = operation as? AsyncOperation { return try await operation.waitForFinish() }
-        if operation.isFinished { return }
+extension Operation {
+    /// Suspends until the operation, of whatever class, is finished. Throws only when the waiting task is cancelled.
+    fileprivate func waitForEnd() async throws {
+        if let operation = self as? AsyncOperation { return try await operation.waitForFinish() }
         let signal = AsyncOperation()
-        let watch = FinishWatch(operation) { signal.start() }
+        let watch = FinishWatch(self) { signal.start() }
         do {
             try await signal.waitForFinish()
         } catch {
             watch.end()
             throw error
         }
+    }
+
+    /// Suspends until the operation, of whatever class, is finished, whatever happens to the waiting task.
+    fileprivate func waitForEndUncancellably() async {
+        if let operation = self as? AsyncOperation { return await operation.waitForFinishUncancellably() }
+        let signal = AsyncOperation()
+        FinishWatch(self) { signal.start() }
+        await signal.waitForFinishUncancellably()
     }
 }
