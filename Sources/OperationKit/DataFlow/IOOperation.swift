@@ -17,8 +17,8 @@ import Foundation
 ///
 /// 1. Override ``main(input:)`` instead of `main()`, which is sealed. A missing input ends the operation with
 ///    ``IOOperationError/missingInput(operation:)`` instead of calling it. `Void` needs no input.
-/// 2. Call ``finish(with:)`` for success. `finish(withError: nil)` would be a success without an output, and ends the operation with
-///    ``IOOperationError/missingOutput(operation:)``; where the output is `Void` it is a success.
+/// 2. Call ``finish(with:)`` for success. `finish(withError: nil)` would be a success without an output, and ends the
+///    operation with ``IOOperationError/missingOutput(operation:)``; where the output is `Void` it is a success.
 open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unchecked Sendable {
     private var storedInput: Input?
     private var storedOutput: Output?
@@ -46,7 +46,8 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         }
     }
 
-    /// The output or the error, once the outcome stands; `nil` before. Can be read from any thread, from `asyncCompletionBlock` on.
+    /// The output or the error, once the outcome stands; `nil` before. Can be read from any thread, from
+    /// `asyncCompletionBlock` on.
     public final var result: Result<Output, any Error>? {
         lock.withLock {
             switch lifecycle.outcome {
@@ -59,8 +60,8 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
 
     /// Suspends until the operation is finished, and returns its output or throws its error.
     ///
-    /// What ``AsyncOperation/finished()`` says of waiting holds here: any number of tasks, at any time, and cancelling the waiting
-    /// task leaves the operation alone.
+    /// What ``AsyncOperation/finished()`` says of waiting holds here: any number of tasks, at any time, and cancelling
+    /// the waiting task leaves the operation alone.
     public final var value: Output {
         get async throws {
             try await waitForFinish()
@@ -85,7 +86,8 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         }
     }
 
-    /// Ends the operation with success and this output. The first call of this or `finish(withError:)` decides the outcome.
+    /// Ends the operation with success and this output. The first call of this or `finish(withError:)` decides the
+    /// outcome.
     ///
     /// - Returns: Whether this call decided the outcome.
     @discardableResult

@@ -8,11 +8,11 @@ import Foundation
 /// assert(try await queue.run(answer) == 42)
 /// ```
 ///
-/// The closure runs once, in a task of its own, whose priority follows the operation's `qualityOfService` at the start. What it
-/// returns is the output, what it throws is the error.
+/// The closure runs once, in a task of its own, whose priority follows the operation's `qualityOfService` at the start.
+/// What it returns is the output, what it throws is the error.
 ///
-/// Cancelling the operation cancels the task, and the operation ends when the closure does, with whatever it returns or throws.
-/// A task that is cancelled from inside cancels the operation. A closure that throws `CancellationError` after
+/// Cancelling the operation cancels the task, and the operation ends when the closure does, with whatever it returns or
+/// throws. A task that is cancelled from inside cancels the operation. A closure that throws `CancellationError` after
 /// `cancel(withError:)` ends the operation with that reason. The closure is released when the operation finishes.
 public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @unchecked Sendable {
     /// The work.

@@ -28,7 +28,8 @@ struct Lifecycle: Sendable {
         /// Started, while `isExecuting` is being announced. An outcome given in between is remembered.
         case entering(Outcome?)
         case executing(MainCall)
-        /// A composite that has been told to end and waits for its children. The outcome is the one it was given, if any.
+        /// A composite that has been told to end and waits for its children. The outcome is the one it was given, if
+        /// any.
         case draining(Outcome?, wasExecuting: Bool)
         /// The outcome stands and is being delivered.
         case finishing(Outcome, wasExecuting: Bool)

@@ -34,7 +34,9 @@ struct Waiters<Continuation> {
     /// - Returns: The continuation to resume, if it is there and has not been resumed.
     mutating func cancelled(_ id: WaiterID, isFinished: Bool) -> Continuation? {
         if isFinished { return nil }
-        if case .waiting(_, let continuation) = waiters.removeValue(forKey: ObjectIdentifier(id)) { return continuation }
+        if case .waiting(_, let continuation) = waiters.removeValue(forKey: ObjectIdentifier(id)) {
+            return continuation
+        }
         waiters[ObjectIdentifier(id)] = .cancelledBeforehand(id)
         return nil
     }
@@ -44,7 +46,9 @@ struct Waiters<Continuation> {
     /// - Returns: The continuations to resume, in no particular order.
     mutating func finished() -> [Continuation] {
         if waiters.isEmpty { return [] }
-        let woken = waiters.values.compactMap { if case .waiting(_, let continuation) = $0 { continuation } else { nil } }
+        let woken = waiters.values.compactMap {
+            if case .waiting(_, let continuation) = $0 { continuation } else { nil }
+        }
         waiters = waiters.filter { if case .cancelledBeforehand = $0.value { true } else { false } }
         return woken
     }

@@ -9,9 +9,9 @@ import Foundation
 /// ```
 ///
 /// The block runs once, on the thread that starts the operation, unless the operation was cancelled or given an outcome
-/// before. It has to call `finish` on every path, with an error or with `nil` for success, from any thread; the first call
-/// decides. Blocks that work for long look at `isCancelled`; for work that can be stopped, subclass ``AsyncOperation`` or
-/// use ``TaskOperation``. The block is released when the operation finishes.
+/// before. It has to call `finish` on every path, with an error or with `nil` for success, from any thread; the first
+/// call decides. Blocks that work for long look at `isCancelled`; for work that can be stopped, subclass
+/// ``AsyncOperation`` or use ``TaskOperation``. The block is released when the operation finishes.
 public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
     /// A block that starts the work, and calls `finish` when it is done.
     public typealias Block = @Sendable (_ finish: @escaping AsyncCompletionBlock) -> Void

@@ -3,14 +3,16 @@ import Foundation
 extension AsyncOperation {
     /// Suspends until the operation is finished, and throws the error it ended with.
     ///
-    /// Any number of tasks may wait, before, during or after the run. They resume after `isFinished` has become true; for a
-    /// finished operation the call returns at once. Cancelling the waiting task ends the wait and leaves the operation alone.
+    /// Any number of tasks may wait, before, during or after the run. They resume after `isFinished` has become true;
+    /// for a finished operation the call returns at once. Cancelling the waiting task ends the wait and leaves the
+    /// operation alone.
     ///
-    /// An operation that is never started never finishes: the wait then lasts until the waiting task is cancelled, and keeps
-    /// the operation alive so long.
+    /// An operation that is never started never finishes: the wait then lasts until the waiting task is cancelled, and
+    /// keeps the operation alive so long.
     ///
-    /// - Throws: ``error``; for an operation that was cancelled before its start, `CancellationError` or the reason given for
-    ///   the cancellation. `CancellationError` also when the waiting task is cancelled before the operation is finished.
+    /// - Throws: ``error``; for an operation that was cancelled before its start, `CancellationError` or the reason
+    ///   given for the cancellation. `CancellationError` also when the waiting task is cancelled before the operation
+    ///   is finished.
     public final func finished() async throws {
         try await waitForFinish()
         if let error { throw error }
@@ -22,7 +24,9 @@ extension AsyncOperation {
         let id = WaiterID()
         let wakeup = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let answer = lock.withLock { waiters.registered(continuation, as: id, isFinished: lifecycle.isFinished) }
+                let answer = lock.withLock {
+                    waiters.registered(continuation, as: id, isFinished: lifecycle.isFinished)
+                }
                 if let answer { continuation.resume(returning: answer) }
             }
         } onCancel: {

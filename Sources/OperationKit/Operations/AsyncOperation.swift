@@ -25,13 +25,13 @@ public import Foundation
 /// ## The contract for subclasses
 ///
 /// 1. Override ``main()``. Start the work there and return; do not block, and do not call `super`.
-/// 2. Call ``finish(withError:)`` once the work is over, from any thread, inside `main()` or long after it. Every path has
-///    to get there, or the operation never ends. Calling it more than once is harmless: the first call decides.
-/// 3. Override ``didCancel()`` if the work can be stopped, and stop it there. It never runs at the same time as `main()`,
-///    so whatever `main()` stored is there. Work that cannot be stopped may be left behind with
+/// 2. Call ``finish(withError:)`` once the work is over, from any thread, inside `main()` or long after it. Every path
+///    has to get there, or the operation never ends. Calling it more than once is harmless: the first call decides.
+/// 3. Override ``didCancel()`` if the work can be stopped, and stop it there. It never runs at the same time as
+///    `main()`, so whatever `main()` stored is there. Work that cannot be stopped may be left behind with
 ///    `finish(withError: CancellationError())`.
-/// 4. Restate `@unchecked Sendable`, as every subclass of `Operation` has to, and mean it: `main()` and `didCancel()` may
-///    run on different threads, though never at once.
+/// 4. Restate `@unchecked Sendable`, as every subclass of `Operation` has to, and mean it: `main()` and `didCancel()`
+///    may run on different threads, though never at once.
 ///
 /// A test that holds for every correct subclass:
 ///
@@ -48,7 +48,8 @@ public import Foundation
 /// 2. `main()` is called, on the thread that called `start()`: one of the queue's.
 /// 3. `finish(withError:)` decides the outcome. From here on ``error`` can be read.
 /// 4. ``asyncCompletionBlock`` is called once, with the error or `nil`, on the thread that ended the operation.
-/// 5. `isExecuting` becomes false and `isFinished` true, in one step, with their change notifications. Dependents start.
+/// 5. `isExecuting` becomes false and `isFinished` true, in one step, with their change notifications. Dependents
+///    start.
 /// 6. `completionBlock` is called by Foundation, on a thread of its choice. Awaiting tasks resume.
 ///
 /// The steps 4 to 6 happen for every operation that is started, cancelled ones included. Nothing is called while the
@@ -61,8 +62,10 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     let lock = NSRecursiveLock()
     var lifecycle: Lifecycle
     var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
-    /// Told once the operation is finished, after Foundation was: the compound that the operation is a child of.
+    /// Told once the operation is finished, after Foundation was.
     var finishObserver: FinishObserver?
+    /// The composite that the operation is part of.
+    weak var owner: AnyObject?
     private var completion: AsyncCompletionBlock?
     #if !canImport(ObjectiveC)
     private var completionRelay: CompletionBlockRelay?
@@ -98,28 +101,30 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// Stops the work, because the operation was cancelled while it was executing. Not overridden, nothing happens.
     ///
-    /// Called at most once, and never at the same time as ``main()``. If `cancel()` comes while `main()` is on the stack, the
-    /// hook runs right after `main()` returns, on that thread, unless the operation has finished by then. Otherwise `cancel()`
-    /// runs it, on the thread of its caller. It is not called for an operation that is cancelled before its start. The work
-    /// may come to its end while the hook runs; what the hook then does has no effect on the outcome.
+    /// Called at most once, and never at the same time as ``main()``. If `cancel()` comes while `main()` is on the
+    /// stack, the hook runs right after `main()` returns, on that thread, unless the operation has finished by then.
+    /// Otherwise `cancel()` runs it, on the thread of its caller. It is not called for an operation that is cancelled
+    /// before its start. The work may come to its end while the hook runs; what the hook then does has no effect on the
+    /// outcome.
     open func didCancel() {}
 
     // MARK: What Foundation calls
 
     /// Starts the operation. A queue does this; call it yourself only to run an operation without one.
     ///
-    /// Runs ``main()`` on the calling thread. An operation that was cancelled or given an outcome before finishes at once
-    /// instead. Every call but the first does nothing. As in Foundation, whoever starts an operation by hand sees to it that
-    /// its dependencies have finished.
+    /// Runs ``main()`` on the calling thread. An operation that was cancelled or given an outcome before finishes at
+    /// once instead. Every call but the first does nothing. As in Foundation, whoever starts an operation by hand sees
+    /// to it that its dependencies have finished.
     public final override func start() {
         perform(lock.withLock { lifecycle.started() })
     }
 
     /// Asks the operation to stop.
     ///
-    /// May be called from any thread, any number of times; only the first call counts. An operation that has not started will
-    /// not run ``main()``: once started, it finishes with `CancellationError`. One that is executing has ``didCancel()`` called
-    /// and ends when its work does. It has no effect on an operation whose outcome is being delivered or that has finished.
+    /// May be called from any thread, any number of times; only the first call counts. An operation that has not
+    /// started will not run ``main()``: once started, it finishes with `CancellationError`. One that is executing has
+    /// ``didCancel()`` called and ends when its work does. It has no effect on an operation whose outcome is being
+    /// delivered or that has finished.
     public final override func cancel() {
         cancel(reason: nil)
     }
@@ -143,17 +148,18 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// The error the operation ended with, or `nil`: on success, and as long as the outcome is open.
     ///
-    /// Can be read from any thread, from ``asyncCompletionBlock`` on. For an operation that was cancelled before its start it
-    /// is `CancellationError`, or the reason of ``cancel(withError:)``.
+    /// Can be read from any thread, from ``asyncCompletionBlock`` on. For an operation that was cancelled before its
+    /// start it is `CancellationError`, or the reason of ``cancel(withError:)``.
     public final var error: (any Error)? {
         lock.withLock { lifecycle.outcome?.error }
     }
 
     /// Called once with the outcome, before the operation becomes finished.
     ///
-    /// `nil` stands for success. It is called for every operation that is started, cancelled ones included, on the thread that
-    /// ended the operation; dependents and `completionBlock` come after it, and ``error`` can be read in it. It is released
-    /// after the call. A block that is set once the outcome is being delivered, or later, is dropped.
+    /// `nil` stands for success. It is called for every operation that is started, cancelled ones included, on the
+    /// thread that ended the operation; dependents and `completionBlock` come after it, and ``error`` can be read in
+    /// it. It is released after the call. A block that is set once the outcome is being delivered, or later, is
+    /// dropped.
     public final var asyncCompletionBlock: AsyncCompletionBlock? {
         get { lock.withLock { completion } }
         set {
@@ -168,9 +174,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     #if !canImport(ObjectiveC)
     /// Called by Foundation on a thread of its choice, once the operation is finished, and released then.
     ///
-    /// Foundation documents that "this property is set to nil after the completion block begins executing"; on Linux it keeps
-    /// the block, and with it whatever the block captures, the operation itself for one. So the block is handed over through
-    /// a relay here. A block that is set on a finished operation is dropped.
+    /// Foundation documents that "this property is set to nil after the completion block begins executing"; on Linux it
+    /// keeps the block, and with it whatever the block captures, the operation itself for one. So the block is handed
+    /// over through a relay here. A block that is set on a finished operation is dropped.
     open override var completionBlock: (@Sendable () -> Void)? {
         get { lock.withLock { completionRelay }?.block }
         set {
@@ -191,10 +197,12 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     // MARK: For subclasses inside the library
 
-    /// A composite cancels its children here, on the thread of whoever cancels or finishes it. May be called repeatedly.
+    /// A composite cancels its children here, on the thread of whoever cancels or finishes it. May be called
+    /// repeatedly.
     func cancelChildren() {}
 
-    /// A composite that is not to run cancels its children here, has them finish, and then reports `childrenFinished(with:)`.
+    /// A composite that is not to run cancels its children here, has them finish, and then reports
+    /// `childrenFinished(with:)`.
     func drainChildren() {
         preconditionFailure("OperationKit: \(displayName) has no children")
     }

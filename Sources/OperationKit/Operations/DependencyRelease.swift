@@ -29,11 +29,12 @@ final class DependencyRelease: @unchecked Sendable {
     /// Called while an operation is freed, with its dependencies.
     ///
     /// What is returned has to outlive the operation's own list of dependencies. An operation cannot detach its
-    /// dependencies while it is freed: Foundation would ask it for `isReady`, and an override of that would read properties
-    /// that are gone. So the result is handed to Foundation as the operation's completion block, which is destroyed after
-    /// the dependencies.
+    /// dependencies while it is freed: Foundation would ask it for `isReady`, and an override of that would read
+    /// properties that are gone. So the result is handed to Foundation as the operation's completion block, which is
+    /// destroyed after the dependencies.
     ///
-    /// Those that have not finished are the exception. They hold the operation unretained, and would reach for it later.
+    /// Those that have not finished are the exception. They hold the operation unretained, and would reach for it
+    /// later.
     static func hold(_ dependencies: [Operation], remove: (Operation) -> Void) -> DependencyRelease? {
         if dependencies.isEmpty { return nil }
         for dependency in dependencies where !dependency.isFinished { remove(dependency) }

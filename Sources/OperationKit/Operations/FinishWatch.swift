@@ -2,8 +2,9 @@ import Foundation
 
 /// Notices the end of an operation of any class, by a dependent operation.
 ///
-/// The only way on all platforms: there is no key-value observing on Linux, and a completion block belongs to its owner. Each watch
-/// has a queue of its own, because a queue looks again at all its waiting operations whenever one of them finishes.
+/// The only way on all platforms: there is no key-value observing on Linux, and a completion block belongs to its
+/// owner. Each watch has a queue of its own, because a queue looks again at all its waiting operations whenever one of
+/// them finishes.
 final class FinishWatch: Sendable {
     private let operation: Operation
     private let watcher: BlockOperation
@@ -16,7 +17,8 @@ final class FinishWatch: Sendable {
         watcher.addDependency(operation)
         let queue = OperationQueue()
         queue.addOperation(watcher)
-        // An operation that finishes while its dependent is being added can lose the wake-up. This makes the queue look again.
+        // An operation that finishes while its dependent is being added can lose the wake-up. This makes the queue look
+        // again.
         queue.isSuspended = false
     }
 

@@ -2,9 +2,9 @@ public import Foundation
 
 /// A synchronous operation whose block may throw: `BlockOperation` with an error.
 ///
-/// The block runs once, on the thread that starts the operation, and the operation finishes when it returns or throws. The
-/// thrown error is the operation's ``error``. For an operation that was cancelled before its start the block does not run,
-/// and the error is `CancellationError`. The block is released when the operation finishes.
+/// The block runs once, on the thread that starts the operation, and the operation finishes when it returns or throws.
+/// The thrown error is the operation's ``error``. For an operation that was cancelled before its start the block does
+/// not run, and the error is `CancellationError`. The block is released when the operation finishes.
 public final class ThrowingBlockOperation: Operation, FailableOperation, @unchecked Sendable {
     /// The work.
     public typealias Block = @Sendable () throws -> Void

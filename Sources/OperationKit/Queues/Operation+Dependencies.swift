@@ -3,8 +3,8 @@ public import Foundation
 extension Operation {
     /// Makes the operation depend on all of these, as `addDependency(_:)` does one by one.
     ///
-    /// Call it before the operation is started or put on a queue. Complexity: Foundation searches the dependencies that are there at
-    /// each addition, so n additions to one operation cost O(n²) pointer comparisons.
+    /// Call it before the operation is started or put on a queue. Complexity: Foundation searches the dependencies that
+    /// are there at each addition, so n additions to one operation cost O(n²) pointer comparisons.
     ///
     /// - Parameter operations: Those that have to finish first. The operation itself cannot be among them.
     public final func addDependencies(_ operations: some Sequence<Operation>) {

@@ -3,8 +3,8 @@ public import Foundation
 extension OperationQueue {
     /// Adds an operation, suspends until it is finished, and returns its output.
     ///
-    /// Cancelling the awaiting task cancels the operation. The call still returns only when the operation has finished, so that nothing
-    /// runs on behind the caller's back; on a suspended queue that is after it was resumed.
+    /// Cancelling the awaiting task cancels the operation. The call still returns only when the operation has finished,
+    /// so that nothing runs on behind the caller's back; on a suspended queue that is after it was resumed.
     ///
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Returns: The output of the operation.
@@ -18,12 +18,12 @@ extension OperationQueue {
 
     /// Adds an operation of any class, and suspends until it is finished.
     ///
-    /// Cancelling the awaiting task cancels the operation. The call still returns only when the operation has finished, so that nothing
-    /// runs on behind the caller's back; on a suspended queue that is after it was resumed.
+    /// Cancelling the awaiting task cancels the operation. The call still returns only when the operation has finished,
+    /// so that nothing runs on behind the caller's back; on a suspended queue that is after it was resumed.
     ///
     /// - Parameter operation: An operation that was not started and is on no queue.
-    /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it is another one and was cancelled.
-    ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
+    /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it is another one
+    ///   and was cancelled. ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     public func run(_ operation: Operation) async throws {
         try await addAndWait(operation)
         if let failable = operation as? any FailableOperation {
@@ -35,7 +35,8 @@ extension OperationQueue {
 
     /// Runs an asynchronous closure as an operation of the queue, and returns what it returns.
     ///
-    /// The closure waits for its turn on the queue, and takes it until it is done. Cancelling the awaiting task cancels it.
+    /// The closure waits for its turn on the queue, and takes it until it is done. Cancelling the awaiting task cancels
+    /// it.
     ///
     /// - Parameters:
     ///   - name: The name of the operation.
@@ -48,10 +49,11 @@ extension OperationQueue {
         try await run(TaskOperation(name: name, body))
     }
 
-    /// Suspends until every operation that is on the queue now has finished. Operations that are added later are not waited for.
+    /// Suspends until every operation that is on the queue now has finished. Operations that are added later are not
+    /// waited for.
     ///
-    /// Suspension and limit of the queue are respected: on a suspended queue the wait ends after it was resumed. How the operations ended
-    /// does not matter. Complexity: linear in the number of operations.
+    /// Suspension and limit of the queue are respected: on a suspended queue the wait ends after it was resumed. How
+    /// the operations ended does not matter. Complexity: linear in the number of operations.
     ///
     /// - Throws: `CancellationError` when the waiting task is cancelled; the operations are left alone.
     public func allOperationsFinished() async throws {

@@ -1,0 +1,188 @@
+import Foundation
+
+// Children come: all of a batch, or none.
+extension ChildScheduler {
+    /// The children that a compound is created with. Whether they depend on each other in a circle is looked at when it
+    /// starts.
+    ///
+    /// - Throws: The first one that is there twice, or belongs to another composite. Those before it have been added.
+    func addInitial(_ operations: [Operation], to compound: CompoundOperation) throws {
+        for operation in operations {
+            guard slots[ObjectIdentifier(operation)] == nil, operation.claim(for: compound) else {
+                throw CompoundAdditionError.alreadyAdded(
+                    operation: operation.displayName, compound: compound.displayName)
+            }
+            let slot = insert(operation, isBeingAdded: false)
+            connect(slot, to: operation.unfinishedDependencies)
+        }
+    }
+
+    /// Adds children, at any time before the last one has ended.
+    ///
+    /// They are counted from the insertion on, so that the compound does not end meanwhile, and begin only after the
+    /// last step, so that a cancelled compound can cancel them first.
+    func add(_ operations: [Operation], to compound: CompoundOperation) throws {
+        try claim(operations, for: compound)
+        let dependencies = operations.map(\.unfinishedDependencies)
+        let insertion = insert(operations, dependencies: dependencies)
+        if let error = insertion.error(for: compound) ?? selfDependency(of: operations, dependencies, in: compound) {
+            if !insertion.slots.isEmpty { takeBack(operations, dependencies: dependencies, slots: insertion.slots) }
+            for operation in operations { operation.giveUpClaim(of: compound) }
+            throw error
+        }
+        // Whoever cancels the children from here on finds these among them.
+        if lock.withLock({ schedule.cancelsNewChildren }) {
+            for operation in operations { operation.cancel() }
+        }
+        let priorities = operations.map(\.queuePriority)
+        let due = lock.withLock {
+            for (index, slot) in insertion.slots.enumerated() {
+                children[slot]?.isBeingAdded = false
+                guard hasBegun else { continue }
+                // If the compound has begun meanwhile, it has forgotten what it knew before.
+                if !insertion.hadBegun { connect(slot, to: dependencies[index]) }
+                schedule.known(slot, priority: priorities[index])
+            }
+            return consequences()
+        }
+        perform(due)
+    }
+
+    private func claim(_ operations: [Operation], for compound: CompoundOperation) throws {
+        for (index, operation) in operations.enumerated() {
+            compound.requireNotInside(operation)
+            if operation.claim(for: compound) { continue }
+            for operation in operations[..<index] { operation.giveUpClaim(of: compound) }
+            throw CompoundAdditionError.alreadyAdded(operation: operation.displayName, compound: compound.displayName)
+        }
+    }
+
+    private func selfDependency(
+        of operations: [Operation], _ dependencies: [[Operation]], in compound: CompoundOperation
+    ) -> CompoundOperationError? {
+        let waiting = zip(operations, dependencies).first { $0.1.contains { $0 === compound } }?.0
+        return waiting.map {
+            .dependencyCycle(name: compound.displayName, path: [$0.displayName, compound.displayName])
+        }
+    }
+}
+
+// Children as the scheduler knows them. With the lock held, or before anybody else knows the scheduler.
+extension ChildScheduler {
+    private struct Insertion {
+        enum Refusal {
+            case isOver(Operation)
+            case isThere(Operation)
+            case closesCycle([(operation: Operation, index: Int)])
+        }
+
+        var slots: [Int] = []
+        var hadBegun = false
+        var refusal: Refusal?
+
+        func error(for compound: CompoundOperation) -> (any Error)? {
+            let name = compound.displayName
+            switch refusal {
+            case .isOver(let operation):
+                return CompoundAdditionError.compoundFinished(operation: operation.displayName, compound: name)
+            case .isThere(let operation):
+                return CompoundAdditionError.alreadyAdded(operation: operation.displayName, compound: name)
+            case .closesCycle(let circle):
+                return CompoundOperationError.dependencyCycle(
+                    name: name, path: circle.map { $0.operation.displayName(at: $0.index) })
+            case nil:
+                return nil
+            }
+        }
+    }
+
+    private func insert(_ operations: [Operation], dependencies: [[Operation]]) -> Insertion {
+        lock.withLock {
+            var insertion = Insertion(hadBegun: hasBegun)
+            var seen = Set<ObjectIdentifier>()
+            for operation in operations {
+                if isOver {
+                    insertion.refusal = .isOver(operation)
+                    return insertion
+                }
+                let id = ObjectIdentifier(operation)
+                if slots[id] != nil || !seen.insert(id).inserted {
+                    insertion.refusal = .isThere(operation)
+                    return insertion
+                }
+            }
+            insertion.slots = operations.map { insert($0, isBeingAdded: true) }
+            for (slot, dependencies) in zip(insertion.slots, dependencies) { connect(slot, to: dependencies) }
+            if let circle = circle(through: insertion.slots) { insertion.refusal = .closesCycle(circle) }
+            return insertion
+        }
+    }
+
+    private func insert(_ operation: Operation, isBeingAdded: Bool) -> Int {
+        let slot = schedule.addedChild()
+        if slot == children.count { children.append(nil) }
+        children[slot] = Child(operation: operation, isBeingAdded: isBeingAdded)
+        let id = ObjectIdentifier(operation)
+        slots[id] = slot
+        for waiting in awaited.removeValue(forKey: id) ?? [] { schedule.depends(waiting, on: slot) }
+        return slot
+    }
+
+    private func takeBack(_ operations: [Operation], dependencies: [[Operation]], slots taken: [Int]) {
+        let due = lock.withLock {
+            for (index, slot) in taken.enumerated().reversed() {
+                let dependencies = dependencies[index].compactMap { slots[ObjectIdentifier($0)] }
+                schedule.removed(slot, dependencies: dependencies)
+                forget(children[slot]?.outside ?? [], slot: slot)
+                slots[ObjectIdentifier(operations[index])] = nil
+                children[slot] = nil
+            }
+            return consequences()
+        }
+        perform(due)
+    }
+
+    /// Tells the schedule which children a child depends on, and notes which operations that are none.
+    func connect(_ slot: Int, to dependencies: [Operation]) {
+        for dependency in dependencies {
+            let id = ObjectIdentifier(dependency)
+            if let child = slots[id] {
+                schedule.depends(slot, on: child)
+            } else {
+                awaited[id, default: []].insert(slot)
+                children[slot]?.outside.append(id)
+            }
+        }
+    }
+
+    func forget(_ outside: [ObjectIdentifier], slot: Int) {
+        for id in outside {
+            awaited[id]?.remove(slot)
+            if awaited[id]?.isEmpty == true { awaited[id] = nil }
+        }
+    }
+
+    func circle(through slots: some Sequence<Int>) -> [(operation: Operation, index: Int)]? {
+        schedule.cycle(through: slots)?.compactMap { slot in
+            children[slot].map { ($0.operation, schedule.ordinal(of: slot)) }
+        }
+    }
+}
+
+extension Operation {
+    /// Those of its dependencies that have not finished. Foundation keeps the others too.
+    var unfinishedDependencies: [Operation] {
+        dependencies.filter { !$0.isFinished }
+    }
+
+    /// Takes the operation as a part of a composite.
+    ///
+    /// - Returns: Whether it was not part of one already. What is not an `AsyncOperation` cannot tell.
+    func claim(for owner: AnyObject) -> Bool {
+        (self as? AsyncOperation)?.setOwner(owner, from: nil) ?? true
+    }
+
+    func giveUpClaim(of owner: AnyObject) {
+        _ = (self as? AsyncOperation)?.setOwner(nil, from: owner)
+    }
+}

@@ -1,0 +1,334 @@
+import Foundation
+
+/// Runs the children of one compound on its private queue.
+///
+/// ``ChildSchedule`` decides, a lock guards it, and what follows is done after unlocking. Ready children are begun by
+/// workers, operations on the private queue each of which calls `start()` on one child after the other. So the queue's
+/// own limit and suspension hold, inside a synchronous child the current queue is the private one, and a thousand quick
+/// children cost one operation of the queue, not a thousand. A child that is not ready when its turn comes (it waits
+/// for something outside, or overrides `isReady`) is put on the queue itself, which watches it and begins it.
+///
+/// The end of an `AsyncOperation` is reported by itself. A synchronous operation has ended when `start()` returns. Any
+/// other one is watched.
+final class ChildScheduler: @unchecked Sendable {
+    struct Child {
+        let operation: Operation
+        /// Until its addition is complete it may be taken back, and is not begun.
+        var isBeingAdded: Bool
+        /// Those it depends on that were no children when it was added.
+        var outside: [ObjectIdentifier] = []
+        /// The worker that keeps the child's place on the queue.
+        var worker: ChildWorker?
+    }
+
+    private enum Stage { case idle, preparing, running, over }
+
+    /// After how many children a worker goes to the end of the queue, so that others get their turn.
+    private static let batch = 256
+
+    let queue = OperationQueue()
+    let failurePolicy: CompoundOperation.FailurePolicy
+
+    let lock = NSLock()
+    var schedule: ChildSchedule
+    var children: [Child?] = []
+    var slots: [ObjectIdentifier: Int] = [:]
+    /// Operations that are no children, and the children that depend on them. They may become children later.
+    var awaited: [ObjectIdentifier: Set<Int>] = [:]
+    private var stage = Stage.idle
+    private var failures: [SuboperationError] = []
+    /// The compound, kept alive while it runs.
+    private var running: CompoundOperation?
+
+    init(limit: Int, failurePolicy: CompoundOperation.FailurePolicy) {
+        self.failurePolicy = failurePolicy
+        schedule = ChildSchedule(limit: limit)
+        queue.maxConcurrentOperationCount = limit
+    }
+
+    /// Whether the compound has begun, so that children that come have to be made known to the schedule.
+    var hasBegun: Bool { stage != .idle }
+    var isOver: Bool { stage == .over }
+}
+
+// What the compound asks for.
+extension ChildScheduler {
+    /// Begins the children, and reports to the compound when all of them have ended.
+    func run(for compound: CompoundOperation) {
+        let (settled, isCancelled) = lock.withLock {
+            stage = .preparing
+            running = compound
+            // Dependencies may have been added to the children since they were added here.
+            schedule.forgetDependencies()
+            awaited = [:]
+            let settled = children.indices.compactMap { slot -> Next? in
+                children[slot]?.outside = []
+                guard let child = children[slot], !child.isBeingAdded else { return nil }
+                return (slot, child.operation)
+            }
+            return (settled, schedule.cancelsNewChildren)
+        }
+        for (slot, operation) in settled where operation.isFinished { ended(slot, operation) }
+        let waiting = settled.filter { slot, operation in lock.withLock { children[slot]?.operation === operation } }
+        if !isCancelled, let cycle = connect(waiting, of: compound) { compound.finish(withError: cycle) }
+        let priorities = waiting.map(\.operation.queuePriority)
+        let due = lock.withLock {
+            for (child, priority) in zip(waiting, priorities) { schedule.known(child.slot, priority: priority) }
+            schedule.began()
+            stage = .running
+            return consequences()
+        }
+        perform(due)
+    }
+
+    /// Tells the schedule who depends on whom.
+    ///
+    /// - Returns: An error, if children wait for each other in a circle, or for the compound.
+    private func connect(_ waiting: [Next], of compound: CompoundOperation) -> CompoundOperationError? {
+        let name = compound.displayName
+        for (slot, operation) in waiting {
+            let dependencies = operation.unfinishedDependencies
+            if dependencies.isEmpty { continue }
+            if dependencies.contains(where: { $0 === compound }) {
+                return .dependencyCycle(name: name, path: [operation.displayName, name])
+            }
+            lock.withLock { connect(slot, to: dependencies) }
+        }
+        guard let circle = lock.withLock({ self.circle(through: waiting.map(\.slot)) }) else { return nil }
+        return .dependencyCycle(name: name, path: circle.map { $0.operation.displayName(at: $0.index) })
+    }
+
+    /// Cancels all children, and those that are added from now on. When it returns, all of them are cancelled.
+    func cancelAll() {
+        let operations = lock.withLock {
+            schedule.cancelling()
+            return children.compactMap { $0?.operation }
+        }
+        for operation in operations { operation.cancel() }
+        let due = lock.withLock {
+            schedule.cancelled()
+            return consequences()
+        }
+        applySettings()
+        perform(due)
+    }
+
+    var limit: Int {
+        get { lock.withLock { schedule.limit } }
+        set { change { $0.limit = newValue } }
+    }
+
+    var isSuspended: Bool {
+        get { lock.withLock { schedule.isSuspended } }
+        set { change { $0.isSuspended = newValue } }
+    }
+
+    private func change(_ body: (inout ChildSchedule) -> Void) {
+        let due = lock.withLock {
+            body(&schedule)
+            return consequences()
+        }
+        applySettings()
+        perform(due)
+    }
+
+    /// Gives the private queue the limit and the suspension that are in force, also when several threads change them at
+    /// once: whoever writes last has looked afterwards.
+    private func applySettings() {
+        var applied: (limit: Int, isSuspended: Bool)
+        repeat {
+            applied = lock.withLock { (schedule.limitInForce, schedule.isSuspendedInForce) }
+            queue.maxConcurrentOperationCount = applied.limit
+            queue.isSuspended = applied.isSuspended
+        } while applied != lock.withLock { (schedule.limitInForce, schedule.isSuspendedInForce) }
+    }
+}
+
+// Beginning children.
+extension ChildScheduler {
+    private enum Begun { case ended, goesOn, leftToQueue }
+
+    typealias Next = (slot: Int, operation: Operation)
+
+    /// What a worker does: it begins one ready child after the other, until none is left or it is somebody else's turn.
+    func work(_ worker: ChildWorker) {
+        var next = lock.withLock {
+            schedule.workerCame()
+            return nextChild(unless: false)
+        }
+        var count = 0
+        while let (slot, operation) = next {
+            count += 1
+            let isLast = count == ChildScheduler.batch
+            switch begin(operation, slot: slot) {
+            case .ended:
+                next = ended(slot, operation) { self.nextChild(unless: isLast) }
+            case .goesOn:
+                var hasEnded = false
+                var isParked = false
+                let due = lock.withLock {
+                    hasEnded = schedule.startReturned(slot)
+                    if hasEnded { return Consequences() }
+                    isParked = schedule.parksWorker(on: slot)
+                    if isParked { children[slot]?.worker = worker } else { next = nextChild(unless: isLast) }
+                    return consequences()
+                }
+                perform(due)
+                if isParked { return }
+                if hasEnded { next = ended(slot, operation) { self.nextChild(unless: isLast) } }
+            case .leftToQueue:
+                next = leaveToQueue(operation, slot: slot)
+            }
+        }
+        worker.finish()
+    }
+
+    /// The next child for a worker. If there is none, the worker leaves. It also leaves when it has had its turn, or
+    /// when children that the queue begins are waiting for a place.
+    private func nextChild(unless isDone: Bool) -> Next? {
+        if !isDone, schedule.queued == 0, let slot = schedule.next(), let child = children[slot] {
+            return (slot, child.operation)
+        }
+        schedule.workerLeft()
+        return nil
+    }
+
+    private func begin(_ operation: Operation, slot: Int) -> Begun {
+        if let operation = operation as? AsyncOperation {
+            guard operation.observeFinish(FinishObserver(object: self, token: slot)) else { return .ended }
+            guard operation.isReady || operation.isCancelled || operation.isExecuting else { return .leftToQueue }
+            operation.start()
+            return .goesOn
+        }
+        if operation.isFinished { return .ended }
+        if !operation.isExecuting {
+            guard operation.isReady else {
+                watch(operation, slot: slot)
+                return .leftToQueue
+            }
+            operation.start()
+            if operation.isFinished { return .ended }
+        }
+        watch(operation, slot: slot)
+        return .goesOn
+    }
+
+    private func leaveToQueue(_ operation: Operation, slot: Int) -> Next? {
+        let (next, due) = lock.withLock {
+            schedule.leftToQueue(slot)
+            return (nextChild(unless: true), consequences())
+        }
+        queue.addOperation(operation)
+        // What the operation waits for may finish while it is being added, and then its wake-up is lost on Linux. This
+        // makes the queue look again.
+        applySettings()
+        perform(due)
+        return next
+    }
+
+    private func watch(_ operation: Operation, slot: Int) {
+        FinishWatch(operation) { self.reported(slot, operation) }
+    }
+}
+
+// Ends of children.
+extension ChildScheduler: FinishObserving {
+    func operationFinished(_ operation: AsyncOperation, token: Int) {
+        reported(token, operation)
+    }
+
+    private func reported(_ slot: Int, _ operation: Operation) {
+        if lock.withLock({ schedule.reportedEnd(slot) }) { ended(slot, operation) }
+    }
+
+    /// A child has ended. Its worker, if it has one at work, says how it takes its next child.
+    @discardableResult
+    private func ended(_ slot: Int, _ operation: Operation, takeNext: () -> Next? = { nil }) -> Next? {
+        let failure = failure(of: operation, slot: slot)
+        let (child, next, due) = lock.withLock {
+            let child = children[slot]
+            children[slot] = nil
+            slots[ObjectIdentifier(operation)] = nil
+            forget(child?.outside ?? [], slot: slot)
+            schedule.ended(slot)
+            var cancelsOthers = false
+            if let failure {
+                failures.append(failure)
+                cancelsOthers = failurePolicy == .cancelRemaining && !schedule.cancelsNewChildren
+                if cancelsOthers { schedule.cancelling() }
+            }
+            let next = takeNext()
+            var due = consequences()
+            due.cancelsOthers = cancelsOthers
+            return (child, next, due)
+        }
+        child?.worker?.finish()
+        perform(due)
+        return next
+    }
+
+    /// What a child that has finished reports, if it is a failure.
+    private func failure(of operation: Operation, slot: Int) -> SuboperationError? {
+        guard let error = failure(of: operation) else { return nil }
+        let index = lock.withLock { schedule.ordinal(of: slot) }
+        return SuboperationError(name: operation.displayName(at: index), index: index, error: error)
+    }
+
+    /// The error of a child that has finished, if it is a failure.
+    private func failure(of operation: Operation) -> (any Error)? {
+        guard let error = (operation as? AsyncOperation)?.error ?? (operation as? any FailableOperation)?.error else {
+            return nil
+        }
+        if error is CancellationError { return nil }
+        if case .cancelled(_, let errors, _) = error as? CompoundOperationError, errors.isEmpty { return nil }
+        return error
+    }
+}
+
+// What follows from a change, outside the lock.
+extension ChildScheduler {
+    struct Consequences {
+        var workers = 0
+        var cancelsOthers = false
+        /// The compound, once all its children have ended, and their failures.
+        var over: (compound: CompoundOperation, failures: [SuboperationError])?
+    }
+
+    /// What follows from the state as it is. To be called with the lock held, and to be performed without it.
+    func consequences() -> Consequences {
+        var due = Consequences(workers: schedule.workersToSendFor())
+        if stage == .running, schedule.remaining == 0, let running {
+            stage = .over
+            let total = schedule.added
+            let sorted = failures.sorted { $0.index < $1.index }
+            due.over = (
+                running,
+                sorted.map { SuboperationError(name: $0.name, index: $0.index, error: $0.error, siblingCount: total) }
+            )
+            self.running = nil
+            failures = []
+        }
+        return due
+    }
+
+    func perform(_ consequences: Consequences) {
+        for _ in 0..<consequences.workers { queue.addOperation(ChildWorker(self)) }
+        if consequences.cancelsOthers { cancelAll() }
+        if let (compound, failures) = consequences.over { compound.childrenFinished(failures: failures) }
+    }
+}
+
+/// An operation of the private queue that begins children. It ends when it leaves, or when the child ends whose place
+/// it keeps.
+final class ChildWorker: AsyncOperation, @unchecked Sendable {
+    private let scheduler: ChildScheduler
+
+    init(_ scheduler: ChildScheduler) {
+        self.scheduler = scheduler
+        super.init()
+    }
+
+    override func main() {
+        scheduler.work(self)
+    }
+}

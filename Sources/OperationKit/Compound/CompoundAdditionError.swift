@@ -1,0 +1,37 @@
+public import Foundation
+
+/// Why an operation could not become the child of a compound. The operation is untouched, and may be used elsewhere.
+public enum CompoundAdditionError: Error, Equatable {
+    /// All children of the compound have finished, so it takes no more. Code 1.
+    case compoundFinished(operation: String, compound: String)
+    /// The operation is a child already, of this compound or of another one. Code 2.
+    case alreadyAdded(operation: String, compound: String)
+}
+
+extension CompoundAdditionError: LocalizedError, CustomNSError {
+    /// `OperationKit.CompoundAdditionError`
+    public static var errorDomain: String { "OperationKit.CompoundAdditionError" }
+
+    /// The code documented at each case.
+    public var errorCode: Int {
+        switch self {
+        case .compoundFinished: 1
+        case .alreadyAdded: 2
+        }
+    }
+
+    /// What happened, to which operation, and what to do about it.
+    public var errorDescription: String? {
+        switch self {
+        case .compoundFinished(let operation, let compound):
+            "The operation “\(operation)” was not added to “\(compound)”, which has finished. Add it before the last child ends."
+        case .alreadyAdded(let operation, let compound):
+            "The operation “\(operation)” was not added to “\(compound)”: it is a child already. Add each operation once, to one compound."
+        }
+    }
+
+    /// The localized description.
+    public var errorUserInfo: [String: Any] {
+        [NSLocalizedDescriptionKey: errorDescription ?? ""]
+    }
+}

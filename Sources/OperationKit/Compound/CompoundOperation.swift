@@ -1,0 +1,203 @@
+public import Foundation
+
+/// An operation that consists of others: it runs them on a private queue, and finishes when all of them have.
+///
+/// ```swift
+/// let sync = CompoundOperation(name: "Sync", maxConcurrentOperationCount: 4)
+/// for page in 1...3 {
+///     try sync.addOperation(ThrowingBlockOperation(name: "page \(page)") { /* fetch it */ })
+/// }
+/// sync.asyncCompletionBlock = { error in print(error?.localizedDescription ?? "all in sync") }
+/// OperationQueue().addOperation(sync)
+/// ```
+///
+/// ## Children
+///
+/// Any `Operation` can be a child, synchronous or asynchronous, another compound too. Each is added once and to one
+/// compound, and is started by nobody else. Children may be added before the start, by ``prepare()``, and while the
+/// compound runs, also from a child's own blocks before that child has ended; the compound finishes after them. It does
+/// not touch their completion blocks. Finished children are released.
+///
+/// Among the children that are ready, those with the higher `queuePriority` begin first, and those that were added
+/// first among equals. The priority counts that a child has when it is started or added, whichever is later.
+/// Dependencies between children and on operations outside are honoured, also when they are added after the start, to a
+/// child that has not begun.
+///
+/// ## Errors
+///
+/// The errors of children that are ``FailableOperation``s, which every ``AsyncOperation`` is, arrive together as
+/// ``CompoundOperationError/suboperationFailure(name:errors:)``. `CancellationError`, and a nested compound that was
+/// cancelled without errors, is no failure. What the first failure means for the others is the
+/// ``FailurePolicy-swift.enum``.
+///
+/// ## Cancellation
+///
+/// `cancel()` cancels all children, at any depth, before it returns. No child is begun after that; those that have not
+/// begun finish without running, with their completion blocks. The compound finishes after the last child, with
+/// ``CompoundOperationError/cancelled(name:errors:reason:)``, also when it is suspended or limited to 0.
+/// `finish(withError:)` from outside cancels the children in the same way, but the compound then ends with the outcome
+/// it was given.
+///
+/// ## Threads
+///
+/// Children begin on threads of the private queue, several one after the other on the same one. ``prepare()`` is called
+/// on the thread that starts the compound. The completion block is called on the thread on which the last child ended.
+/// No thread is blocked.
+open class CompoundOperation: AsyncOperation, @unchecked Sendable {
+    /// What the failure of a child means for the others.
+    public enum FailurePolicy: Sendable {
+        /// Nothing: all children run, and all errors are reported.
+        case continueAll
+        /// The first failure cancels the other children, and those that are added later. The failures are reported, the
+        /// cancellations are not.
+        case cancelRemaining
+    }
+
+    /// What the first failure of a child means for the others.
+    public final var failurePolicy: FailurePolicy { scheduler.failurePolicy }
+
+    private let scheduler: ChildScheduler
+    private var initialError: (any Error)?
+
+    /// Creates a compound.
+    ///
+    /// - Parameters:
+    ///   - name: Its name, for messages and errors.
+    ///   - operations: Its first children. If one of them is there twice, or belongs to another compound, the compound
+    ///     finishes with a ``CompoundAdditionError`` when it is started, and no child runs.
+    ///   - maxConcurrentOperationCount: How many children may run at once. The default leaves it to the system.
+    ///   - failurePolicy: What the first failure of a child means for the others.
+    public init(
+        name: String? = nil,
+        operations: [Operation] = [],
+        maxConcurrentOperationCount: Int = OperationQueue.defaultMaxConcurrentOperationCount,
+        failurePolicy: FailurePolicy = .continueAll
+    ) {
+        CompoundOperation.requireLimit(maxConcurrentOperationCount, of: name)
+        scheduler = ChildScheduler(limit: maxConcurrentOperationCount, failurePolicy: failurePolicy)
+        super.init(ending: .afterChildren)
+        self.name = name
+        scheduler.queue.name = name ?? "CompoundOperation"
+        do { try scheduler.addInitial(operations, to: self) } catch { initialError = error }
+    }
+
+    /// Prepares the run: the place for a subclass to add children. Not overridden, nothing happens.
+    ///
+    /// Called once, at the start and before any child, on the thread that starts the compound; not at all for a
+    /// compound that was cancelled or given an outcome before.
+    ///
+    /// - Throws: An error ends the compound: the children that are there are cancelled, and it finishes with this
+    ///   error.
+    open func prepare() throws {}
+
+    /// Prepares the run, then begins the children.
+    public final override func main() {
+        do {
+            if let initialError { throw initialError }
+            try prepare()
+        } catch {
+            finish(withError: error)
+        }
+        scheduler.run(for: self)
+    }
+
+    /// Does nothing: the children are cancelled by `cancel()` itself.
+    public final override func didCancel() {}
+
+    /// The quality of service of the private queue, and so of the children that have none of their own. May change at
+    /// any time, for the children that begin later.
+    open override var qualityOfService: QualityOfService {
+        get { super.qualityOfService }
+        set {
+            super.qualityOfService = newValue
+            scheduler.queue.qualityOfService = newValue
+        }
+    }
+
+    override func cancelChildren() {
+        scheduler.cancelAll()
+    }
+
+    override func drainChildren() {
+        scheduler.cancelAll()
+        scheduler.run(for: self)
+    }
+}
+
+extension CompoundOperation {
+    /// How many children may run at once: 1 for one after the other, 0 for none as long as it is 0, and
+    /// `OperationQueue.defaultMaxConcurrentOperationCount` for as many as the system likes.
+    ///
+    /// May change at any time. Children that run are not stopped by a lower limit. An asynchronous child counts until
+    /// it has finished.
+    public final var maxConcurrentOperationCount: Int {
+        get { scheduler.limit }
+        set {
+            CompoundOperation.requireLimit(newValue, of: name)
+            scheduler.limit = newValue
+        }
+    }
+
+    /// Whether children are kept from beginning. Those that run go on.
+    ///
+    /// May change at any time. A suspended compound that is cancelled ends nevertheless.
+    public final var isSuspended: Bool {
+        get { scheduler.isSuspended }
+        set { scheduler.isSuspended = newValue }
+    }
+
+    /// Adds a child.
+    ///
+    /// May be called from any thread, before the start or while the compound runs. If the compound was cancelled, so is
+    /// the child, and it finishes with the compound.
+    ///
+    /// Complexity: O(1) plus the dependencies of the child. If other children depend on it already, those that wait for
+    /// it, directly or not, are searched for a circle.
+    ///
+    /// - Parameter operation: An operation that nobody else starts.
+    /// - Throws: ``CompoundAdditionError`` if all children have finished, or if the operation is a child already;
+    ///   ``CompoundOperationError/dependencyCycle(name:path:)`` if children would wait for each other in a circle. The
+    ///   operation is then untouched. Adding a compound to itself, or to one inside it, is a programming error and
+    ///   traps.
+    public final func addOperation(_ operation: Operation) throws {
+        try scheduler.add([operation], to: self)
+    }
+
+    /// Adds children, all of them or, if there is an error, none.
+    ///
+    /// - Parameter operations: Operations that nobody else starts. They may depend on each other.
+    /// - Throws: What ``addOperation(_:)`` throws, for the first operation that cannot be added.
+    public final func addOperations(_ operations: [Operation]) throws {
+        try scheduler.add(operations, to: self)
+    }
+
+    /// All children have finished: the compound does too.
+    final func childrenFinished(failures: [SuboperationError]) {
+        let name = displayName
+        childrenFinished { isCancelled, reason in
+            if isCancelled {
+                .failure(CompoundOperationError.cancelled(name: name, errors: failures, reason: reason))
+            } else if !failures.isEmpty {
+                .failure(CompoundOperationError.suboperationFailure(name: name, errors: failures))
+            } else {
+                .success(())
+            }
+        }
+    }
+
+    /// Traps if `operation` is the compound or one that it is inside of.
+    final func requireNotInside(_ operation: Operation) {
+        guard operation is CompoundOperation else { return }
+        precondition(operation !== self, "OperationKit: the compound “\(displayName)” cannot contain itself")
+        precondition(
+            !owners.contains { $0 === operation },
+            "OperationKit: the compound “\(operation.displayName)” cannot be added to “\(displayName)”, which it contains"
+        )
+    }
+
+    private static func requireLimit(_ limit: Int, of name: String?) {
+        precondition(
+            limit >= 0 || limit == OperationQueue.defaultMaxConcurrentOperationCount,
+            "OperationKit: the limit of “\(name ?? "CompoundOperation")” cannot be \(limit)")
+    }
+}
