@@ -1,0 +1,58 @@
+import Foundation
+import OperationKit
+
+enum TestError: Error, Equatable {
+    case first, second, reason
+    case numbered(Int)
+}
+
+/// An asynchronous operation made of closures, which get it as an argument so that they need not hold it.
+class ScriptedOperation: AsyncOperation, @unchecked Sendable {
+    typealias Script = @Sendable (ScriptedOperation) -> Void
+
+    private let script: Script
+    private let hook: Script
+
+    /// - Parameters:
+    ///   - main: The work. It has to finish the operation, unless the test does.
+    ///   - didCancel: What stops the work.
+    init(_ name: String? = nil, main: @escaping Script = { $0.finish() }, didCancel: @escaping Script = { _ in }) {
+        script = main
+        hook = didCancel
+        super.init()
+        self.name = name
+    }
+
+    override func main() { script(self) }
+
+    override func didCancel() { hook(self) }
+}
+
+extension ScriptedOperation {
+    /// Does nothing by itself: the test finishes it.
+    static func idle(_ name: String? = nil) -> ScriptedOperation {
+        ScriptedOperation(name, main: { _ in })
+    }
+
+    /// Writes down what is called on it.
+    static func logged(_ log: EventLog, main: @escaping Script = { $0.finish() }) -> ScriptedOperation {
+        let operation = ScriptedOperation(
+            main: {
+                log.add("main")
+                main($0)
+            },
+            didCancel: { _ in log.add("didCancel") })
+        operation.asyncCompletionBlock = { log.add("asyncCompletionBlock \(text($0))") }
+        return operation
+    }
+}
+
+/// An outcome as a short text for logs.
+func text(_ error: (any Error)?) -> String {
+    switch error {
+    case nil: "success"
+    case let error as TestError: "\(error)"
+    case is CancellationError: "cancelled"
+    case let error?: String(describing: error)
+    }
+}

@@ -1,0 +1,68 @@
+import Foundation
+import Testing
+
+@Suite("Support", .mayNotHang) struct SupportTests {
+    @Test func aGateHoldsAThreadUntilItIsOpened() async {
+        let gate = Gate()
+        let log = EventLog()
+        async let passed = onThread {
+            gate.pass()
+            log.add("passed")
+        }
+        log.add("opening")
+        gate.open()
+        await passed
+        #expect(log.events == ["opening", "passed"])
+    }
+
+    @Test func aGateHoldsATaskUntilItIsOpened() async {
+        let gate = Gate()
+        let waiting = Task { await gate.opened() }
+        #expect(!gate.isOpen)
+        gate.open()
+        await waiting.value
+        await gate.opened()
+    }
+
+    @Test func cancellingATaskEndsItsWaitAtAGate() async {
+        let gate = Gate()
+        let waiting = Task { await gate.opened() }
+        waiting.cancel()
+        await waiting.value
+        #expect(!gate.isOpen)
+    }
+
+    @Test func theLeakTrackerSeesWhatIsAlive() async {
+        let tracker = LeakTracker()
+        var token: LeakTracker.Token? = tracker.token("token")
+        #expect(tracker.alive == ["token"])
+        token?.use()
+        token = nil
+        await tracker.expectAllReleased()
+    }
+
+    @Test func atOnceRunsAllOnThreadsOfTheirOwn() async {
+        let threads = Shared<Set<ObjectIdentifier>>([])
+        let all = Shared<[Thread]>([])
+        let body: @Sendable () -> Void = {
+            all.change { $0.append(Thread.current) }
+            _ = threads.change { $0.insert(ObjectIdentifier(Thread.current)) }
+        }
+        await atOnce(Array(repeating: body, count: 8))
+        #expect(threads.value.count == 8)
+    }
+
+    @Test func aRaceRunsEveryBodyInEveryRoundBeforeItIsChecked() async {
+        let wrong = Shared(0)
+        let checked = Shared(0)
+        await race(
+            rounds: 100, seed: 1, prepare: { _ in Shared(0) },
+            Array(repeating: { $0.change { $0 += 1 } }, count: 3),
+            check: { subject, _ in
+                if subject.value != 3 { wrong.change { $0 += 1 } }
+                checked.change { $0 += 1 }
+            })
+        #expect(wrong.value == 0)
+        #expect(checked.value == 100)
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+
+/// Runs a body on a thread of its own, where it may block, and suspends until it returns.
+///
+/// - Parameter stackSize: In bytes; small ones show recursion.
+func onThread<Answer: Sendable>(
+    stackSize: Int? = nil, _ body: @escaping @Sendable () -> Answer
+) async -> Answer {
+    await withCheckedContinuation { continuation in
+        let thread = Thread { continuation.resume(returning: body()) }
+        if let stackSize { thread.stackSize = stackSize }
+        thread.start()
+    }
+}
+
+/// The stack that operations of a queue get on Apple platforms, and that nothing here may overflow.
+let workerStackSize = 512 * 1024
+
+/// Runs every body on a thread of its own, all let go at the same moment, and suspends until all have returned.
+func atOnce(_ bodies: [@Sendable () -> Void]) async {
+    let line = StartLine(bodies.count)
+    await withTaskGroup(of: Void.self) { group in
+        for body in bodies {
+            group.addTask {
+                await onThread {
+                    line.meet()
+                    body()
+                }
+            }
+        }
+    }
+}
+
+/// Runs every body on a thread of its own, again and again: each round prepares a subject, lets all bodies go at it from one
+/// start line, each after a short random delay, and then checks it.
+///
+/// - Parameters:
+///   - seed: Of the delays. A check that fails has it in its message, if the caller puts it there.
+///   - prepare: Makes the subject of a round.
+///   - bodies: What races.
+///   - check: Called once all bodies have returned.
+func race<Subject: Sendable>(
+    rounds: Int, seed: UInt64, prepare: @escaping @Sendable (_ round: Int) -> Subject,
+    _ bodies: [@Sendable (Subject) -> Void], check: @escaping @Sendable (_ subject: Subject, _ round: Int) -> Void
+) async {
+    let subjects = Shared<Subject?>(nil)
+    let begin = StartLine(bodies.count)
+    let end = StartLine(bodies.count)
+    await withTaskGroup(of: Void.self) { group in
+        for (lane, body) in bodies.enumerated() {
+            group.addTask {
+                await onThread {
+                    var random = SplitMix64(seed: seed &+ UInt64(lane))
+                    for round in 0..<rounds {
+                        if lane == 0 { subjects.value = prepare(round) }
+                        begin.meet()
+                        guard let subject = subjects.value else { return }
+                        random.dawdle()
+                        body(subject)
+                        end.meet()
+                        if lane == 0 {
+                            subjects.value = nil
+                            check(subject, round)
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where a number of threads meet, to go on together. Can be used again and again by the same threads.
+final class StartLine: @unchecked Sendable {
+    private let condition = NSCondition()
+    private let count: Int
+    private var arrived = 0
+    private var round = 0
+
+    init(_ count: Int) {
+        self.count = count
+    }
+
+    /// Blocks until all are here.
+    @available(*, noasync)
+    func meet() {
+        condition.withLock {
+            arrived += 1
+            let mine = round
+            if arrived == count {
+                arrived = 0
+                round += 1
+                condition.broadcast()
+            }
+            while round == mine { condition.wait() }
+        }
+    }
+}
