@@ -23,6 +23,8 @@ struct ChildSchedule {
         case running
         /// Left to the operation queue, because its readiness is its own affair.
         case queued
+        /// It has ended before the children it depends on, so they still know its slot.
+        case gone
     }
 
     private struct Record {
@@ -98,11 +100,17 @@ extension ChildSchedule {
         return slot
     }
 
-    /// A child depends on another one. This has no effect once it has its turn.
+    /// A child depends on another one. This makes no difference to a child that has had its turn.
     mutating func depends(_ slot: Int, on dependency: Int) {
-        guard records[slot].phase == .waiting else { return }
         records[dependency].dependents.append(slot)
         records[slot].open += 1
+    }
+
+    /// A child does not depend on another one any more.
+    mutating func dependsNoMore(_ slot: Int, on dependency: Int) {
+        guard let index = records[dependency].dependents.firstIndex(of: slot) else { return }
+        records[dependency].dependents.remove(at: index)
+        dependencyEnded(of: slot)
     }
 
     /// All that a child depends on is counted. Where `cancelsNewChildren` holds, the child has been cancelled.
@@ -116,6 +124,7 @@ extension ChildSchedule {
     private mutating func dependencyEnded(of slot: Int) {
         records[slot].open -= 1
         becomeReadyIfDue(slot)
+        freeIfDue(slot)
     }
 
     /// The compound begins, so its children may.
@@ -184,26 +193,36 @@ extension ChildSchedule {
         case .queued: queued -= 1
         case .starting, .endedWhileStarting, .running: running -= 1
         case .waiting: break
-        case .ready, .free: preconditionFailure("OperationKit: a child that was not begun has ended")
+        case .ready, .gone, .free: preconditionFailure("OperationKit: a child that was not begun has ended")
         }
         if records[slot].holdsWorker { parked -= 1 }
+        leave(slot)
+    }
+
+    /// Takes back a child that is not known yet and depends on none, as if it had never been there.
+    ///
+    /// - Returns: Those that waited for it. They wait for something outside now.
+    mutating func removed(_ slot: Int) -> [Int] {
         let dependents = records[slot].dependents
-        records[slot] = Record()
-        freeSlots.append(slot)
+        if records[slot].ordinal == added - 1 { added -= 1 }
+        leave(slot)
+        return dependents
+    }
+
+    private mutating func leave(_ slot: Int) {
+        let dependents = records[slot].dependents
+        records[slot].dependents = []
+        records[slot].phase = .gone
         remaining -= 1
+        freeIfDue(slot)
         for dependent in dependents { dependencyEnded(of: dependent) }
     }
 
-    /// Takes back a child that is not known yet, as if it had never been there. Those that wait for it wait for
-    /// something outside now.
-    mutating func removed(_ slot: Int, dependencies: [Int]) {
-        for dependency in dependencies { records[dependency].dependents.removeAll { $0 == slot } }
-        let dependents = records[slot].dependents
-        if records[slot].ordinal == added - 1 { added -= 1 }
+    /// A slot is used again once no other child knows it.
+    private mutating func freeIfDue(_ slot: Int) {
+        guard records[slot].phase == .gone, records[slot].open == 0 else { return }
         records[slot] = Record()
         freeSlots.append(slot)
-        remaining -= 1
-        for dependent in dependents { dependencyEnded(of: dependent) }
     }
 
     private var mayBegin: Bool {
@@ -269,6 +288,7 @@ extension ChildSchedule {
                 }
                 path[path.count - 1].next += 1
                 let dependent = records[slot].dependents[next]
+                if hasBegun(dependent) { continue }
                 switch records[dependent].search - 2 * searches {
                 case 0: return path.map(\.slot).drop { $0 != dependent }.reversed()
                 case 1: continue
@@ -281,11 +301,11 @@ extension ChildSchedule {
         return nil
     }
 
-    /// Forgets who depends on whom, to be told anew.
-    mutating func forgetDependencies() {
-        for slot in records.indices {
-            records[slot].open = 0
-            records[slot].dependents = []
+    /// Whether a child waits for nothing any more.
+    private func hasBegun(_ slot: Int) -> Bool {
+        switch records[slot].phase {
+        case .endedWhileStarting, .running, .gone: true
+        case .free, .waiting, .ready, .starting, .queued: false
         }
     }
 }

@@ -25,8 +25,8 @@ extension ChildScheduler {
         try claim(operations, for: compound)
         let dependencies = operations.map(\.unfinishedDependencies)
         let insertion = insert(operations, dependencies: dependencies)
-        if let error = insertion.error(for: compound) ?? selfDependency(of: operations, dependencies, in: compound) {
-            if !insertion.slots.isEmpty { takeBack(operations, dependencies: dependencies, slots: insertion.slots) }
+        if let error = insertion.error(for: compound) ?? selfDependency(insertion, operations, dependencies, in: compound) {
+            if !insertion.slots.isEmpty { takeBack(operations, slots: insertion.slots) }
             for operation in operations { operation.giveUpClaim(of: compound) }
             throw error
         }
@@ -38,10 +38,7 @@ extension ChildScheduler {
         let due = lock.withLock {
             for (index, slot) in insertion.slots.enumerated() {
                 children[slot]?.isBeingAdded = false
-                guard hasBegun else { continue }
-                // If the compound has begun meanwhile, it has forgotten what it knew before.
-                if !insertion.hadBegun { connect(slot, to: dependencies[index]) }
-                schedule.known(slot, priority: priorities[index])
+                if hasBegun { schedule.known(slot, priority: priorities[index]) }
             }
             return consequences()
         }
@@ -58,12 +55,12 @@ extension ChildScheduler {
     }
 
     private func selfDependency(
-        of operations: [Operation], _ dependencies: [[Operation]], in compound: CompoundOperation
+        _ insertion: Insertion, _ operations: [Operation], _ dependencies: [[Operation]], in compound: CompoundOperation
     ) -> CompoundOperationError? {
-        let waiting = zip(operations, dependencies).first { $0.1.contains { $0 === compound } }?.0
-        return waiting.map {
-            .dependencyCycle(name: compound.displayName, path: [$0.displayName, compound.displayName])
-        }
+        guard let place = dependencies.firstIndex(where: { $0.contains { $0 === compound } }) else { return nil }
+        let index = lock.withLock { schedule.ordinal(of: insertion.slots[place]) }
+        return .dependencyCycle(
+            name: compound.displayName, path: [operations[place].displayName(at: index), compound.displayName])
     }
 }
 
@@ -77,7 +74,6 @@ extension ChildScheduler {
         }
 
         var slots: [Int] = []
-        var hadBegun = false
         var refusal: Refusal?
 
         func error(for compound: CompoundOperation) -> (any Error)? {
@@ -98,7 +94,7 @@ extension ChildScheduler {
 
     private func insert(_ operations: [Operation], dependencies: [[Operation]]) -> Insertion {
         lock.withLock {
-            var insertion = Insertion(hadBegun: hasBegun)
+            var insertion = Insertion()
             var seen = Set<ObjectIdentifier>()
             for operation in operations {
                 if isOver {
@@ -128,13 +124,13 @@ extension ChildScheduler {
         return slot
     }
 
-    private func takeBack(_ operations: [Operation], dependencies: [[Operation]], slots taken: [Int]) {
+    private func takeBack(_ operations: [Operation], slots taken: [Int]) {
         let due = lock.withLock {
-            for (index, slot) in taken.enumerated().reversed() {
-                let dependencies = dependencies[index].compactMap { slots[ObjectIdentifier($0)] }
-                schedule.removed(slot, dependencies: dependencies)
-                forget(children[slot]?.outside ?? [], slot: slot)
-                slots[ObjectIdentifier(operations[index])] = nil
+            for (operation, slot) in zip(operations, taken).reversed() {
+                connect(slot, to: [])
+                let id = ObjectIdentifier(operation)
+                for waiting in schedule.removed(slot) { awaited[id, default: []].insert(waiting) }
+                slots[id] = nil
                 children[slot] = nil
             }
             return consequences()
@@ -142,24 +138,24 @@ extension ChildScheduler {
         perform(due)
     }
 
-    /// Tells the schedule which children a child depends on, and notes which operations that are none.
+    /// Tells the schedule which children a child depends on, and notes which operations that are none; instead of those
+    /// that it was told before.
     func connect(_ slot: Int, to dependencies: [Operation]) {
-        for dependency in dependencies {
-            let id = ObjectIdentifier(dependency)
-            if let child = slots[id] {
-                schedule.depends(slot, on: child)
-            } else {
-                awaited[id, default: []].insert(slot)
-                children[slot]?.outside.append(id)
-            }
+        let ids = dependencies.map { ObjectIdentifier($0) }
+        guard let known = children[slot]?.dependencies, known != ids else { return }
+        for id in known {
+            if let child = slots[id] { schedule.dependsNoMore(slot, on: child) } else { forget(id, slot: slot) }
         }
+        for id in ids {
+            if let child = slots[id] { schedule.depends(slot, on: child) } else { awaited[id, default: []].insert(slot) }
+        }
+        children[slot]?.dependencies = ids
     }
 
-    func forget(_ outside: [ObjectIdentifier], slot: Int) {
-        for id in outside {
-            awaited[id]?.remove(slot)
-            if awaited[id]?.isEmpty == true { awaited[id] = nil }
-        }
+    /// A child does not wait for an operation that is none.
+    func forget(_ id: ObjectIdentifier, slot: Int) {
+        awaited[id]?.remove(slot)
+        if awaited[id]?.isEmpty == true { awaited[id] = nil }
     }
 
     func circle(through slots: some Sequence<Int>) -> [(operation: Operation, index: Int)]? {
@@ -170,11 +166,6 @@ extension ChildScheduler {
 }
 
 extension Operation {
-    /// Those of its dependencies that have not finished. Foundation keeps the others too.
-    var unfinishedDependencies: [Operation] {
-        dependencies.filter { !$0.isFinished }
-    }
-
     /// Takes the operation as a part of a composite.
     ///
     /// - Returns: Whether it was not part of one already. What is not an `AsyncOperation` cannot tell.

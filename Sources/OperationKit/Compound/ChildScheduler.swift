@@ -15,8 +15,8 @@ final class ChildScheduler: @unchecked Sendable {
         let operation: Operation
         /// Until its addition is complete it may be taken back, and is not begun.
         var isBeingAdded: Bool
-        /// Those it depends on that were no children when it was added.
-        var outside: [ObjectIdentifier] = []
+        /// What it depends on, as far as that had not finished: other children, and operations outside.
+        var dependencies: [ObjectIdentifier] = []
         /// The worker that keeps the child's place on the queue.
         var worker: ChildWorker?
     }
@@ -33,7 +33,7 @@ final class ChildScheduler: @unchecked Sendable {
     var schedule: ChildSchedule
     var children: [Child?] = []
     var slots: [ObjectIdentifier: Int] = [:]
-    /// Operations that are no children, and the children that depend on them. They may become children later.
+    /// Operations that are no children, and the children that wait for them. They may become children later.
     var awaited: [ObjectIdentifier: Set<Int>] = [:]
     private var stage = Stage.idle
     private var failures: [SuboperationError] = []
@@ -58,11 +58,7 @@ extension ChildScheduler {
         let (settled, isCancelled) = lock.withLock {
             stage = .preparing
             running = compound
-            // Dependencies may have been added to the children since they were added here.
-            schedule.forgetDependencies()
-            awaited = [:]
             let settled = children.indices.compactMap { slot -> Next? in
-                children[slot]?.outside = []
                 guard let child = children[slot], !child.isBeingAdded else { return nil }
                 return (slot, child.operation)
             }
@@ -81,16 +77,16 @@ extension ChildScheduler {
         perform(due)
     }
 
-    /// Tells the schedule who depends on whom.
+    /// Tells the schedule who depends on whom. That may have changed since the children were added.
     ///
     /// - Returns: An error, if children wait for each other in a circle, or for the compound.
     private func connect(_ waiting: [Next], of compound: CompoundOperation) -> CompoundOperationError? {
         let name = compound.displayName
         for (slot, operation) in waiting {
             let dependencies = operation.unfinishedDependencies
-            if dependencies.isEmpty { continue }
             if dependencies.contains(where: { $0 === compound }) {
-                return .dependencyCycle(name: name, path: [operation.displayName, name])
+                let index = lock.withLock { schedule.ordinal(of: slot) }
+                return .dependencyCycle(name: name, path: [operation.displayName(at: index), name])
             }
             lock.withLock { connect(slot, to: dependencies) }
         }
@@ -154,7 +150,7 @@ extension ChildScheduler {
     func work(_ worker: ChildWorker) {
         var next = lock.withLock {
             schedule.workerCame()
-            return nextChild(unless: false)
+            return nextChild()
         }
         var count = 0
         while let (slot, operation) = next {
@@ -162,7 +158,7 @@ extension ChildScheduler {
             let isLast = count == ChildScheduler.batch
             switch begin(operation, slot: slot) {
             case .ended:
-                next = ended(slot, operation) { self.nextChild(unless: isLast) }
+                next = ended(slot, operation) { self.nextChild(isLast: isLast) }
             case .goesOn:
                 var hasEnded = false
                 var isParked = false
@@ -170,12 +166,12 @@ extension ChildScheduler {
                     hasEnded = schedule.startReturned(slot)
                     if hasEnded { return Consequences() }
                     isParked = schedule.parksWorker(on: slot)
-                    if isParked { children[slot]?.worker = worker } else { next = nextChild(unless: isLast) }
+                    if isParked { children[slot]?.worker = worker } else { next = nextChild(isLast: isLast) }
                     return consequences()
                 }
                 perform(due)
                 if isParked { return }
-                if hasEnded { next = ended(slot, operation) { self.nextChild(unless: isLast) } }
+                if hasEnded { next = ended(slot, operation) { self.nextChild(isLast: isLast) } }
             case .leftToQueue:
                 next = leaveToQueue(operation, slot: slot)
             }
@@ -183,12 +179,17 @@ extension ChildScheduler {
         worker.finish()
     }
 
-    /// The next child for a worker. If there is none, the worker leaves. It also leaves when it has had its turn, or
-    /// when children that the queue begins are waiting for a place.
-    private func nextChild(unless isDone: Bool) -> Next? {
-        if !isDone, schedule.queued == 0, let slot = schedule.next(), let child = children[slot] {
-            return (slot, child.operation)
-        }
+    /// The next child for a worker that has just arrived. If there is none, the worker leaves.
+    private func nextChild() -> Next? {
+        if let slot = schedule.next(), let child = children[slot] { return (slot, child.operation) }
+        schedule.workerLeft()
+        return nil
+    }
+
+    /// The next child for a worker that has begun one. It leaves also when that was its last one, and when children that
+    /// the queue begins wait for a place: it goes to the end of the queue then.
+    private func nextChild(isLast: Bool) -> Next? {
+        if !isLast, schedule.queued == 0 { return nextChild() }
         schedule.workerLeft()
         return nil
     }
@@ -216,7 +217,7 @@ extension ChildScheduler {
     private func leaveToQueue(_ operation: Operation, slot: Int) -> Next? {
         let (next, due) = lock.withLock {
             schedule.leftToQueue(slot)
-            return (nextChild(unless: true), consequences())
+            return (nextChild(isLast: true), consequences())
         }
         queue.addOperation(operation)
         // What the operation waits for may finish while it is being added, and then its wake-up is lost on Linux. This
@@ -244,12 +245,13 @@ extension ChildScheduler: FinishObserving {
     /// A child has ended. Its worker, if it has one at work, says how it takes its next child.
     @discardableResult
     private func ended(_ slot: Int, _ operation: Operation, takeNext: () -> Next? = { nil }) -> Next? {
+        if operation.isCancelled, !(operation is AsyncOperation) { operation.detachFromUnfinishedDependencies() }
         let failure = failure(of: operation, slot: slot)
         let (child, next, due) = lock.withLock {
             let child = children[slot]
             children[slot] = nil
             slots[ObjectIdentifier(operation)] = nil
-            forget(child?.outside ?? [], slot: slot)
+            for id in child?.dependencies ?? [] { forget(id, slot: slot) }
             schedule.ended(slot)
             var cancelsOthers = false
             if let failure {

@@ -71,13 +71,18 @@ extension CompoundOperationError: LocalizedError, CustomNSError {
         }
     }
 
-    /// The localized description and the underlying errors.
+    /// The localized description and the underlying errors. Where no child failed, the reason of the cancellation is the
+    /// underlying error.
     public var errorUserInfo: [String: Any] {
         var userInfo: [String: Any] = [NSLocalizedDescriptionKey: errorDescription ?? ""]
         let underlying = suboperationErrors.map { $0.error.asNSError }
-        userInfo[NSUnderlyingErrorKey] = underlying.first
+        userInfo[NSUnderlyingErrorKey] = underlying.first ?? cancellationReason?.asNSError
         userInfo[Self.underlyingErrorsKey] = underlying
         return userInfo
+    }
+
+    private var cancellationReason: (any Error)? {
+        if case .cancelled(_, _, let reason) = self { reason } else { nil }
     }
 
     /// How many descriptions of children a description spells out.
@@ -92,7 +97,8 @@ extension CompoundOperationError: LocalizedError, CustomNSError {
                 "\(errors.count) \(operations) failed"
             }
         var parts = errors.prefix(mostSpelledOut).map {
-            "“\($0.name)”: \($0.error.localizedDescription.withoutFullStop)"
+            // A compound's description begins with its name.
+            ($0.error is CompoundOperationError ? "" : "“\($0.name)”: ") + $0.error.localizedDescription.withoutFullStop
         }
         if errors.count > mostSpelledOut { parts.append("and \(errors.count - mostSpelledOut) more") }
         return count + (parts.isEmpty ? "" : ": " + parts.joined(separator: "; "))

@@ -4,8 +4,8 @@ import Foundation
 ///
 /// ```swift
 /// let answer = TaskOperation { try await Task.sleep(nanoseconds: 1_000_000); return 42 }
-/// let queue = OperationQueue()
-/// assert(try await queue.run(answer) == 42)
+/// let number = try await OperationQueue().run(answer)
+/// assert(number == 42)
 /// ```
 ///
 /// The closure runs once, in a task of its own, whose priority follows the operation's `qualityOfService` at the start.

@@ -124,7 +124,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// May be called from any thread, any number of times; only the first call counts. An operation that has not
     /// started will not run ``main()``: once started, it finishes with `CancellationError`. One that is executing has
     /// ``didCancel()`` called and ends when its work does. It has no effect on an operation whose outcome is being
-    /// delivered or that has finished.
+    /// delivered or that has finished, nor on a composite that was finished from outside and waits for its children.
     public final override func cancel() {
         cancel(reason: nil)
     }
@@ -260,6 +260,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         }
         if wasExecuting { didChangeValue(forKey: "isExecuting") }
         didChangeValue(forKey: "isFinished")
+        if isCancelled { detachFromUnfinishedDependencies() }
 
         observer?.notify(self)
         for continuation in waiting { continuation.resume(returning: .finished) }

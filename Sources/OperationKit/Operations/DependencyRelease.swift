@@ -3,7 +3,7 @@ import Foundation
 /// Takes chains of operations apart one by one, where releasing the last one would release them by nested calls.
 ///
 /// An operation holds its dependencies for good, so the end of a chain holds all of it. Foundation would free a chain
-/// recursively, and overflow the stack of a worker thread at a few thousand operations.
+/// recursively, and overflow the stack: that of a worker thread at a fraction of what the main thread's can bear.
 final class DependencyRelease: @unchecked Sendable {
     private var operations: [Operation]
 
@@ -41,4 +41,17 @@ final class DependencyRelease: @unchecked Sendable {
         return DependencyRelease(dependencies)
     }
     #endif
+}
+
+extension Operation {
+    /// Those of its dependencies that have not finished. Foundation keeps the others too.
+    var unfinishedDependencies: [Operation] {
+        dependencies.filter { !$0.isFinished }
+    }
+
+    /// For an operation that has finished before its dependencies, because it was cancelled: they hold it unretained on
+    /// Linux, and would reach for it when they finish, or just when it is freed. So they let go of it while it is alive.
+    func detachFromUnfinishedDependencies() {
+        for dependency in unfinishedDependencies { removeDependency(dependency) }
+    }
 }

@@ -36,7 +36,10 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
 
     /// What the block threw, or `CancellationError` if it did not run; `nil` on success and before the end.
     public var error: (any Error)? {
-        lock.withLock { failure }
+        // A cancellation may come when Foundation is about to look for one. Then the operation is finished before that is
+        // known here, but its block is still there.
+        let isFinished = isFinished
+        return lock.withLock { failure ?? (isFinished && block != nil ? CancellationError() : nil) }
     }
 
     /// Runs the block, or finishes with `CancellationError` if the operation was cancelled.
@@ -45,6 +48,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         super.start()
         // A cancellation may have come in between: then the block did not run.
         if isFinished { settle(.failure(CancellationError())) }
+        if isCancelled { detachFromUnfinishedDependencies() }
     }
 
     /// Runs the block.

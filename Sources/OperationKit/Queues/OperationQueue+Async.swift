@@ -24,7 +24,7 @@ extension OperationQueue {
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it is another one
     ///   and was cancelled. ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
-    public func run(_ operation: Operation) async throws {
+    public func run(_ operation: some Operation) async throws {
         try await addAndWait(operation)
         if let failable = operation as? any FailableOperation {
             if let error = failable.error { throw error }

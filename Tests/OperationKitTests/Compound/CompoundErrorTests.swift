@@ -1,0 +1,188 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// C3, C9 and what an error looks like from outside.
+@Suite("Compound: errors", .mayNotHang) struct CompoundErrorTests {
+    private func failing(_ error: any Error, _ name: String? = nil) -> Operation {
+        ThrowingBlockOperation(name: name) { throw error }
+    }
+
+    private func outcome(of compound: CompoundOperation) async -> CompoundOperationError? {
+        do {
+            try await OperationQueue().run(compound)
+            return nil
+        } catch {
+            return error as? CompoundOperationError
+        }
+    }
+
+    // C3
+
+    @Test(arguments: [-1, 1, 2])
+    func c3ReportsTheErrorsOfAllChildrenInTheOrderOfAddition(limit: Int) async throws {
+        let operations = (0..<12).map { index -> Operation in
+            switch index % 4 {
+            case 0: failing(TestError.numbered(index))
+            case 1: ScriptedOperation { $0.finish(withError: TestError.numbered(index)) }
+            case 2: AsyncBlockOperation { finish in DispatchQueue.global().async { finish(TestError.numbered(index)) } }
+            default: BlockOperation {}
+            }
+        }
+        let compound = CompoundOperation(name: "all", operations: operations, maxConcurrentOperationCount: limit)
+        guard case .suboperationFailure("all", let errors) = await outcome(of: compound) else {
+            return #expect(Bool(false), "The compound has to report its children.")
+        }
+        #expect(errors.map(\.index) == [0, 1, 2, 4, 5, 6, 8, 9, 10])
+        #expect(errors.map { $0.error as? TestError } == errors.map { .numbered($0.index) })
+    }
+
+    @Test func c3CallsAChildByItsNameOrByItsTypeAndIndex() async {
+        let compound = CompoundOperation(operations: [failing(TestError.first, "login"), failing(TestError.second)])
+        let errors = await outcome(of: compound)?.suboperationErrors
+        #expect(errors?.map(\.name) == ["login", "ThrowingBlockOperation 1"])
+    }
+
+    @Test func c3DoesNotCountCancellationsAsFailures() async {
+        let cancelled = ScriptedOperation()
+        cancelled.cancel()
+        let inner = CompoundOperation(operations: [BlockOperation {}])
+        inner.cancel()
+        let compound = CompoundOperation(operations: [cancelled, inner, failing(CancellationError())])
+        #expect(await outcome(of: compound) == nil)
+        #expect(cancelled.error is CancellationError)
+    }
+
+    @Test func c3CountsACancelledInnerCompoundWithErrorsAsAFailure() async {
+        let inner = CompoundOperation(name: "inner", maxConcurrentOperationCount: 1)
+        expectNoError {
+            try inner.addOperation(failing(TestError.first))
+            try inner.addOperation(
+                ScriptedOperation { [unowned inner] in
+                    inner.cancel()
+                    $0.finish()
+                })
+        }
+        let error = await outcome(of: CompoundOperation(operations: [inner]))
+        #expect(error?.suboperationErrors.map(\.name) == ["inner"])
+        #expect(error?.leafErrors.map { $0 as? TestError } == [.first])
+    }
+
+    @Test func c3CountsTheReasonOfACancelledChildAsAFailure() async {
+        let child = ScriptedOperation()
+        child.cancel(withError: TestError.reason)
+        #expect(await outcome(of: CompoundOperation(operations: [child]))?.leafErrors.first as? TestError == .reason)
+    }
+
+    @Test func c3ReportsChildrenThatAreAddedWhileItRuns() async throws {
+        let compound = CompoundOperation(operations: [BlockOperation {}])
+        try compound.addOperation(
+            BlockOperation { [unowned compound] in
+                expectNoError { try compound.addOperation(ThrowingBlockOperation(name: "late") { throw TestError.first }) }
+            })
+        let errors = await outcome(of: compound)?.suboperationErrors
+        #expect(errors?.map(\.name) == ["late"])
+        #expect(errors?.map(\.index) == [2])
+        #expect(errors?.map(\.siblingCount) == [3])
+    }
+
+    // C9
+
+    @Test(arguments: [-1, 1])
+    func c9TheFirstFailureCancelsTheOthersAndTheLaterOnes(limit: Int) async throws {
+        let waiting = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+        let dependent = BlockOperation { Issue.record("It does not run.") }
+        let compound = CompoundOperation(
+            name: "some", operations: limit == 1 ? [] : [waiting], maxConcurrentOperationCount: limit,
+            failurePolicy: .cancelRemaining)
+        let late = BlockOperation { Issue.record("It does not run either.") }
+        let failing = ScriptedOperation("bad") { $0.finish(withError: TestError.first) }
+        failing.asyncCompletionBlock = { [unowned compound] _ in expectNoError { try compound.addOperation(late) } }
+        dependent.addDependency(failing)
+        try compound.addOperations([failing, dependent])
+        guard case .suboperationFailure("some", let errors) = await outcome(of: compound) else {
+            return #expect(Bool(false), "The failure has to be reported, not the cancellations.")
+        }
+        #expect(errors.map(\.name) == ["bad"])
+        #expect(dependent.isCancelled && dependent.isFinished)
+        #expect(late.isCancelled && late.isFinished)
+        #expect(!compound.isCancelled)
+    }
+
+    @Test func c9EndsAlsoWhenItIsSuspendedMeanwhile() async throws {
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1, failurePolicy: .cancelRemaining)
+        let never = BlockOperation { Issue.record("It does not run.") }
+        try compound.addOperation(
+            ScriptedOperation { [unowned compound] in
+                compound.isSuspended = true
+                $0.finish(withError: TestError.first)
+            })
+        try compound.addOperation(never)
+        #expect(await outcome(of: compound)?.leafErrors.count == 1)
+        #expect(never.isFinished)
+    }
+
+    @Test func withoutThePolicyAFailureCancelsNothing() async {
+        let log = EventLog()
+        let compound = CompoundOperation(
+            operations: [failing(TestError.first), BlockOperation { log.add("ran") }], maxConcurrentOperationCount: 1)
+        #expect(await outcome(of: compound)?.leafErrors.count == 1)
+        #expect(log.events == ["ran"])
+    }
+
+    // As an NSError
+
+    @Test func itBecomesAnNSErrorWithAllThatAConsumerReads() async throws {
+        let underlying = NSError(domain: "test", code: 7, userInfo: [NSLocalizedDescriptionKey: "It broke."])
+        let inner = CompoundOperation(name: "pages", operations: [failing(underlying, "page 1"), BlockOperation {}])
+        let compound = CompoundOperation(name: "sync", operations: [inner, BlockOperation {}, failing(TestError.first)])
+        let error = try #require(await outcome(of: compound)).nsError
+
+        #expect(error.domain == "OperationKit.CompoundOperationError")
+        #expect(error.code == 1)
+        #expect(error.localizedDescription.hasPrefix("“sync”: 2 of 3 operations failed: “pages”: “pages”: 1 of 2 "))
+        #expect(error.localizedDescription.contains("“page 1”: It broke"))
+        let all = try #require(error.userInfo[CompoundOperationError.underlyingErrorsKey] as? [NSError])
+        #expect(all.count == 2)
+        #expect(error.userInfo[NSUnderlyingErrorKey] as? NSError == all[0])
+        #expect(all[0].domain == "OperationKit.CompoundOperationError")
+        #expect(all[0].userInfo[CompoundOperationError.underlyingErrorsKey] as? [NSError] == [underlying])
+        #expect(all[1].domain.hasSuffix("TestError"))
+    }
+
+    @Test func everyCaseHasACodeAndASentence() {
+        let failure = SuboperationError(name: "a", index: 0, error: TestError.first, siblingCount: 1)
+        let cases: [(CompoundOperationError, Int, String)] = [
+            (.suboperationFailure(name: "c", errors: [failure]), 1, "“c”: 1 of 1 operation failed"),
+            (.cancelled(name: "c", errors: []), 2, "“c” was cancelled."),
+            (.cancelled(name: "c", errors: [failure]), 2, "“c” was cancelled. Before that, 1 of 1 operation failed"),
+            (.dependencyCycle(name: "c", path: ["a", "b"]), 3, "“a” waits for “b” waits for “a”."),
+        ]
+        for (error, code, sentence) in cases {
+            #expect(error.nsError.code == code)
+            #expect(error.errorCode == code)
+            #expect(error.localizedDescription.contains(sentence))
+            #expect((error as NSError).domain == CompoundOperationError.errorDomain)
+        }
+        #expect(CompoundOperationError.dependencyCycle(name: "c", path: []).leafErrors.count == 1)
+    }
+
+    @Test func additionErrorsNameBothOperations() {
+        let errors: [CompoundAdditionError] = [
+            .compoundFinished(operation: "child", compound: "parent"), .alreadyAdded(operation: "child", compound: "parent"),
+        ]
+        for (index, error) in errors.enumerated() {
+            let error = error as NSError
+            #expect(error.domain == "OperationKit.CompoundAdditionError")
+            #expect(error.code == index + 1)
+            #expect(error.localizedDescription.contains("“child”") && error.localizedDescription.contains("“parent”"))
+        }
+    }
+
+    @Test func aSuboperationErrorNamesTheChildAndHasItsError() {
+        let error = SuboperationError(name: "login", index: 3, error: TestError.first) as NSError
+        #expect(error.domain == "OperationKit.SuboperationError")
+        #expect(error.localizedDescription.contains("“login”"))
+        #expect((error.userInfo[NSUnderlyingErrorKey] as? NSError)?.domain.hasSuffix("TestError") == true)
+    }
+}

@@ -1,0 +1,301 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// C5, C6: in which order children begin, and how many at once.
+@Suite("Compound: order and limits", .mayNotHang, .serialized) struct CompoundOrderTests {
+    // C5
+
+    @Test(arguments: ChildKind.allCases, [-1, 1, 2])
+    func c5HonoursDependenciesBetweenChildren(_ kind: ChildKind, limit: Int) async throws {
+        let log = EventLog()
+        let children = (0..<30).map { index in kind.make { log.add("\(index)") } }
+        for (child, next) in zip(children, children.dropFirst()) { next.addDependency(child) }
+        let compound = CompoundOperation(operations: children.reversed(), maxConcurrentOperationCount: limit)
+        try await OperationQueue().run(compound)
+        #expect(log.events == (0..<30).map { "\($0)" })
+    }
+
+    @Test(arguments: ChildKind.allCases, [-1, 1])
+    func c5HonoursDependenciesOnOperationsOutside(_ kind: ChildKind, limit: Int) async throws {
+        let log = EventLog()
+        let outside = BlockOperation { log.add("outside") }
+        let children = (0..<5).map { _ in kind.make { log.add("child") } }
+        for child in children { child.addDependency(outside) }
+        let other = Gate()
+        let compound = CompoundOperation(
+            operations: children + [BlockOperation { other.open() }], maxConcurrentOperationCount: limit)
+        OperationQueue().addOperation(compound)
+        await other.opened()
+        try await OperationQueue().run(outside)
+        try await compound.finished()
+        #expect(log.events == ["outside"] + Array(repeating: "child", count: 5))
+    }
+
+    @Test(arguments: [-1, 1])
+    func c5HonoursAnOverriddenReadiness(limit: Int) async throws {
+        let log = EventLog()
+        let gated = GatedReadyOperation { log.add("gated") }
+        let opener = BlockOperation {
+            log.add("opener")
+            gated.becomeReady()
+        }
+        let after = BlockOperation { log.add("after") }
+        after.addDependency(gated)
+        let compound = CompoundOperation(operations: [after, gated, opener], maxConcurrentOperationCount: limit)
+        try await OperationQueue().run(compound)
+        #expect(log.events == ["opener", "gated", "after"])
+    }
+
+    @Test func c5BeginsReadyChildrenByPriorityThenByAddition() async throws {
+        let log = EventLog()
+        let priorities: [Operation.QueuePriority] = [.normal, .low, .veryHigh, .normal, .veryLow, .high, .veryHigh]
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+        for (index, priority) in priorities.enumerated() {
+            let child = ChildKind.allCases[index % 4].make { log.add("\(index)") }
+            child.queuePriority = priority
+            try compound.addOperation(child)
+        }
+        try await OperationQueue().run(compound)
+        #expect(log.events == ["2", "6", "5", "0", "3", "1", "4"])
+    }
+
+    @Test func c5OrdersChildrenThatBecomeReadyLateByTheirAddition() async throws {
+        let log = EventLog()
+        let early = BlockOperation { log.add("early") }
+        let first = BlockOperation { log.add("first") }
+        early.addDependency(first)
+        let others = (0..<3).map { index in BlockOperation { log.add("other \(index)") } }
+        let compound = CompoundOperation(operations: [early, first] + others, maxConcurrentOperationCount: 1)
+        try await OperationQueue().run(compound)
+        #expect(log.events == ["first", "early", "other 0", "other 1", "other 2"])
+    }
+
+    @Test func c5HonoursADependencyThatIsAddedAfterTheStart() async throws {
+        let log = EventLog()
+        let last = BlockOperation { log.add("last") }
+        let late = BlockOperation { log.add("late") }
+        let first = BlockOperation {
+            last.addDependency(late)
+            log.add("first")
+        }
+        let compound = CompoundOperation(operations: [first, last, late], maxConcurrentOperationCount: 1)
+        try await OperationQueue().run(compound)
+        #expect(log.events == ["first", "late", "last"])
+    }
+
+    @Test(arguments: ChildKind.allCases)
+    func c5ReportsACycleBeforeAnyChildRuns(_ kind: ChildKind) async throws {
+        let names = ["a", "b", "c", "d", "e"]
+        let children = names.map { name in kind.make(name) { Issue.record("No child runs.") } }
+        // d waits for c, b, a, and again for d; e is no part of it.
+        children[1].addDependency(children[0])
+        children[2].addDependency(children[1])
+        children[3].addDependency(children[2])
+        children[0].addDependency(children[3])
+        children[4].addDependency(children[3])
+        let compound = CompoundOperation(name: "circle", operations: children)
+        do {
+            try await OperationQueue().run(compound)
+            Issue.record("It has to fail.")
+        } catch {
+            guard case .dependencyCycle("circle", let path) = error as? CompoundOperationError else { throw error }
+            #expect(Set(path) == ["a", "b", "c", "d"] && path.count == 4)
+            // Each waits for the next one.
+            let position = try #require(path.firstIndex(of: "d"))
+            #expect((0..<4).map { path[(position + $0) % 4] } == ["d", "c", "b", "a"])
+        }
+        #expect(children.allSatisfy { $0.isFinished && $0.isCancelled })
+        // Operations in a circle hold each other.
+        for child in children { for dependency in child.dependencies { child.removeDependency(dependency) } }
+    }
+
+    @Test(arguments: [false, true])
+    func c5RefusesAnAdditionThatClosesACycle(isRunning: Bool) async throws {
+        let hold = ScriptedOperation.idle()
+        let a = BlockOperation {}
+        let b = BlockOperation {}
+        (a.name, b.name) = ("a", "b")
+        a.addDependency(b)
+        let compound = CompoundOperation(name: "circle", operations: [hold, a])
+        if isRunning { OperationQueue().addOperation(compound) }
+        if isRunning { await eventually("not begun") { hold.isExecuting } }
+        b.addDependency(a)
+        let error = #expect(throws: CompoundOperationError.self) { try compound.addOperation(b) }
+        guard case .dependencyCycle("circle", let path) = try #require(error) else { throw TestError.first }
+        #expect(Set(path) == ["a", "b"])
+        #expect(!b.isCancelled && !b.isFinished)
+
+        // It is refused again: what is known of those that wait for it is not lost.
+        #expect(throws: CompoundOperationError.self) { try compound.addOperation(b) }
+        try compound.addOperation(BlockOperation {})
+
+        compound.cancel()
+        hold.finish()
+        if !isRunning { compound.start() }
+        try? await compound.finished()
+        #expect(a.isFinished && !b.isCancelled)
+        b.removeDependency(a)
+    }
+
+    @Test func c5RefusesABatchWithACycleWhole() throws {
+        let children = (0..<4).map { _ in BlockOperation {} }
+        children[1].addDependency(children[2])
+        children[2].addDependency(children[1])
+        let compound = CompoundOperation(name: "circle")
+        #expect(throws: CompoundOperationError.self) { try compound.addOperations(children) }
+        children[2].removeDependency(children[1])
+        try compound.addOperations(children)
+        compound.cancel()
+    }
+
+    @Test func c5AChildThatWaitsForItsCompoundIsACycle() async throws {
+        let child = BlockOperation { Issue.record("It does not run.") }
+        child.name = "child"
+        let compound = CompoundOperation(name: "parent")
+        child.addDependency(compound)
+        #expect(throws: CompoundOperationError.self) { try compound.addOperation(child) }
+        child.removeDependency(compound)
+        try compound.addOperation(child)
+        child.addDependency(compound)
+        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
+        child.removeDependency(compound)
+    }
+
+    // C6
+
+    @Test(arguments: ChildKind.allCases, [1, 2, 3])
+    func c6NeverRunsMoreThanTheLimit(_ kind: ChildKind, limit: Int) async throws {
+        let running = Shared((now: 0, most: 0))
+        let children = (0..<40).map { _ in
+            kind.make {
+                running.change {
+                    $0.now += 1
+                    $0.most = max($0.most, $0.now)
+                }
+                running.change { $0.now -= 1 }
+            }
+        }
+        try await OperationQueue().run(CompoundOperation(operations: children, maxConcurrentOperationCount: limit))
+        #expect((1...limit).contains(running.value.most))
+    }
+
+    @Test(arguments: [-1, 3])
+    func c6ReachesTheLimitWithChildrenThatWaitForEachOther(limit: Int) async throws {
+        let line = StartLine(3)
+        let children = (0..<3).map { _ in BlockOperation { line.meet() } }
+        try await OperationQueue().run(CompoundOperation(operations: children, maxConcurrentOperationCount: limit))
+    }
+
+    @Test func c6BeginsAllAsynchronousChildrenAtOnceWithoutALimit() async throws {
+        let children = (0..<200).map { _ in ScriptedOperation.idle() }
+        let compound = CompoundOperation(operations: children)
+        OperationQueue().addOperation(compound)
+        await eventually("not all begun") { children.allSatisfy { $0.isExecuting } }
+        for child in children { child.finish() }
+        try await compound.finished()
+    }
+
+    @Test func c6AnAsynchronousChildKeepsItsPlaceUntilItHasFinished() async throws {
+        let first = ScriptedOperation.idle()
+        let second = ScriptedOperation.idle()
+        let third = ScriptedOperation.idle()
+        let compound = CompoundOperation(operations: [first, second, third], maxConcurrentOperationCount: 2)
+        OperationQueue().addOperation(compound)
+        await eventually("not begun") { first.isExecuting && second.isExecuting }
+        #expect(!third.isExecuting)
+        second.finish()
+        await eventually("not begun") { third.isExecuting }
+        #expect(first.isExecuting)
+        first.finish()
+        third.finish()
+        try await compound.finished()
+    }
+
+    @Test func c6TheLimitMayChangeWhileItRuns() async throws {
+        let children = (0..<6).map { _ in ScriptedOperation.idle() }
+        let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 0)
+        func executing() -> Int { children.count { $0.isExecuting } }
+        OperationQueue().addOperation(compound)
+        await eventually("not begun") { compound.isExecuting }
+        #expect(executing() == 0)
+        compound.maxConcurrentOperationCount = 2
+        await eventually("not begun") { executing() == 2 }
+        compound.maxConcurrentOperationCount = -1
+        await eventually("not begun") { executing() == 6 }
+        compound.maxConcurrentOperationCount = 1
+        #expect(compound.maxConcurrentOperationCount == 1)
+        let late = ScriptedOperation.idle()
+        try compound.addOperation(late)
+        for child in children.dropLast() { child.finish() }
+        #expect(!late.isExecuting)
+        children[5].finish()
+        await eventually("not begun") { late.isExecuting }
+        late.finish()
+        try await compound.finished()
+    }
+
+    @Test(arguments: [-1, 1])
+    func c6SuspendsAndResumesBetweenChildren(limit: Int) async throws {
+        let log = EventLog()
+        let compound = CompoundOperation(maxConcurrentOperationCount: limit)
+        let second = ScriptedOperation { operation in
+            log.add("second")
+            operation.finish()
+        }
+        let first = ScriptedOperation { [unowned compound] operation in
+            compound.isSuspended = true
+            log.add("first")
+            operation.finish()
+        }
+        second.addDependency(first)
+        try compound.addOperations([first, second])
+        OperationQueue().addOperation(compound)
+        await eventually("not run") { first.isFinished }
+        #expect(compound.isSuspended)
+        #expect(log.events == ["first"])
+        compound.isSuspended = false
+        try await compound.finished()
+        #expect(log.events == ["first", "second"])
+    }
+
+    @Test func c6TheQualityOfServiceIsThatOfThePrivateQueue() async throws {
+        let seen = Shared<QualityOfService?>(nil)
+        let compound = CompoundOperation(operations: [BlockOperation { seen.value = OperationQueue.current?.qualityOfService }])
+        compound.qualityOfService = .utility
+        #expect(compound.qualityOfService == .utility)
+        try await OperationQueue().run(compound)
+        #expect(seen.value == .utility)
+    }
+
+    @Test func aCompoundInACompoundOfWidthOneDoesNotBlockIt() async throws {
+        let log = EventLog()
+        var compound = CompoundOperation(
+            operations: [BlockOperation { log.add("leaf") }], maxConcurrentOperationCount: 1)
+        for _ in 0..<100 { compound = CompoundOperation(operations: [compound], maxConcurrentOperationCount: 1) }
+        try await OperationQueue().run(compound)
+        #expect(log.events == ["leaf"])
+    }
+
+    // What can never be right
+
+    @Test func aCompoundThatContainsItselfTraps() async {
+        await #expect(processExitsWith: .failure) {
+            let compound = CompoundOperation(name: "self")
+            try compound.addOperation(compound)
+        }
+        await #expect(processExitsWith: .failure) {
+            let outer = CompoundOperation(name: "outer")
+            let middle = CompoundOperation(operations: [CompoundOperation(name: "inner")])
+            let inner = CompoundOperation(name: "inner")
+            try middle.addOperation(inner)
+            try outer.addOperation(middle)
+            try inner.addOperation(outer)
+        }
+    }
+
+    @Test func aNegativeLimitTraps() async {
+        await #expect(processExitsWith: .failure) { _ = CompoundOperation(maxConcurrentOperationCount: -2) }
+        await #expect(processExitsWith: .failure) { CompoundOperation().maxConcurrentOperationCount = -7 }
+    }
+}

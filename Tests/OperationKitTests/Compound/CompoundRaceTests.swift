@@ -1,0 +1,189 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// Compounds under races: whatever wins, they end once, after their children, with an outcome that fits.
+@Suite("Compound: races", .mayNotHang) struct CompoundRaceTests {
+    private func makeChildren(_ count: Int, _ random: inout SplitMix64) -> [Operation] {
+        let children = (0..<count).map { _ in ChildKind.allCases.randomElement(using: &random)!.make {} }
+        for index in children.indices.dropFirst() where random.next() % 3 == 0 {
+            children[index].addDependency(children[Int(random.next() % UInt64(index))])
+        }
+        return children
+    }
+
+    private func expectConsistent(_ compound: CompoundOperation, seed: UInt64, completions: Int) {
+        #expect(compound.isFinished && !compound.isExecuting, "seed \(seed)")
+        #expect(completions == 1, "seed \(seed)")
+        switch compound.error as? CompoundOperationError {
+        case nil: #expect(!compound.isCancelled, "seed \(seed)")
+        case .cancelled(_, let errors, _): #expect(compound.isCancelled && errors.isEmpty, "seed \(seed)")
+        case let error?: Issue.record("\(error), seed \(seed)")
+        }
+    }
+
+    @Test func cancellingAgainstRunning() async {
+        let seed = SplitMix64.freshSeed()
+        var random = SplitMix64(seed: seed)
+        for _ in 0..<300 {
+            let children = makeChildren(Int(random.next() % 20), &random)
+            let compound = CompoundOperation(
+                operations: children, maxConcurrentOperationCount: [-1, 1, 2].randomElement(using: &random)!)
+            let completions = Shared(0)
+            let early = Shared(false)
+            compound.asyncCompletionBlock = { _ in
+                completions.change { $0 += 1 }
+                early.value = !children.allSatisfy { $0.isFinished }
+            }
+            let queue = OperationQueue()
+            await atOnce([
+                { queue.addOperation(compound) },
+                { [turns = random.next() % 3000] in
+                    var random = SplitMix64(seed: seed)
+                    random.dawdle(upTo: turns + 1)
+                    compound.cancel()
+                    // Those that are there are all cancelled or had ended.
+                    #expect(children.allSatisfy { $0.isCancelled || $0.isFinished }, "seed \(seed)")
+                },
+            ])
+            try? await compound.finished()
+            expectConsistent(compound, seed: seed, completions: completions.value)
+            #expect(!early.value, "seed \(seed)")
+        }
+    }
+
+    @Test func addingAgainstFinishing() async {
+        let refused = Shared(0)
+        for round in 0..<300 {
+            let ran = Shared(0)
+            let compound = CompoundOperation(operations: [BlockOperation {}], maxConcurrentOperationCount: round % 3 - 1 == 0 ? 2 : -1)
+            let accepted = Shared(0)
+            let queue = OperationQueue()
+            let adding: @Sendable () -> Void = {
+                for _ in 0..<20 {
+                    let child = BlockOperation { ran.change { $0 += 1 } }
+                    do {
+                        try compound.addOperation(child)
+                        accepted.change { $0 += 1 }
+                    } catch {
+                        refused.change { $0 += 1 }
+                        if child.isFinished || child.isCancelled { Issue.record("A refused child is untouched.") }
+                    }
+                }
+            }
+            await atOnce([{ queue.addOperation(compound) }, adding, adding])
+            try? await compound.finished()
+            #expect(compound.error == nil)
+            #expect(ran.value == accepted.value)
+        }
+        // Both sides of the race have to be seen.
+        #expect(refused.value > 0)
+    }
+
+    @Test func addingAgainstCancelling() async {
+        for _ in 0..<300 {
+            let hold = ScriptedOperation.idle()
+            let compound = CompoundOperation(operations: [hold])
+            OperationQueue().addOperation(compound)
+            let children = Shared<[Operation]>([])
+            let adding: @Sendable () -> Void = {
+                for _ in 0..<10 {
+                    let child = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+                    children.change { $0.append(child) }
+                    expectNoError { try compound.addOperation(child) }
+                }
+            }
+            await atOnce([adding, adding, { compound.cancel() }])
+            hold.finish()
+            try? await compound.finished()
+            #expect(children.value.allSatisfy { $0.isFinished && $0.isCancelled })
+        }
+    }
+
+    @Test func suspendingAndLimitingAgainstRunning() async throws {
+        let seed = SplitMix64.freshSeed()
+        var random = SplitMix64(seed: seed)
+        for _ in 0..<200 {
+            let children = makeChildren(30, &random)
+            let compound = CompoundOperation(operations: children)
+            let queue = OperationQueue()
+            await atOnce([
+                { queue.addOperation(compound) },
+                {
+                    for turn in 0..<20 { compound.isSuspended = turn % 2 == 0 }
+                    compound.isSuspended = false
+                },
+                {
+                    for turn in 0..<20 { compound.maxConcurrentOperationCount = [0, 1, 4, -1][turn % 4] }
+                    compound.maxConcurrentOperationCount = 2
+                },
+            ])
+            try await compound.finished()
+            #expect(children.allSatisfy { $0.isFinished }, "seed \(seed)")
+        }
+    }
+
+    @Test func twoAdditionsThatTogetherCloseACycleAreNeverBothAccepted() async throws {
+        for _ in 0..<300 {
+            let hold = ScriptedOperation.idle()
+            let compound = CompoundOperation(operations: [hold])
+            OperationQueue().addOperation(compound)
+            let a = ScriptedOperation("a")
+            let b = ScriptedOperation("b")
+            a.addDependency(b)
+            b.addDependency(a)
+            let accepted = Shared(0)
+            let add: @Sendable (Operation) -> Void = { operation in
+                if (try? compound.addOperation(operation)) != nil { accepted.change { $0 += 1 } }
+            }
+            await atOnce([{ add(a) }, { add(b) }])
+            #expect(accepted.value == 1)
+            a.removeDependency(b)
+            b.removeDependency(a)
+            hold.finish()
+            compound.cancel()
+            try? await compound.finished()
+        }
+    }
+
+    @Test func finishingFromOutsideAgainstCancellingAndEnding() async {
+        for _ in 0..<300 {
+            let compound = CompoundOperation(operations: [ScriptedOperation(), BlockOperation {}])
+            let completions = Shared<[(any Error)?]>([])
+            compound.asyncCompletionBlock = { error in completions.change { $0.append(error) } }
+            let wins = Shared(0)
+            await atOnce([
+                { compound.start() },
+                { if compound.finish(withError: TestError.first) { wins.change { $0 += 1 } } },
+                { if compound.finish(withError: TestError.second) { wins.change { $0 += 1 } } },
+                { compound.cancel() },
+            ])
+            try? await compound.finished()
+            #expect(completions.value.count == 1)
+            #expect(wins.value <= 1)
+            #expect((compound.error is TestError) == (wins.value == 1))
+        }
+    }
+
+    @Test func manyChildrenOfAllKindsInARandomGraph() async throws {
+        let seed = SplitMix64.freshSeed()
+        var random = SplitMix64(seed: seed)
+        for limit in [-1, 1, 2, 8] {
+            let order = Shared<[Int: Int]>([:])
+            let children = (0..<1_500).map { index in
+                ChildKind.allCases.randomElement(using: &random)!.make { order.change { $0[index] = $0.count } }
+            }
+            var edges: [(Int, Int)] = []
+            for index in children.indices.dropFirst() {
+                for _ in 0..<(random.next() % 3) { edges.append((index, Int(random.next() % UInt64(index)))) }
+            }
+            for (index, dependency) in edges { children[index].addDependency(children[dependency]) }
+            let compound = CompoundOperation(
+                operations: children.shuffled(using: &random), maxConcurrentOperationCount: limit)
+            try await OperationQueue().run(compound)
+            let position = order.value
+            #expect(position.count == children.count, "seed \(seed)")
+            #expect(edges.allSatisfy { position[$0.0]! > position[$0.1]! }, "seed \(seed)")
+        }
+    }
+}

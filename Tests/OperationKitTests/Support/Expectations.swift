@@ -1,0 +1,10 @@
+import Testing
+
+/// Expects that nothing is thrown, in code that cannot throw.
+func expectNoError(_ location: SourceLocation = #_sourceLocation, _ body: () throws -> Void) {
+    do {
+        try body()
+    } catch {
+        Issue.record("Unexpected error: \(error)", sourceLocation: location)
+    }
+}

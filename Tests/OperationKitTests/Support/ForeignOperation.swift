@@ -1,0 +1,105 @@
+import Dispatch
+import Foundation
+import OperationKit
+
+/// An asynchronous operation as other libraries write it: flags behind a lock, change notifications, its own `start()`.
+final class ForeignOperation: Operation, @unchecked Sendable {
+    typealias Work = @Sendable (ForeignOperation) -> Void
+
+    private let lock = NSLock()
+    private var executing = false
+    private var finished = false
+    private let work: Work
+
+    /// - Parameter work: Ends with `finish()`, on any thread.
+    init(_ name: String? = nil, _ work: @escaping Work) {
+        self.work = work
+        super.init()
+        self.name = name
+    }
+
+    override var isAsynchronous: Bool { true }
+    override var isExecuting: Bool { lock.withLock { executing } }
+    override var isFinished: Bool { lock.withLock { finished } }
+
+    override func start() {
+        if isCancelled { return finish() }
+        willChangeValue(forKey: "isExecuting")
+        lock.withLock { executing = true }
+        didChangeValue(forKey: "isExecuting")
+        work(self)
+    }
+
+    func finish() {
+        willChangeValue(forKey: "isExecuting")
+        willChangeValue(forKey: "isFinished")
+        lock.withLock {
+            executing = false
+            finished = true
+        }
+        didChangeValue(forKey: "isExecuting")
+        didChangeValue(forKey: "isFinished")
+    }
+}
+
+/// A synchronous operation that is ready when it is told to be.
+final class GatedReadyOperation: Operation, @unchecked Sendable {
+    private let lock = NSLock()
+    private var mayRun = false
+    private let work: @Sendable () -> Void
+
+    init(_ name: String? = nil, _ work: @escaping @Sendable () -> Void) {
+        self.work = work
+        super.init()
+        self.name = name
+    }
+
+    override var isReady: Bool { super.isReady && (isCancelled || lock.withLock { mayRun }) }
+
+    func becomeReady() {
+        willChangeValue(forKey: "isReady")
+        lock.withLock { mayRun = true }
+        didChangeValue(forKey: "isReady")
+    }
+
+    override func main() { work() }
+}
+
+/// The kinds of children that a compound has to cope with.
+enum ChildKind: CaseIterable, Sendable {
+    case block, throwing, asynchronous, hopping, foreign, compound
+
+    /// An operation that runs `work` and then finishes.
+    func make(_ name: String? = nil, _ work: @escaping @Sendable () -> Void) -> Operation {
+        let operation: Operation
+        switch self {
+        case .block:
+            operation = BlockOperation(block: work)
+        case .throwing:
+            operation = ThrowingBlockOperation { work() }
+        case .asynchronous:
+            operation = ScriptedOperation {
+                work()
+                $0.finish()
+            }
+        case .hopping:
+            operation = ScriptedOperation { operation in
+                DispatchQueue.global().async {
+                    work()
+                    operation.finish()
+                }
+            }
+        case .foreign:
+            operation = ForeignOperation { operation in
+                DispatchQueue.global().async {
+                    work()
+                    operation.finish()
+                }
+            }
+        case .compound:
+            operation = CompoundOperation(operations: [BlockOperation(block: work)])
+        }
+        operation.name = name
+        return operation
+    }
+}
