@@ -33,7 +33,7 @@ struct TypeChecker {
 
     /// Checks blocks that use the library, in one call.
     ///
-    /// - Returns: The compiler's messages, or `nil` if there is no error.
+    /// - Returns: The compiler's messages, or `nil` if there is no error, and no warning but that a value is not used.
     func check(_ blocks: [CodeBlock]) async throws -> String? {
         try await inTemporaryFolder { folder in
             var arguments = ["-typecheck", "-swift-version", "6", "-parse-as-library", "-module-name", "Documents"]
@@ -44,7 +44,10 @@ struct TypeChecker {
                 arguments.append(file.path)
             }
             let (status, output) = try await swiftc(arguments, folder: folder)
-            return status == 0 ? nil : output
+            let warnings = output.split(separator: "\n").filter { line in
+                line.contains(": warning: ") && !line.contains("never used")
+            }
+            return status == 0 && warnings.isEmpty ? nil : output
         }
     }
 
@@ -97,7 +100,7 @@ struct TypeChecker {
         #endif
         process.standardOutput = handle
         process.standardError = handle
-        let status = try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Int32, any Error>) in
+        let status: Int32 = try await withCheckedThrowingContinuation { continuation in
             process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
             do { try process.run() } catch { continuation.resume(throwing: error) }
         }
