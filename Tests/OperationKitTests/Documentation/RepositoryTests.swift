@@ -44,4 +44,12 @@ struct RepositoryTests {
             #expect(landingPage.contains("<doc:\(name)>"), "\(name) is not among the topics.")
         }
     }
+
+    @Test(arguments: ["README.md", "CHANGELOG.md"])
+    func relativeLinksLeadToFiles(document: String) throws {
+        for link in try Repository.text(document).matches(of: /\]\(([^)#:]+)\)/) {
+            let target = Repository.root.appendingPathComponent(String(link.1))
+            #expect(FileManager.default.fileExists(atPath: target.path), "\(document) links to \(link.1).")
+        }
+    }
 }
