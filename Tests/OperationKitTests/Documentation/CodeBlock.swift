@@ -1,0 +1,87 @@
+import Foundation
+
+/// A fenced block of Swift in a document or in a documentation comment.
+struct CodeBlock: Equatable {
+    /// The document, relative to the repository.
+    let file: String
+    /// The line of the document on which the code begins, from 1.
+    let line: Int
+    let code: [String]
+    /// Whether the closing fence is there.
+    var isClosed = true
+
+    /// Whether it is a package manifest, which is compiled against the package manager's library.
+    var isManifest: Bool { code.contains("import PackageDescription") }
+
+    /// The blocks of a Markdown document.
+    static func blocks(ofMarkdown text: String, file: String) -> [CodeBlock] {
+        blocks(of: lines(of: text), file: file)
+    }
+
+    /// The blocks in the `///` comments of a source file.
+    static func blocks(ofSource text: String, file: String) -> [CodeBlock] {
+        let lines = lines(of: text).map { line -> String? in
+            let comment = line.drop { $0 == " " }
+            return comment.hasPrefix("///") ? String(comment.dropFirst(3)) : nil
+        }
+        return blocks(of: lines, file: file)
+    }
+
+    private static func lines(of text: String) -> [String] {
+        text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    }
+
+    /// - Parameter lines: `nil` for a line outside of comments, where no block goes on.
+    private static func blocks(of lines: [String?], file: String) -> [CodeBlock] {
+        var blocks: [CodeBlock] = []
+        var open: (fence: String, indentation: Int, language: String, line: Int, code: [String])?
+        func close(_ isClosed: Bool) {
+            if let block = open, block.language == "swift" {
+                blocks.append(CodeBlock(file: file, line: block.line, code: block.code, isClosed: isClosed))
+            }
+            open = nil
+        }
+        for (index, line) in lines.enumerated() {
+            guard let line else {
+                close(false)
+                continue
+            }
+            let content = line.drop { $0 == " " }
+            if let block = open {
+                if content == block.fence {
+                    close(true)
+                } else {
+                    open?.code.append(String(line.dropFirst(min(block.indentation, line.count - content.count))))
+                }
+            } else if content.hasPrefix("```") {
+                let fence = content.prefix { $0 == "`" }
+                let language = content.dropFirst(fence.count).prefix { $0 != " " }
+                open = (String(fence), line.count - content.count, String(language), index + 2, [])
+            }
+        }
+        close(false)
+        return blocks
+    }
+}
+
+extension CodeBlock {
+    /// What a file that contains the block looks like. The compiler's messages name the document and its lines.
+    ///
+    /// Imports are hoisted, and the code becomes the body of a function that may throw and await, as the code of a
+    /// `main.swift` may. A block with declarations that cannot be local stays at file scope.
+    func program(number: Int) -> String {
+        var imports = ["import Dispatch", "import Foundation", "import OperationKit"]
+        let body = code.map { line in
+            guard line.hasPrefix("import ") else { return line }
+            imports.append(line)
+            return ""
+        }
+        let location = "#sourceLocation(file: \"\(file)\", line: \(line))"
+        let isFileScope = body.contains { line in
+            ["extension ", "public ", "open ", "@main"].contains { line.hasPrefix($0) }
+        }
+        let head = isFileScope ? [] : ["func block\(number)() async throws {"]
+        let foot = isFileScope ? [] : ["}"]
+        return (imports + head + [location] + body + ["#sourceLocation()"] + foot).joined(separator: "\n") + "\n"
+    }
+}

@@ -1,0 +1,104 @@
+import Foundation
+import Testing
+
+@Suite("Code blocks of the documentation")
+struct CodeBlockTests {
+    #if os(Linux) || os(macOS)
+    @Test func everyBlockCompiles() async throws {
+        let blocks = try Repository.codeBlocks()
+        for file in ["README.md", "Sources/OperationKit/Operations/AsyncOperation.swift"] {
+            #expect(blocks.contains { $0.file == file }, "No block was found in \(file).")
+        }
+        for block in blocks where !block.isClosed {
+            Issue.record("The block at \(block.file):\(block.line) is not closed.")
+        }
+        let messages = try await TypeChecker().check(blocks.filter { !$0.isManifest })
+        #expect(messages == nil, "\(messages ?? "")")
+    }
+
+    @Test func everyManifestCompiles() async throws {
+        let manifests = try Repository.codeBlocks().filter(\.isManifest)
+        #expect(!manifests.isEmpty)
+        for manifest in manifests {
+            let messages = try await TypeChecker().check(manifest: manifest)
+            #expect(messages == nil, "\(messages ?? "")")
+        }
+    }
+
+    @Test func aBrokenBlockIsReportedWithItsPlaceAndTheCompilersMessage() async throws {
+        let good = CodeBlock(file: "Good.md", line: 1, code: ["AsyncOperation().start()"])
+        let broken = CodeBlock(file: "Broken.md", line: 41, code: ["import Foundation", "AsyncOperation().begin()"])
+        let messages = try #require(try await TypeChecker().check([good, broken]))
+        #expect(messages.contains("Broken.md:42"))
+        #expect(messages.contains("no member 'begin'"))
+        #expect(!messages.contains("Good.md"))
+    }
+
+    @Test func aBrokenManifestIsReported() async throws {
+        let code = ["// swift-tools-version: 6.2", "import PackageDescription", "let package = Package(title: \"\")"]
+        let messages = try await TypeChecker().check(manifest: CodeBlock(file: "Broken.md", line: 7, code: code))
+        #expect(messages?.contains("Broken.md:9") == true)
+    }
+    #endif
+
+    @Test func blocksOfMarkdownAreFoundWithTheirLines() {
+        let text = """
+            # Title
+            ```swift
+            let one = 1
+            ```
+            ```text
+            not Swift
+            ```
+            - Item
+              ```swift
+              if true {
+                  two()
+              }
+              ```
+            """
+        #expect(
+            CodeBlock.blocks(ofMarkdown: text, file: "A.md") == [
+                CodeBlock(file: "A.md", line: 3, code: ["let one = 1"]),
+                CodeBlock(file: "A.md", line: 10, code: ["if true {", "    two()", "}"]),
+            ])
+    }
+
+    @Test func blocksOfDocumentationCommentsAreFoundWithTheirLines() {
+        let text = """
+            /// A type.
+            ///
+            /// ```swift
+            /// A().b()
+            /// ```
+            struct A {
+                /// ```swift
+                /// is never closed
+                func b() {}
+            }
+            """
+        #expect(
+            CodeBlock.blocks(ofSource: text, file: "A.swift") == [
+                CodeBlock(file: "A.swift", line: 4, code: ["A().b()"]),
+                CodeBlock(file: "A.swift", line: 8, code: ["is never closed"], isClosed: false),
+            ])
+    }
+
+    @Test func importsAreHoistedAndLinesKept() {
+        let block = CodeBlock(file: "A.md", line: 5, code: ["import Testing", "try await work()"])
+        #expect(
+            block.program(number: 3) == """
+                import Dispatch
+                import Foundation
+                import OperationKit
+                import Testing
+                func block3() async throws {
+                #sourceLocation(file: "A.md", line: 5)
+
+                try await work()
+                #sourceLocation()
+                }
+
+                """)
+    }
+}

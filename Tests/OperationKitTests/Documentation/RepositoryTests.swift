@@ -1,0 +1,55 @@
+import Foundation
+import Testing
+
+@Suite("Layout of the sources")
+struct RepositoryTests {
+    @Test(arguments: ["Sources", "Examples", "Tests"])
+    func noFileIsLongerThan350Lines(folder: String) throws {
+        for file in Repository.files(in: folder, endingWith: ".swift") {
+            let lines = try Repository.text(file).split(separator: "\n", omittingEmptySubsequences: false).count - 1
+            #expect(lines <= 350, "\(file) has \(lines) lines.")
+        }
+    }
+
+    @Test func theLifeCycleImportsNothing() throws {
+        let files = Repository.files(in: "Sources/OperationKit/Lifecycle", endingWith: ".swift")
+        #expect(!files.isEmpty)
+        for file in files {
+            let text = try Repository.text(file)
+            #expect(!text.split(separator: "\n").contains { $0.contains("import ") && !$0.contains("///") }, "\(file)")
+        }
+    }
+
+    /// Folders from the lowest layer to the highest, each with the types of higher layers that it must not name.
+    @Test(arguments: [
+        ("Lifecycle", ["AsyncOperation(", "CompoundOperation(", "IOOperation<"]),
+        ("Operations", ["ChildScheduler", "CompoundOperation(", "IOOperation<", "TaskOperation("]),
+        ("Compound", ["IOOperation<", "TaskOperation("]),
+    ])
+    func layersKnowNothingOfHigherOnes(layer: String, higher: [String]) throws {
+        for file in Repository.files(in: "Sources/OperationKit/\(layer)", endingWith: ".swift") {
+            for line in try Repository.text(file).split(separator: "\n") {
+                if line.drop(while: { $0 == " " }).hasPrefix("//") { continue }
+                for name in higher { #expect(!line.contains(name), "\(file) names \(name)") }
+            }
+        }
+    }
+
+    @Test func everyArticleIsReachedFromTheLandingPage() throws {
+        let catalog = "Sources/OperationKit/OperationKit.docc"
+        let landingPage = try Repository.text("\(catalog)/OperationKit.md")
+        for file in Repository.files(in: catalog, endingWith: ".md") {
+            let name = String(file.dropFirst(catalog.count + 1).dropLast(3))
+            if name == "OperationKit" { continue }
+            #expect(landingPage.contains("<doc:\(name)>"), "\(name) is not among the topics.")
+        }
+    }
+
+    @Test(arguments: ["README.md", "CHANGELOG.md"])
+    func relativeLinksLeadToFiles(document: String) throws {
+        for link in try Repository.text(document).matches(of: /\]\(([^)#:]+)\)/) {
+            let target = Repository.root.appendingPathComponent(String(link.1))
+            #expect(FileManager.default.fileExists(atPath: target.path), "\(document) links to \(link.1).")
+        }
+    }
+}

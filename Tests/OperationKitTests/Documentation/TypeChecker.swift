@@ -1,0 +1,111 @@
+#if os(Linux) || os(macOS)
+import Foundation
+
+/// Has the compiler look at code, as a user of the library would.
+struct TypeChecker {
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// Where the modules are that were built together with the tests.
+    let modules: URL
+
+    init() throws {
+        #if os(macOS)
+        final class Marker {}
+        let start = Bundle(for: Marker.self).bundleURL
+        #else
+        guard let start = Bundle.main.executableURL else { throw Failure(description: "The tests have no executable.") }
+        #endif
+        var folder = start.resolvingSymlinksInPath()
+        while folder.path != "/" {
+            folder.deleteLastPathComponent()
+            for candidate in [folder.appendingPathComponent("Modules"), folder] {
+                let module = candidate.appendingPathComponent("OperationKit.swiftmodule")
+                if FileManager.default.fileExists(atPath: module.path) {
+                    modules = candidate
+                    return
+                }
+            }
+        }
+        throw Failure(description: "There is no module OperationKit next to \(start.path).")
+    }
+
+    /// Checks blocks that use the library, in one call.
+    ///
+    /// - Returns: The compiler's messages, or `nil` if there is no error, and no warning but that a value is not used.
+    func check(_ blocks: [CodeBlock]) async throws -> String? {
+        try await inTemporaryFolder { folder in
+            var arguments = ["-typecheck", "-swift-version", "6", "-parse-as-library", "-module-name", "Documents"]
+            arguments += ["-I", modules.path]
+            for (index, block) in blocks.enumerated() {
+                let file = folder.appendingPathComponent("Block\(index).swift")
+                try Data(block.program(number: index).utf8).write(to: file)
+                arguments.append(file.path)
+            }
+            let (status, output) = try await swiftc(arguments, folder: folder)
+            let warnings = output.split(separator: "\n").filter { line in
+                line.contains(": warning: ") && !line.contains("never used")
+            }
+            return status == 0 && warnings.isEmpty ? nil : output
+        }
+    }
+
+    /// Checks a package manifest against the package manager's library, in the version that it asks for.
+    ///
+    /// - Returns: The compiler's messages, or `nil` if there is no error.
+    func check(manifest: CodeBlock) async throws -> String? {
+        try await inTemporaryFolder { folder in
+            let file = folder.appendingPathComponent("Package.swift")
+            let location = "#sourceLocation(file: \"\(manifest.file)\", line: \(manifest.line))"
+            try Data(([location] + manifest.code).joined(separator: "\n").utf8).write(to: file)
+            let version = manifest.code.first?.split(separator: " ").last.map(String.init) ?? ""
+            let arguments = [
+                "-typecheck", "-swift-version", "6", "-package-description-version", version,
+                "-I", try await toolchainLibraries(folder).appendingPathComponent("pm/ManifestAPI").path, file.path,
+            ]
+            let (status, output) = try await swiftc(arguments, folder: folder)
+            return status == 0 ? nil : output
+        }
+    }
+
+    private func toolchainLibraries(_ folder: URL) async throws -> URL {
+        struct Info: Decodable {
+            struct Paths: Decodable { let runtimeResourcePath: String }
+            let paths: Paths
+        }
+        let (_, output) = try await swiftc(["-print-target-info"], folder: folder)
+        let info = try JSONDecoder().decode(Info.self, from: Data(output.utf8))
+        return URL(fileURLWithPath: info.paths.runtimeResourcePath)
+    }
+
+    private func inTemporaryFolder<Value>(_ body: (URL) async throws -> Value) async throws -> Value {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("OperationKit-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        return try await body(folder)
+    }
+
+    /// Runs the compiler without blocking a thread. Its output goes to a file, so that no pipe can fill up.
+    private func swiftc(_ arguments: [String], folder: URL) async throws -> (status: Int32, output: String) {
+        let log = folder.appendingPathComponent("output-\(UUID().uuidString)")
+        try Data().write(to: log)
+        let handle = try FileHandle(forWritingTo: log)
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        #if os(macOS)
+        process.arguments = ["xcrun", "swiftc"] + arguments
+        #else
+        process.arguments = ["swiftc"] + arguments
+        #endif
+        process.standardOutput = handle
+        process.standardError = handle
+        let status: Int32 = try await withCheckedThrowingContinuation { continuation in
+            process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
+            do { try process.run() } catch { continuation.resume(throwing: error) }
+        }
+        try handle.close()
+        return (status, String(decoding: try Data(contentsOf: log), as: UTF8.self))
+    }
+}
+#endif
