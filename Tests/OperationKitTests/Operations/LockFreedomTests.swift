@@ -50,7 +50,7 @@ import Testing
         operation.asyncCompletionBlock = { [unowned operation] _ in
             log.add("asyncCompletionBlock \(Self.isFree(operation))")
         }
-        operation.completionBlock = { [unowned operation] in
+        operation.completionBlock = {
             log.add("completionBlock \(Self.isFree(operation))")
             called.open()
         }
