@@ -101,8 +101,8 @@ import Testing
             }
         }
         #if !canImport(ObjectiveC)
-            #expect(operation.completionBlock == nil)
-            await tracker.expectAllReleased()
+        #expect(operation.completionBlock == nil)
+        await tracker.expectAllReleased()
         #endif
         #expect(log.events.isEmpty)
     }
