@@ -1,5 +1,7 @@
 import Foundation
-import OperationKit
+import Testing
+
+@testable import OperationKit
 
 enum TestError: Error, Equatable {
     case first, second, reason
@@ -54,5 +56,14 @@ func text(_ error: (any Error)?) -> String {
     case let error as TestError: "\(error)"
     case is CancellationError: "cancelled"
     case let error?: String(describing: error)
+    }
+}
+
+extension AsyncOperation {
+    /// Suspends until somebody waits for the end of the operation, in `finished()` for one.
+    func becomesAwaited(_ location: SourceLocation = #_sourceLocation) async {
+        await eventually("nobody waits for \(name ?? "the operation")", location) {
+            lock.withLock { !waiters.isEmpty }
+        }
     }
 }

@@ -1,0 +1,52 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// The errors as people and as older code meet them.
+@Suite("Errors", .mayNotHang) struct ErrorTests {
+    struct Expectation: Sendable, CustomTestStringConvertible {
+        let error: any LocalizedError & CustomNSError
+        let domain: String
+        let code: Int
+        let phrase: String
+        var testDescription: String { "\(error)" }
+    }
+
+    static let all = [
+        Expectation(
+            error: IOOperationError.missingInput(operation: "decode"), domain: "OperationKit.IOOperationError", code: 1,
+            phrase: "was started without an input"),
+        Expectation(
+            error: IOOperationError.missingOutput(operation: "decode"), domain: "OperationKit.IOOperationError",
+            code: 2, phrase: "finished without an output"),
+        Expectation(
+            error: OperationQueueError.cannotBeAdded(operation: "decode"), domain: "OperationKit.OperationQueueError",
+            code: 1, phrase: "cannot be added"),
+    ]
+
+    @Test(arguments: all) func domainAndCodeAreStable(expectation: Expectation) {
+        let error = expectation.error as NSError
+        #expect(error.domain == expectation.domain)
+        #expect(error.code == expectation.code)
+    }
+
+    @Test(arguments: all) func theDescriptionIsASentenceWithTheName(expectation: Expectation) {
+        let error: any Error = expectation.error
+        let sentence = error.localizedDescription
+        #expect(sentence.contains("“decode”"))
+        #expect(sentence.contains(expectation.phrase))
+        #expect(sentence.hasSuffix("."))
+        #expect(expectation.error.errorDescription == sentence)
+    }
+
+    @Test(arguments: all) func theDescriptionIsInTheUserInfo(expectation: Expectation) {
+        let error = expectation.error as NSError
+        #expect(error.userInfo[NSLocalizedDescriptionKey] as? String == expectation.error.errorDescription)
+        #expect(error.localizedDescription == expectation.error.errorDescription)
+    }
+
+    @Test func theDomainsAreThoseOfTheTypes() {
+        #expect(IOOperationError.errorDomain == "OperationKit.\(IOOperationError.self)")
+        #expect(OperationQueueError.errorDomain == "OperationKit.\(OperationQueueError.self)")
+    }
+}

@@ -1,0 +1,138 @@
+import Testing
+
+@testable import OperationKit
+
+/// Everything that can happen to a life, so that tests can list and combine it.
+enum LifecycleEvent: String, CaseIterable {
+    case started, becameExecuting, mainReturned, succeeded, failed, drained, ended, cancelled, marked
+}
+
+extension Lifecycle {
+    /// Applies an event. Events that bring an outcome with them bring a fixed one here.
+    ///
+    /// - Returns: The actions that are due now, and whether a finish was accepted.
+    mutating func apply(_ event: LifecycleEvent) -> (actions: [Action], isAccepted: Bool?) {
+        switch event {
+        case .started: return (started().map { [$0] } ?? [], nil)
+        case .becameExecuting: return (becameExecuting().map { [$0] } ?? [], nil)
+        case .mainReturned: return (mainReturned().map { [$0] } ?? [], nil)
+        case .succeeded:
+            let (isAccepted, action) = finished(with: .success(()))
+            return (action.map { [$0] } ?? [], isAccepted)
+        case .failed:
+            let (isAccepted, action) = finished(with: .failure(TestError.first))
+            return (action.map { [$0] } ?? [], isAccepted)
+        case .drained: return (drained(with: .failure(TestError.second)).map { [$0] } ?? [], nil)
+        case .ended:
+            ended()
+            return ([], nil)
+        case .cancelled: return (cancelled(reason: nil).map { [$0] } ?? [], nil)
+        case .marked: return (cancellationMarked(), nil)
+        }
+    }
+
+    /// A life to which all of this has happened, in this order.
+    static func after(_ events: [LifecycleEvent], _ ending: Ending) -> Lifecycle {
+        var lifecycle = Lifecycle(ending: ending)
+        for event in events { _ = lifecycle.apply(event) }
+        return lifecycle
+    }
+
+    /// The state as a short text: `executing`, `finishing(first)`.
+    var stateText: String {
+        switch state {
+        case .pending(let outcome): "pending\(outcome.text)"
+        case .entering(let outcome): "entering\(outcome.text)"
+        case .executing(.onStack): "main"
+        case .executing(.returned): "working"
+        case .draining(let outcome, _): "draining\(outcome.text)"
+        case .finishing(let outcome, _): "finishing\(Optional(outcome).text)"
+        case .finished(let outcome): "finished\(Optional(outcome).text)"
+        }
+    }
+}
+
+extension Lifecycle.Outcome? {
+    fileprivate var text: String {
+        switch self {
+        case nil: ""
+        case .success?: "(success)"
+        case .failure(let error)?: "(\(OperationKitTests.text(error)))"
+        }
+    }
+}
+
+/// A place in a life: its name in the tables, and how to get there.
+struct Situation: CustomTestStringConvertible, Sendable {
+    let name: String
+    let ending: Lifecycle.Ending
+    let events: [LifecycleEvent]
+
+    init(_ name: String, _ ending: Lifecycle.Ending, _ events: [LifecycleEvent]) {
+        self.name = name
+        self.ending = ending
+        self.events = events
+    }
+
+    var lifecycle: Lifecycle { .after(events, ending) }
+    var testDescription: String { "\(ending == .atOnce ? "leaf" : "composite"), \(name)" }
+}
+
+extension Situation {
+    /// Where leaves and composites can be until their outcome is known.
+    private static func open(_ ending: Lifecycle.Ending) -> [Situation] {
+        [
+            Situation("pending", ending, []),
+            Situation("pending, outcome", ending, [.succeeded]),
+            Situation("pending, marking", ending, [.cancelled]),
+            Situation("pending, cancelled", ending, [.cancelled, .marked]),
+            Situation("pending, outcome, cancelled", ending, [.succeeded, .cancelled, .marked]),
+            Situation("entering", ending, [.started]),
+            Situation("entering, outcome", ending, [.started, .succeeded]),
+            Situation("entering, marking", ending, [.started, .cancelled]),
+            Situation("entering, cancelled", ending, [.started, .cancelled, .marked]),
+            Situation("main", ending, [.started, .becameExecuting]),
+            Situation("main, marking", ending, [.started, .becameExecuting, .cancelled]),
+            Situation("main, cancelled", ending, [.started, .becameExecuting, .cancelled, .marked]),
+            Situation("working", ending, [.started, .becameExecuting, .mainReturned]),
+            Situation("working, marking", ending, [.started, .becameExecuting, .mainReturned, .cancelled]),
+            Situation("working, marking since main", ending, [.started, .becameExecuting, .cancelled, .mainReturned]),
+            Situation("working, cancelled", ending, [.started, .becameExecuting, .mainReturned, .cancelled, .marked]),
+        ]
+    }
+
+    static let leaf =
+        open(.atOnce) + [
+            Situation("finishing, never executed", .atOnce, [.cancelled, .marked, .started]),
+            Situation("finishing, never executed, marking", .atOnce, [.cancelled, .started]),
+            Situation("finishing in main", .atOnce, [.started, .becameExecuting, .succeeded]),
+            Situation("finishing", .atOnce, [.started, .becameExecuting, .mainReturned, .succeeded]),
+            Situation(
+                "finishing, marking", .atOnce, [.started, .becameExecuting, .mainReturned, .cancelled, .succeeded]),
+            Situation(
+                "finishing, cancelled", .atOnce,
+                [.started, .becameExecuting, .mainReturned, .cancelled, .marked, .succeeded]),
+            Situation("finished in main", .atOnce, [.started, .becameExecuting, .succeeded, .ended]),
+            Situation("finished", .atOnce, [.started, .becameExecuting, .mainReturned, .succeeded, .ended]),
+            Situation("finished, cancelled", .atOnce, [.cancelled, .marked, .started, .ended]),
+        ]
+
+    static let composite =
+        open(.afterChildren) + [
+            Situation("draining, never executed", .afterChildren, [.cancelled, .marked, .started]),
+            Situation("draining, never executed, marking", .afterChildren, [.cancelled, .started]),
+            Situation("draining, outcome, never executed", .afterChildren, [.succeeded, .started]),
+            Situation("draining in main", .afterChildren, [.started, .becameExecuting, .succeeded]),
+            Situation("draining", .afterChildren, [.started, .becameExecuting, .mainReturned, .succeeded]),
+            Situation(
+                "draining, marking", .afterChildren,
+                [.started, .becameExecuting, .mainReturned, .cancelled, .succeeded]),
+            Situation("finishing", .afterChildren, [.started, .becameExecuting, .mainReturned, .drained]),
+            Situation(
+                "finishing, marking", .afterChildren,
+                [.started, .becameExecuting, .mainReturned, .cancelled, .drained]),
+            Situation("finished", .afterChildren, [.started, .becameExecuting, .mainReturned, .drained, .ended]),
+        ]
+
+    static let all = leaf + composite
+}

@@ -1,0 +1,126 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// Every state with every event. A cell has what becomes of the life: whether a finish is accepted (✓, no), the next state,
+/// the actions (with !), x being the outcome that is given. A dash says that nothing changes. `×` is for what the
+/// callers never do, and traps.
+@Suite("Lifecycle, state × event", .mayNotHang) struct LifecycleTableTests {
+    // started | becameExecuting | mainReturned | finished(x) | ended | cancelled | marked
+    static let leaf = """
+        pending                            | entering announceExecution!   | ×                           | ×                | ✓ pending(x)            | ×                   | markCancelled! | ×
+        pending, outcome                   | finishing(success) deliver!   | ×                           | ×                | no                      | ×                   | markCancelled! | ×
+        pending, marking                   | finishing(cancelled)          | ×                           | ×                | ✓ pending(x)            | ×                   | –              | –
+        pending, cancelled                 | finishing(cancelled) deliver! | ×                           | ×                | ✓ pending(x)            | ×                   | –              | ×
+        pending, outcome, cancelled        | finishing(success) deliver!   | ×                           | ×                | no                      | ×                   | –              | ×
+        entering                           | –                             | main runMain!               | ×                | ✓ entering(x)           | ×                   | markCancelled! | ×
+        entering, outcome                  | –                             | finishing(success) deliver! | ×                | no                      | ×                   | markCancelled! | ×
+        entering, marking                  | –                             | main runMain!               | ×                | ✓ entering(x)           | ×                   | –              | –
+        entering, cancelled                | –                             | main runMain!               | ×                | ✓ entering(x)           | ×                   | –              | ×
+        main                               | –                             | ×                           | working          | ✓ finishing(x) deliver! | ×                   | markCancelled! | ×
+        main, marking                      | –                             | ×                           | working          | ✓ finishing(x)          | ×                   | –              | –
+        main, cancelled                    | –                             | ×                           | working runHook! | ✓ finishing(x) deliver! | ×                   | –              | ×
+        working                            | –                             | ×                           | ×                | ✓ finishing(x) deliver! | ×                   | markCancelled! | ×
+        working, marking                   | –                             | ×                           | ×                | ✓ finishing(x)          | ×                   | –              | runHook!
+        working, marking since main        | –                             | ×                           | ×                | ✓ finishing(x)          | ×                   | –              | runHook!
+        working, cancelled                 | –                             | ×                           | ×                | ✓ finishing(x) deliver! | ×                   | –              | ×
+        finishing, never executed          | –                             | ×                           | –                | no                      | finished(cancelled) | –              | ×
+        finishing, never executed, marking | –                             | ×                           | –                | no                      | finished(cancelled) | –              | deliver!
+        finishing in main                  | –                             | ×                           | –                | no                      | finished(success)   | –              | ×
+        finishing                          | –                             | ×                           | –                | no                      | finished(success)   | –              | ×
+        finishing, marking                 | –                             | ×                           | –                | no                      | finished(success)   | –              | runHook! deliver!
+        finishing, cancelled               | –                             | ×                           | –                | no                      | finished(success)   | –              | ×
+        finished in main                   | –                             | ×                           | –                | no                      | ×                   | –              | ×
+        finished                           | –                             | ×                           | –                | no                      | ×                   | –              | ×
+        finished, cancelled                | –                             | ×                           | –                | no                      | ×                   | –              | ×
+        """
+
+    // started | becameExecuting | mainReturned | finished(x) | drained | ended | cancelled | marked
+    static let composite = """
+        pending                           | entering announceExecution! | ×                        | ×                | ✓ pending(x) cancelChildren!  | ×                           | ×                | markCancelled! | ×
+        pending, outcome                  | draining(success) drain!    | ×                        | ×                | no                            | ×                           | ×                | markCancelled! | ×
+        pending, marking                  | draining drain!             | ×                        | ×                | ✓ pending(x) cancelChildren!  | ×                           | ×                | –              | cancelChildren!
+        pending, cancelled                | draining drain!             | ×                        | ×                | ✓ pending(x) cancelChildren!  | ×                           | ×                | –              | ×
+        pending, outcome, cancelled       | draining(success) drain!    | ×                        | ×                | no                            | ×                           | ×                | –              | ×
+        entering                          | –                           | main runMain!            | ×                | ✓ entering(x) cancelChildren! | ×                           | ×                | markCancelled! | ×
+        entering, outcome                 | –                           | draining(success) drain! | ×                | no                            | ×                           | ×                | markCancelled! | ×
+        entering, marking                 | –                           | main runMain!            | ×                | ✓ entering(x) cancelChildren! | ×                           | ×                | –              | cancelChildren!
+        entering, cancelled               | –                           | main runMain!            | ×                | ✓ entering(x) cancelChildren! | ×                           | ×                | –              | ×
+        main                              | –                           | ×                        | working          | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | markCancelled! | ×
+        main, marking                     | –                           | ×                        | working          | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | –              | cancelChildren!
+        main, cancelled                   | –                           | ×                        | working runHook! | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | –              | ×
+        working                           | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | markCancelled! | ×
+        working, marking                  | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | –              | runHook! cancelChildren!
+        working, marking since main       | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | –              | runHook! cancelChildren!
+        working, cancelled                | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | –              | ×
+        draining, never executed          | –                           | ×                        | –                | ✓ draining(x)                 | finishing(second) deliver!  | ×                | –              | ×
+        draining, never executed, marking | –                           | ×                        | –                | ✓ draining(x)                 | finishing(second)           | ×                | –              | cancelChildren!
+        draining, outcome, never executed | –                           | ×                        | –                | no                            | finishing(success) deliver! | ×                | –              | ×
+        draining in main                  | –                           | ×                        | –                | no                            | finishing(success) deliver! | ×                | –              | ×
+        draining                          | –                           | ×                        | –                | no                            | finishing(success) deliver! | ×                | –              | ×
+        draining, marking                 | –                           | ×                        | –                | no                            | finishing(success)          | ×                | –              | runHook! cancelChildren!
+        finishing                         | –                           | ×                        | –                | no                            | ×                           | finished(second) | –              | ×
+        finishing, marking                | –                           | ×                        | –                | no                            | ×                           | finished(second) | –              | runHook! deliver!
+        finished                          | –                           | ×                        | –                | no                            | ×                           | ×                | –              | ×
+        """
+
+    @Test(arguments: rows(leaf, events: columns.filter { $0 != [.drained] }, of: Situation.leaf))
+    func leavesFollowTheTable(row: Row) { check(row) }
+
+    @Test(arguments: rows(composite, events: columns, of: Situation.composite))
+    func compositesFollowTheTable(row: Row) { check(row) }
+
+    @Test func everySituationHasARow() {
+        #expect(Self.leaf.split(separator: "\n").count == Situation.leaf.count)
+        #expect(Self.composite.split(separator: "\n").count == Situation.composite.count)
+    }
+
+    @Test(arguments: Situation.all) func everySituationReadsAsItsNameSays(situation: Situation) {
+        let lifecycle = situation.lifecycle
+        let name = situation.name
+        let executes = ["main", "working", "draining", "finishing"].contains { name.hasPrefix($0) }
+        #expect(lifecycle.isExecuting == (executes && !name.contains("never executed")))
+        #expect(lifecycle.isFinished == name.hasPrefix("finished"))
+        #expect((lifecycle.outcome != nil) == (name.hasPrefix("finish")))
+        #expect(lifecycle.isCancelled == situation.events.contains(.cancelled))
+    }
+
+    struct Row: CustomTestStringConvertible, Sendable {
+        let situation: Situation
+        let cells: [(events: [LifecycleEvent], expected: String)]
+        var testDescription: String { situation.testDescription }
+    }
+
+    /// The events of each column.
+    static let columns: [[LifecycleEvent]] = [
+        [.started], [.becameExecuting], [.mainReturned], [.succeeded, .failed], [.drained], [.ended], [.cancelled],
+        [.marked],
+    ]
+
+    static func rows(_ table: String, events: [[LifecycleEvent]], of situations: [Situation]) -> [Row] {
+        table.split(separator: "\n").map { line in
+            let fields = line.split(separator: "|").map { $0.split(separator: " ").joined(separator: " ") }
+            guard let situation = situations.first(where: { $0.name == fields[0] }), fields.count == events.count + 1
+            else { fatalError("no such situation, or not one cell for each event: \(line)") }
+            return Row(situation: situation, cells: Array(zip(events, fields.dropFirst())))
+        }
+    }
+
+    private func check(_ row: Row) {
+        for (events, expected) in row.cells where expected != "×" {
+            for event in events {
+                var lifecycle = row.situation.lifecycle
+                let before = lifecycle.stateText
+                let (actions, isAccepted) = lifecycle.apply(event)
+                var parts = isAccepted.map { [$0 ? "✓" : "no"] } ?? []
+                if lifecycle.stateText != before { parts.append(lifecycle.stateText) }
+                parts += actions.map { "\($0)!" }
+                let given = event == .failed ? "(first)" : "(success)"
+                #expect(
+                    (parts.isEmpty ? "–" : parts.joined(separator: " "))
+                        == expected.replacingOccurrences(of: "(x)", with: given), "\(event)")
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+#if os(macOS) || os(Linux)
+import Testing
+
+@testable import OperationKit
+
+/// The crosses of the table: what the callers never do.
+@Suite("Lifecycle, impossible events", .mayNotHang) struct LifecycleTrapTests {
+    @Test func becomingExecutingWithoutAStartTraps() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Lifecycle.after([.becameExecuting], .atOnce)
+        }
+    }
+
+    @Test func becomingExecutingTwiceTraps() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Lifecycle.after([.started, .becameExecuting, .becameExecuting], .atOnce)
+        }
+    }
+
+    @Test func returningFromMainTwiceTraps() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Lifecycle.after([.started, .becameExecuting, .mainReturned, .mainReturned], .atOnce)
+        }
+    }
+
+    @Test func drainingBeforeTheStartTraps() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Lifecycle.after([.drained], .afterChildren)
+        }
+    }
+
+    @Test func drainingTwiceTraps() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Lifecycle.after([.started, .becameExecuting, .drained, .drained], .afterChildren)
+        }
+    }
+
+    @Test func endingWithoutAnOutcomeTraps() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Lifecycle.after([.started, .becameExecuting, .ended], .atOnce)
+        }
+    }
+
+    @Test func endingTwiceTraps() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Lifecycle.after([.started, .becameExecuting, .succeeded, .ended, .ended], .atOnce)
+        }
+    }
+
+    @Test func markingWithoutACancellationTraps() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Lifecycle.after([.marked], .atOnce)
+        }
+    }
+
+    @Test func aTrapNamesTheEventAndTheState() async throws {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            _ = Lifecycle.after([.mainReturned], .atOnce)
+        }
+        #if DEBUG
+        let message = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+        #expect(message.contains("event mainReturned is impossible in state pending"))
+        #endif
+    }
+}
+#endif

@@ -1,0 +1,211 @@
+import Testing
+
+@testable import OperationKit
+
+/// Walks through everything that can happen to a life, in every order, and checks the guarantees at each step.
+@Suite("Lifecycle, every order of events", .mayNotHang) struct LifecycleWalkTests {
+    @Test(arguments: Lifecycle.Ending.allCases) func theGuaranteesHoldInEveryOrderOfEvents(ending: Lifecycle.Ending) {
+        let first = Walk(ending: ending)
+        var seen: Set<String> = [first.identity]
+        var frontier = [first]
+        var steps = 0
+        var ends: Set<String> = []
+        while !frontier.isEmpty {
+            var next: [Walk] = []
+            for walk in frontier {
+                let followers = walk.followers()
+                for follower in followers {
+                    steps += 1
+                    if let violation = follower.violation {
+                        Issue.record("\(violation), after \(follower.history.joined(separator: ", "))")
+                        return
+                    }
+                    if seen.insert(follower.identity).inserted { next.append(follower) }
+                }
+                if walk.lifecycle.isFinished { ends.insert(walk.lifecycle.stateText) }
+                // Where nothing is owed any more, the life is over, not begun, or waits for its work.
+                if walk.owed.isEmpty, walk.isStuck {
+                    Issue.record("stuck, after \(walk.history.joined(separator: ", "))")
+                    return
+                }
+            }
+            frontier = next
+        }
+        print("Lifecycle, \(ending): \(seen.count) states, \(steps) steps, ends: \(ends.sorted())")
+        let own = ending == .afterChildren ? ["finished(second)"] : []
+        #expect(ends == Set(["finished(success)", "finished(first)", "finished(reason)", "finished(cancelled)"] + own))
+    }
+}
+
+/// A life with its surroundings: who owes it which event, and what it has led to so far.
+private struct Walk {
+    var lifecycle: Lifecycle
+    let ending: Lifecycle.Ending
+    var owed: Set<Owed> = []
+    var history: [String] = []
+    var violation: String?
+
+    var hasStarted = false
+    private var accepted: String?
+    private var mainRuns = 0
+    private var hookRuns = 0
+    private var markings = 0
+    private var deliveries = 0
+    private var outcome: String?
+    private var childrenHaveFinished = false
+
+    private var mayExecute = true
+
+    /// Whether nothing can move it any more, though it is neither over, nor not begun, nor at work.
+    var isStuck: Bool {
+        switch lifecycle.state {
+        case .pending: hasStarted
+        case .executing, .finished: false
+        case .draining: mainRuns == 0 || childrenHaveFinished
+        case .entering, .finishing: true
+        }
+    }
+
+    /// An action that was given and is not completed.
+    enum Owed: Hashable { case announcement, main, marking, draining, delivery }
+
+    private enum Step: Equatable {
+        case start, finish(TestError?), cancel(TestError?)
+        case complete(Owed)
+    }
+
+    init(ending: Lifecycle.Ending) {
+        self.ending = ending
+        lifecycle = Lifecycle(ending: ending)
+    }
+
+    /// Everything but the history.
+    var identity: String {
+        "\(lifecycle) \(owed.map { "\($0)" }.sorted()) \(accepted ?? "-") \(mainRuns) \(hookRuns) \(markings) "
+            + "\(deliveries) \(outcome ?? "-") \(childrenHaveFinished) \(hasStarted) \(mayExecute)"
+    }
+
+    /// One walk for each thing that can happen now.
+    func followers() -> [Walk] {
+        var steps: [Step] = [.start, .finish(nil), .finish(.first), .cancel(nil), .cancel(.reason)]
+        steps += owed.map { .complete($0) }
+        // The children of a composite that executes may finish at any time once `main()` was called.
+        if ending == .afterChildren, mainRuns == 1, !childrenHaveFinished, !owed.contains(.draining) {
+            steps.append(.complete(.draining))
+        }
+        return steps.map { step in
+            var walk = self
+            walk.take(step)
+            return walk
+        }
+    }
+
+    private mutating func take(_ step: Step) {
+        history.append("\(step)")
+        let before = lifecycle
+        switch step {
+        case .start:
+            if !hasStarted { mayExecute = !lifecycle.isCancelled }
+            hasStarted = true
+            perform(lifecycle.started())
+        case .finish(let error):
+            let (isAccepted, action) = lifecycle.finished(with: error.map { .failure($0) } ?? .success(()))
+            if isAccepted {
+                if accepted != nil { violation = "two finishes were accepted" }
+                accepted = text(error)
+            }
+            perform(action)
+        case .cancel(let reason):
+            perform(lifecycle.cancelled(reason: reason))
+        case .complete(let owed):
+            self.owed.remove(owed)
+            complete(owed)
+        }
+        checkMonotony(before)
+    }
+
+    private mutating func complete(_ owed: Owed) {
+        switch owed {
+        case .announcement:
+            perform(lifecycle.becameExecuting())
+        case .main:
+            perform(lifecycle.mainReturned())
+        case .marking:
+            for action in lifecycle.cancellationMarked() { perform(action) }
+        case .draining:
+            childrenHaveFinished = true
+            let own: TestError? = lifecycle.isCancelled ? nil : .second
+            perform(lifecycle.drained(with: .failure(own ?? CancellationError() as any Error)))
+        case .delivery:
+            lifecycle.ended()
+        }
+    }
+
+    private mutating func perform(_ action: Lifecycle.Action?) {
+        switch action {
+        case nil: break
+        case .announceExecution: owe(.announcement)
+        case .runMain:
+            mainRuns += 1
+            if mainRuns > 1 { violation = "main() is called twice" }
+            owe(.main)
+        case .runHook:
+            hookRuns += 1
+            if hookRuns > 1 { violation = "the hook is called twice" }
+            if owed.contains(.main) { violation = "the hook is called while main() is on the stack" }
+            if mainRuns == 0 { violation = "the hook is called without main()" }
+            if owed.contains(.marking) { violation = "the hook is called before isCancelled is true" }
+            if owed.contains(.delivery) || lifecycle.isFinished { violation = "the hook is called after the end" }
+        case .markCancelled:
+            markings += 1
+            if markings > 1 { violation = "a cancellation takes effect twice" }
+            owe(.marking)
+        case .cancelChildren:
+            if ending == .atOnce { violation = "a leaf has no children" }
+        case .drain:
+            if ending == .atOnce { violation = "a leaf has no children" }
+            owe(.draining)
+        case .deliver:
+            deliveries += 1
+            if deliveries > 1 { violation = "the outcome is delivered twice" }
+            if owed.contains(.marking) { violation = "the outcome is delivered while the cancellation is marked" }
+            if case .finishing = lifecycle.state {} else { violation = "delivered in \(lifecycle.stateText)" }
+            owe(.delivery)
+        }
+    }
+
+    private mutating func owe(_ action: Owed) {
+        if !owed.insert(action).inserted { violation = "\(action) is due twice" }
+    }
+
+    /// What may never go back, and what has to agree.
+    private mutating func checkMonotony(_ before: Lifecycle) {
+        if rank(lifecycle) < rank(before) { violation = "the state went back" }
+        if before.isCancelled, !lifecycle.isCancelled { violation = "the cancellation was taken back" }
+        if before.isExecuting, !lifecycle.isExecuting, !lifecycle.isFinished { violation = "isExecuting went back" }
+        if lifecycle.isExecuting, lifecycle.isFinished { violation = "executing and finished" }
+        if lifecycle.isExecuting, !mayExecute { violation = "executing, though cancelled before the start" }
+        if lifecycle.isExecuting, mainRuns == 0, accepted == nil {
+            violation = "executing without main() or an outcome"
+        }
+        guard let now = lifecycle.outcome else { return }
+        let new = text(now.error)
+        if let outcome, outcome != new { violation = "the outcome changed from \(outcome) to \(new)" }
+        outcome = new
+        if let accepted, accepted != new { violation = "\(accepted) was accepted, \(new) came" }
+        if new == "cancelled" || new == "reason", !lifecycle.isCancelled { violation = "\(new), but not cancelled" }
+        if new == "cancelled", lifecycle.cancellationReason != nil { violation = "the reason was lost" }
+    }
+
+    private func rank(_ lifecycle: Lifecycle) -> Int {
+        switch lifecycle.state {
+        case .pending: 0
+        case .entering: 1
+        case .executing(.onStack): 2
+        case .executing(.returned): 3
+        case .draining: 4
+        case .finishing: 5
+        case .finished: 6
+        }
+    }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// L4 to L10 for the operations that are made of a block.
+@Suite("AsyncBlockOperation", .mayNotHang) struct AsyncBlockOperationTests {
+    @Test(arguments: Start.allCases, [TestError?.none, .first])
+    func theBlockDecidesTheOutcome(start: Start, error: TestError?) async {
+        let operation = AsyncBlockOperation(name: "block") { $0(error) }
+        await start(operation)
+        #expect(operation.name == "block")
+        #expect(operation.isFinished)
+        #expect(text(operation.error) == text(error))
+    }
+
+    @Test func theBlockMayFinishLaterOnAnotherThread() async throws {
+        let stored = Shared<AsyncOperation.AsyncCompletionBlock?>(nil)
+        let begun = Gate()
+        let operation = AsyncBlockOperation { finish in
+            stored.value = finish
+            begun.open()
+        }
+        let queue = OperationQueue()
+        queue.addOperation(operation)
+        await begun.opened()
+        #expect(operation.isExecuting && !operation.isFinished)
+        await onThread { stored.value?(TestError.first) }
+        await #expect(throws: TestError.first) { try await operation.finished() }
+    }
+
+    @Test func theFirstCallOfFinishDecides() async {
+        let log = EventLog()
+        let operation = AsyncBlockOperation { finish in
+            finish(TestError.first)
+            finish(nil)
+            finish(TestError.second)
+        }
+        operation.asyncCompletionBlock = { log.add(text($0)) }
+        await onThread { operation.start() }
+        #expect(log.events == ["first"])
+        #expect(text(operation.error) == "first")
+    }
+
+    @Test(arguments: Start.allCases) func cancelledBeforeTheStartTheBlockDoesNotRun(start: Start) async {
+        let log = EventLog()
+        let operation = AsyncBlockOperation { finish in
+            log.add("block")
+            finish(nil)
+        }
+        await start(operation) { operation.cancel(withError: TestError.reason) }
+        #expect(log.events.isEmpty)
+        #expect(text(operation.error) == "reason")
+    }
+
+    @Test(arguments: Start.allCases) func givenAnOutcomeBeforeTheStartTheBlockDoesNotRun(start: Start) async {
+        let log = EventLog()
+        let operation = AsyncBlockOperation { finish in
+            log.add("block")
+            finish(nil)
+        }
+        await start(operation) { operation.finish(withError: TestError.first) }
+        #expect(log.events.isEmpty)
+        #expect(text(operation.error) == "first")
+    }
+
+    @Test func cancelledWhileExecutingTheBlockHasTheLastWord() async {
+        let stored = Shared<AsyncOperation.AsyncCompletionBlock?>(nil)
+        let operation = AsyncBlockOperation { stored.value = $0 }
+        await onThread {
+            operation.start()
+            operation.cancel()
+        }
+        #expect(operation.isCancelled && operation.isExecuting)
+        stored.value?(nil)
+        #expect(operation.isFinished && operation.error == nil)
+    }
+
+    @Test(arguments: Start.allCases, [false, true])
+    func theBlockIsReleasedWhenTheOperationFinishes(start: Start, isCancelled: Bool) async {
+        let tracker = LeakTracker()
+        let operation = Self.holding(tracker)
+        await start(operation) { if isCancelled { operation.cancel() } }
+        await tracker.expectAllReleased()
+        #expect(operation.isFinished)
+    }
+
+    private static func holding(_ tracker: LeakTracker) -> AsyncBlockOperation {
+        let token = tracker.token("block")
+        return AsyncBlockOperation { finish in
+            token.use()
+            finish(nil)
+        }
+    }
+
+    @Test func anOperationWhoseFinishIsKeptIsNotKeptByItself() async {
+        let tracker = LeakTracker()
+        let stored = Shared<AsyncOperation.AsyncCompletionBlock?>(nil)
+        do {
+            let operation = tracker.track(AsyncBlockOperation { stored.value = $0 })
+            await onThread { operation.start() }
+            stored.value?(nil)
+            stored.value = nil
+        }
+        await tracker.expectAllReleased()
+    }
+}
+
+@Suite("ThrowingBlockOperation", .mayNotHang) struct ThrowingBlockOperationTests {
+    @Test(arguments: Start.allCases, [TestError?.none, .first])
+    func whatTheBlockThrowsIsTheError(start: Start, error: TestError?) async {
+        let operation = ThrowingBlockOperation(name: "block") { if let error { throw error } }
+        await start(operation)
+        #expect(operation.name == "block")
+        #expect(operation.isFinished && !operation.isExecuting)
+        #expect(text(operation.error) == text(error))
+    }
+
+    @Test(arguments: Start.allCases) func cancelledBeforeTheStartTheBlockDoesNotRun(start: Start) async {
+        let log = EventLog()
+        let operation = ThrowingBlockOperation { log.add("block") }
+        await start(operation) { operation.cancel() }
+        #expect(log.events.isEmpty)
+        #expect(operation.isFinished && operation.error is CancellationError)
+    }
+
+    @Test func cancelledWhileExecutingTheBlockHasTheLastWord() async {
+        let (begun, cancelled) = (Gate(), Gate())
+        let operation = ThrowingBlockOperation {
+            begun.open()
+            cancelled.pass()
+            throw TestError.first
+        }
+        async let ended: Void = Start.byHand(operation)
+        await begun.opened()
+        operation.cancel()
+        #expect(operation.isCancelled && operation.isExecuting)
+        cancelled.open()
+        await ended
+        #expect(text(operation.error) == "first")
+    }
+
+    @Test func startingTwiceRunsTheBlockOnce() async {
+        let log = EventLog()
+        let operation = ThrowingBlockOperation { log.add("block") }
+        await onThread {
+            operation.start()
+            operation.start()
+            operation.cancel()
+            operation.start()
+        }
+        #expect(log.events == ["block"])
+        #expect(operation.error == nil)
+    }
+
+    @Test(arguments: Start.allCases, [false, true])
+    func theBlockIsReleasedWhenTheOperationFinishes(start: Start, isCancelled: Bool) async {
+        let tracker = LeakTracker()
+        let operation = Self.holding(tracker)
+        await start(operation) { if isCancelled { operation.cancel() } }
+        await tracker.expectAllReleased()
+        #expect(operation.isFinished)
+    }
+
+    private static func holding(_ tracker: LeakTracker) -> ThrowingBlockOperation {
+        let token = tracker.token("block")
+        return ThrowingBlockOperation { token.use() }
+    }
+
+    @Test(arguments: Start.allCases) func dependentsFindTheErrorOnceTheOperationReadsAsFinished(start: Start) async {
+        let log = EventLog()
+        let operation = ThrowingBlockOperation { throw TestError.first }
+        let dependent = BlockOperation { log.add(text(operation.error)) }
+        dependent.addDependency(operation)
+        let queue = OperationQueue()
+        queue.addOperation(dependent)
+        await start(operation)
+        await onThread { dependent.waitUntilFinished() }
+        #expect(log.events == ["first"])
+    }
+
+    @Test func aCancelledOperationWhoseBlockDidNotRunHasAnErrorOnceItReadsAsFinished() async {
+        // Whoever sees the end, a dependent for one, must not take a cancelled operation for a successful one.
+        struct Subject: Sendable {
+            let hasRun = Shared(false)
+            let operation: ThrowingBlockOperation
+            init() {
+                operation = ThrowingBlockOperation { [hasRun] in hasRun.value = true }
+            }
+        }
+        let wrong = EventLog()
+        let seed = SplitMix64.freshSeed()
+        await race(
+            rounds: 20_000, seed: seed, prepare: { _ in Subject() },
+            [
+                { @Sendable in $0.operation.start() },
+                { @Sendable in $0.operation.cancel() },
+                { @Sendable in
+                    while !$0.operation.isFinished {}
+                    if !$0.hasRun.value, $0.operation.error == nil { wrong.add("finished without an error") }
+                },
+            ],
+            check: { _, _ in })
+        #expect(wrong.events.isEmpty, "seed \(seed)")
+    }
+}

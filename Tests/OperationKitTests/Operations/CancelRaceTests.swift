@@ -1,0 +1,117 @@
+import Foundation
+import OperationKit
+import Testing
+
+@Suite("Races with cancel", .mayNotHang) struct CancelRaceTests {
+    private static func started() -> RaceSubject {
+        let subject = RaceSubject(main: { _ in })
+        subject.start()
+        return subject
+    }
+
+    @Test func cancelAgainstFinish() async {
+        await expectNoProblems(
+            rounds: 5_000, prepare: { _ in Self.started() },
+            [{ @Sendable in $0.cancel() }, { @Sendable in $0.end(.first) }])
+    }
+
+    @Test func cancelWithAReasonAgainstAFinishWithCancellationError() async {
+        await expectNoProblems(
+            rounds: 5_000,
+            prepare: { _ in
+                let subject = RaceSubject(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+                subject.start()
+                return subject
+            },
+            [{ @Sendable in $0.cancel(withError: TestError.reason) }, { @Sendable in $0.end(nil) }])
+    }
+
+    @Test func cancelAgainstStart() async {
+        await expectNoProblems(
+            rounds: 5_000,
+            prepare: { _ in RaceSubject(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) }) },
+            [{ @Sendable in $0.start() }, { @Sendable in $0.cancel() }])
+    }
+
+    @Test func cancelAgainstStartAndFinish() async {
+        await expectNoProblems(
+            rounds: 5_000, prepare: { _ in RaceSubject(main: { _ in }) },
+            [{ @Sendable in $0.start() }, { @Sendable in $0.cancel() }, { @Sendable in $0.end(.first) }])
+    }
+
+    @Test func cancelAgainstAStartThatFinishesInMain() async {
+        await expectNoProblems(
+            rounds: 5_000, prepare: { _ in RaceSubject(main: { $0.end(.first) }) },
+            [{ @Sendable in $0.start() }, { @Sendable in $0.cancel() }])
+    }
+
+    @Test func cancelFromManyThreads() async {
+        await expectNoProblems(
+            rounds: 3_000,
+            prepare: { _ in
+                let subject = RaceSubject(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+                subject.start()
+                return subject
+            },
+            [
+                { @Sendable in $0.cancel() }, { @Sendable in $0.cancel(withError: TestError.reason) },
+                { @Sendable in $0.cancel() },
+            ])
+    }
+
+    @Test func cancelFromEveryBlockAgainstFinish() async {
+        await expectNoProblems(
+            rounds: 3_000,
+            prepare: { _ in
+                let subject = RaceSubject(main: { $0.cancel() }, didCancel: { $0.cancel() })
+                subject.completionBlock = { subject.cancel() }
+                return subject
+            },
+            [{ @Sendable in $0.start() }, { @Sendable in $0.end(.first) }, { @Sendable in $0.cancel() }])
+    }
+
+    @Test func cancelAgainstTheQueueThatStarts() async {
+        let wrong = EventLog()
+        let tracker = LeakTracker()
+        await onThread {
+            for round in 0..<2_000 {
+                let queue = OperationQueue()
+                let subject = tracker.track(
+                    RaceSubject(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) }))
+                queue.addOperation(subject)
+                subject.cancel()
+                subject.waitUntilFinished()
+                for problem in subject.problems() { wrong.add("round \(round): \(problem)") }
+            }
+        }
+        #expect(wrong.events.isEmpty)
+        await tracker.expectAllReleased()
+    }
+
+    @Test func isCancelledIsTrueOnceTheOutcomeSaysSo() async {
+        // Read from outside, not from the completion: an error that says cancelled is never ahead of the flag.
+        struct Subject: Sendable {
+            let operation = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+        }
+        let wrong = EventLog()
+        let seed = SplitMix64.freshSeed()
+        await race(
+            rounds: 4_000, seed: seed, prepare: { _ in Subject() },
+            [
+                { @Sendable in $0.operation.start() },
+                { @Sendable in $0.operation.cancel() },
+                { @Sendable subject in
+                    while true {
+                        let (isFinished, error) = (subject.operation.isFinished, subject.operation.error)
+                        if error != nil, !subject.operation.isCancelled {
+                            wrong.add("an error, and isCancelled false")
+                            return
+                        }
+                        if isFinished { return }
+                    }
+                },
+            ],
+            check: { _, _ in })
+        #expect(wrong.events.isEmpty, "seed \(seed)")
+    }
+}

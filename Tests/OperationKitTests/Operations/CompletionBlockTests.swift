@@ -1,0 +1,154 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// L8 and L10 for Foundation's own `completionBlock`, of an `AsyncOperation` and of a `ThrowingBlockOperation`.
+@Suite("L8 and L10, completionBlock", .mayNotHang) struct CompletionBlockTests {
+    enum Kind: CaseIterable {
+        case asynchronous, throwing
+
+        func make() -> Operation {
+            switch self {
+            case .asynchronous: ScriptedOperation()
+            case .throwing: ThrowingBlockOperation {}
+            }
+        }
+    }
+
+    @Test(arguments: Kind.allCases, Start.allCases)
+    func itIsCalledOnceForACancelledOperation(kind: Kind, start: Start) async {
+        let log = EventLog()
+        let called = Gate()
+        let operation = kind.make()
+        operation.completionBlock = {
+            log.add("called")
+            called.open()
+        }
+        await start(operation) { operation.cancel() }
+        await called.opened()
+        #expect(log.events == ["called"])
+        #expect(operation.isCancelled)
+    }
+
+    @Test(arguments: Kind.allCases, Start.allCases)
+    func oneThatCapturesItsOwnOperationLeaksNothing(kind: Kind, start: Start) async {
+        let tracker = LeakTracker()
+        do {
+            let operation = tracker.track(kind.make(), "operation")
+            let token = tracker.token("block")
+            operation.completionBlock = {
+                token.use()
+                _ = operation.isFinished
+            }
+            await start(operation)
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test(arguments: Kind.allCases, Start.allCases)
+    func theLastOneThatWasSetIsCalled(kind: Kind, start: Start) async {
+        let log = EventLog()
+        let called = Gate()
+        let tracker = LeakTracker()
+        let operation = kind.make()
+        do {
+            let token = tracker.token("replaced block")
+            operation.completionBlock = {
+                token.use()
+                log.add("first")
+            }
+        }
+        #expect(operation.completionBlock != nil)
+        operation.completionBlock = {
+            log.add("second")
+            called.open()
+        }
+        await tracker.expectAllReleased()
+        await start(operation)
+        await called.opened()
+        #expect(log.events == ["second"])
+    }
+
+    @Test(arguments: Kind.allCases, Start.allCases)
+    func oneThatWasRemovedIsNotCalled(kind: Kind, start: Start) async {
+        let log = EventLog()
+        let tracker = LeakTracker()
+        let operation = kind.make()
+        do {
+            let token = tracker.token("removed block")
+            operation.completionBlock = {
+                token.use()
+                log.add("called")
+            }
+        }
+        operation.completionBlock = nil
+        #expect(operation.completionBlock == nil)
+        await tracker.expectAllReleased()
+        await start(operation)
+        #expect(log.events.isEmpty)
+    }
+
+    @Test(arguments: Kind.allCases) func oneThatIsSetAfterTheEndIsDropped(kind: Kind) async {
+        let tracker = LeakTracker()
+        let log = EventLog()
+        let operation = kind.make()
+        await Start.byHand(operation)
+        do {
+            let token = tracker.token("late block")
+            operation.completionBlock = {
+                token.use()
+                log.add("called")
+            }
+        }
+        #if !canImport(ObjectiveC)
+        #expect(operation.completionBlock == nil)
+        await tracker.expectAllReleased()
+        #endif
+        #expect(log.events.isEmpty)
+    }
+
+    private struct Subject: Sendable {
+        let operation: Operation
+        let calls = Shared<[String]>([])
+
+        func setBlock(_ name: String) {
+            operation.completionBlock = { [calls] in calls.change { $0.append(name) } }
+        }
+    }
+
+    @Test func oneThatIsSetInTheAsyncCompletionBlockIsCalled() async {
+        let log = EventLog()
+        let called = Gate()
+        let operation = ScriptedOperation()
+        operation.asyncCompletionBlock = { [unowned operation] _ in
+            operation.completionBlock = {
+                log.add("called")
+                called.open()
+            }
+        }
+        await onThread { operation.start() }
+        await called.opened()
+        #expect(log.events == ["called"])
+    }
+
+    @Test(arguments: Kind.allCases) func replacingItWhileTheOperationEndsCallsOneOfThemOnce(kind: Kind) async {
+        let seed = SplitMix64.freshSeed()
+        let subjects = Shared<[Subject]>([])
+        await race(
+            rounds: 2_000, seed: seed,
+            prepare: { _ in
+                let subject = Subject(operation: kind.make())
+                subject.setBlock("first")
+                subjects.change { $0.append(subject) }
+                return subject
+            },
+            [{ @Sendable in $0.operation.start() }, { @Sendable in $0.setBlock("second") }],
+            check: { _, _ in })
+        // The first may have been called already when the second is set. The second may have come too late.
+        await eventually("a completion block was not called, seed \(seed)") {
+            subjects.value.allSatisfy { !$0.calls.value.isEmpty }
+        }
+        #expect(subjects.value.allSatisfy { $0.calls.value.count { $0 == "first" } <= 1 }, "seed \(seed)")
+        #expect(subjects.value.allSatisfy { $0.calls.value.count { $0 == "second" } <= 1 }, "seed \(seed)")
+    }
+}

@@ -1,0 +1,124 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// L10: freeing is safe. Chains are freed on a stack of the size that worker threads have.
+@Suite("L10, freeing", .mayNotHang) struct FreeingTests {
+    enum Members: CaseIterable {
+        case asynchronous, throwing, alternating, alternatingThrowing
+
+        func make(_ index: Int) -> Operation {
+            switch self {
+            case .asynchronous: AsyncOperation()
+            case .throwing: ThrowingBlockOperation {}
+            case .alternating: index.isMultiple(of: 2) ? AsyncOperation() : BlockOperation {}
+            case .alternatingThrowing: index.isMultiple(of: 2) ? ThrowingBlockOperation {} : AsyncOperation()
+            }
+        }
+    }
+
+    /// The last of a chain in which each operation depends on the one before, and weakly the first.
+    private static func chain(
+        of count: Int, _ members: Members, finished: Bool, _ tracker: LeakTracker
+    ) -> Operation {
+        var last = tracker.track(members.make(0), "first")
+        if finished { last.start() }
+        for index in 1..<count {
+            let next = members.make(index)
+            next.addDependency(last)
+            if finished { next.start() }
+            last = next
+        }
+        return tracker.track(last, "last")
+    }
+
+    @Test(arguments: Members.allCases, [false, true])
+    func releasingALongChainOverflowsNoStack(members: Members, finished: Bool) async {
+        let tracker = LeakTracker()
+        await onThread(stackSize: workerStackSize) {
+            _ = Self.chain(of: 200_000, members, finished: finished, tracker)
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func aChainThatIsHeldInTheMiddleIsFreedUpToThere() async {
+        let tracker = LeakTracker()
+        let middle = await onThread { Self.chain(of: 1_000, .asynchronous, finished: true, tracker) }
+        let log = EventLog()
+        await onThread(stackSize: workerStackSize) {
+            var last: Operation = middle
+            for _ in 0..<1_000 {
+                let next = AsyncOperation()
+                next.addDependency(last)
+                last = next
+            }
+            tracker.track(last, "far end")
+            log.add("built")
+        }
+        await eventually("the far end is still alive: \(tracker.alive)") { !tracker.alive.contains("far end") }
+        #expect(tracker.alive == ["first", "last"])
+        #expect(middle.dependencies.count == 1)
+    }
+
+    @Test func aTreeOfDependenciesIsFreed() async {
+        let tracker = LeakTracker()
+        await onThread(stackSize: workerStackSize) {
+            var layer: [Operation] = [tracker.track(AsyncOperation(), "root")]
+            for _ in 0..<2_000 {
+                let next: [Operation] = (0..<3).map { _ in tracker.track(AsyncOperation(), "node") }
+                for operation in next { for dependency in layer { operation.addDependency(dependency) } }
+                layer = next
+            }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func aChainThatRanOnAQueueIsFreed() async throws {
+        let tracker = LeakTracker()
+        do {
+            let queue = OperationQueue()
+            var operations: [AsyncOperation] = []
+            for index in 0..<500 {
+                let operation = tracker.track(AsyncOperation(), "\(index)")
+                if let last = operations.last { operation.addDependency(last) }
+                operations.append(operation)
+            }
+            for operation in operations { queue.addOperation(operation) }
+            for operation in operations { try await operation.finished() }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test(arguments: Start.allCases) func anOperationIsFreedAfterItsEnd(start: Start) async {
+        let tracker = LeakTracker()
+        do {
+            let operation = tracker.track(ScriptedOperation(), "operation")
+            operation.asyncCompletionBlock = { _ in _ = operation.isFinished }
+            operation.completionBlock = { _ = operation.isFinished }
+            await start(operation)
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test(arguments: Start.allCases) func anOperationThatWasCancelledBeforeTheStartIsFreed(start: Start) async {
+        let tracker = LeakTracker()
+        do {
+            let operation = tracker.track(ScriptedOperation(), "operation")
+            operation.asyncCompletionBlock = { _ in _ = operation.isFinished }
+            operation.completionBlock = { _ = operation.isFinished }
+            await start(operation) { operation.cancel() }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func theBlocksOfAnOperationThatNeverStartsGoWithIt() async {
+        let tracker = LeakTracker()
+        do {
+            let operation = tracker.track(ScriptedOperation(), "operation")
+            let token = tracker.token("blocks")
+            operation.asyncCompletionBlock = { _ in token.use() }
+            operation.completionBlock = { token.use() }
+        }
+        await tracker.expectAllReleased()
+    }
+}

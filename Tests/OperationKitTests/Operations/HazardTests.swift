@@ -1,0 +1,173 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// What crashes, hangs or leaks with hand-written subclasses in Foundation on Linux (DESIGN, section 9).
+@Suite("Hazards of Foundation", .mayNotHang) struct HazardTests {
+    @Test func finishingOperationsThatAreEnqueuedAndNotStartedCrashesNothing() async {
+        let log = EventLog()
+        let operations = (0..<200).map { _ in ScriptedOperation.logged(log) }
+        await onThread {
+            let queue = OperationQueue()
+            queue.isSuspended = true
+            queue.maxConcurrentOperationCount = 2
+            queue.addOperations(operations, waitUntilFinished: false)
+            for operation in operations { operation.finish() }
+            queue.isSuspended = false
+            queue.waitUntilAllOperationsAreFinished()
+        }
+        #expect(log.events == Array(repeating: "asyncCompletionBlock success", count: 200))
+    }
+
+    @Test func finishingWhileTheQueueStartsThemCrashesNothing() async {
+        let finished = Shared(0)
+        await onThread {
+            for _ in 0..<20 {
+                let operations = (0..<100).map { _ in ScriptedOperation.idle() }
+                let queue = OperationQueue()
+                queue.addOperations(operations, waitUntilFinished: false)
+                for operation in operations { operation.finish() }
+                queue.waitUntilAllOperationsAreFinished()
+                finished.change { $0 += operations.count { $0.isFinished } }
+            }
+        }
+        #expect(finished.value == 2_000)
+    }
+
+    @Test func cancellingOperationsWhileTheQueueStartsThemEndsThemAll() async {
+        let ended = Shared(0)
+        await onThread {
+            for _ in 0..<20 {
+                let operations = (0..<100).map { _ in
+                    ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+                }
+                let queue = OperationQueue()
+                queue.addOperations(operations, waitUntilFinished: false)
+                for operation in operations { operation.cancel() }
+                queue.waitUntilAllOperationsAreFinished()
+                ended.change { $0 += operations.count { $0.error is CancellationError } }
+            }
+        }
+        #expect(ended.value == 2_000)
+    }
+
+    @Test func aSuspendedQueueThatIsDroppedWithItsOperationsCrashesNothing() async {
+        for _ in 0..<50 {
+            let operations = (0..<10).map { _ in ScriptedOperation() }
+            do {
+                let queue = OperationQueue()
+                queue.isSuspended = true
+                for operation in operations { queue.addOperation(operation) }
+            }
+            for operation in operations { operation.cancel() }
+            #expect(operations.allSatisfy { $0.isCancelled && !$0.isFinished })
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func anOperationThatIsDroppedBeforeItsDependencyFinishesCrashesNothing(isCancelled: Bool) async {
+        let tracker = LeakTracker()
+        await onThread {
+            for _ in 0..<100 {
+                let dependency = ScriptedOperation.idle()
+                dependency.start()
+                do {
+                    let dropped = tracker.track(ScriptedOperation(), "dropped")
+                    dropped.addDependency(dependency)
+                    if isCancelled { dropped.cancel() }
+                }
+                dependency.finish()
+            }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func aThrowingOperationThatIsDroppedBeforeItsDependencyFinishesCrashesNothing() async {
+        let tracker = LeakTracker()
+        await onThread {
+            for _ in 0..<100 {
+                let dependency = ScriptedOperation.idle()
+                dependency.start()
+                do {
+                    let dropped = tracker.track(ThrowingBlockOperation {}, "dropped")
+                    dropped.addDependency(dependency)
+                }
+                dependency.finish()
+            }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    /// Decides on its readiness by an object that it holds.
+    private final class Choosy: AsyncOperation, @unchecked Sendable {
+        final class Condition: @unchecked Sendable { var isMet = true }
+        let condition: Condition
+        let log: EventLog
+
+        init(_ log: EventLog) {
+            condition = Condition()
+            self.log = log
+            super.init()
+        }
+
+        override var isReady: Bool { super.isReady && condition.isMet }
+        override func main() {
+            log.add("main")
+            finish()
+        }
+    }
+
+    @Test(arguments: [0, 1, 3]) func aSubclassThatOverridesIsReadyIsFreedSafely(dependencies: Int) async {
+        let tracker = LeakTracker()
+        let log = EventLog()
+        await onThread {
+            for _ in 0..<200 {
+                let operation = tracker.track(Choosy(log), "choosy")
+                tracker.track(operation.condition, "condition")
+                for _ in 0..<dependencies {
+                    let dependency = tracker.track(ScriptedOperation(), "dependency")
+                    dependency.start()
+                    operation.addDependency(dependency)
+                }
+                operation.start()
+            }
+        }
+        await tracker.expectAllReleased()
+        #expect(log.count(of: "main") == 200)
+    }
+
+    @Test func aSubclassThatOverridesIsReadyIsFreedSafelyWithAnUnfinishedDependency() async {
+        let tracker = LeakTracker()
+        let log = EventLog()
+        await onThread {
+            for _ in 0..<200 {
+                let dependency = ScriptedOperation.idle()
+                dependency.start()
+                do {
+                    let dropped = tracker.track(Choosy(log), "dropped")
+                    tracker.track(dropped.condition, "condition")
+                    dropped.addDependency(dependency)
+                }
+                dependency.finish()
+            }
+        }
+        await tracker.expectAllReleased()
+        #expect(log.events.isEmpty)
+    }
+
+    @Test func waitingInDependentsDoesNotDeadlock() async {
+        // A thousand operations, each waited for by a thread that Foundation wakes: older libraries stop within those.
+        let waited = Shared(0)
+        await onThread {
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 2
+            for _ in 0..<1_000 {
+                let operation = ScriptedOperation()
+                queue.addOperation(operation)
+                operation.waitUntilFinished()
+                if operation.isFinished { waited.change { $0 += 1 } }
+            }
+        }
+        #expect(waited.value == 1_000)
+    }
+}

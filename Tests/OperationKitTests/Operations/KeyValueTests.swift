@@ -1,0 +1,143 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// L2, as far as it can be seen on Linux: whoever listens to Foundation reacts, and finds the state that was announced.
+@Suite("L2, changes are announced", .mayNotHang) struct KeyValueTests {
+    /// Writes down what its dependency reads as whenever Foundation asks for its readiness.
+    private final class Probe: Operation, @unchecked Sendable {
+        private let dependency: AsyncOperation
+        let seen = Shared<[String]>([])
+
+        init(of dependency: AsyncOperation) {
+            self.dependency = dependency
+            super.init()
+            addDependency(dependency)
+            seen.value = []
+        }
+
+        override var isReady: Bool {
+            let text = "executing \(dependency.isExecuting), finished \(dependency.isFinished)"
+            seen.change { $0.append(text) }
+            return super.isReady
+        }
+    }
+
+    @Test(arguments: Start.allCases) func aDependentIsAskedOnceTheOperationReadsAsFinished(start: Start) async {
+        let operation = ScriptedOperation()
+        let probe = Probe(of: operation)
+        await start(operation)
+        #expect(probe.seen.value.last == "executing false, finished true")
+        #expect(probe.isReady)
+    }
+
+    @Test(arguments: Start.allCases) func isExecutingAndIsFinishedFlipTogether(start: Start) async {
+        let log = EventLog()
+        let operation = ScriptedOperation(main: {
+            log.add("main: \($0.isExecuting) \($0.isFinished)")
+            $0.finish()
+            log.add("finished: \($0.isExecuting) \($0.isFinished)")
+        })
+        operation.asyncCompletionBlock = { [unowned operation] _ in
+            log.add("asyncCompletionBlock: \(operation.isExecuting) \(operation.isFinished)")
+        }
+        log.add("before: \(operation.isExecuting) \(operation.isFinished)")
+        await start(operation)
+        #expect(
+            log.events == [
+                "before: false false", "main: true false", "asyncCompletionBlock: true false", "finished: false true",
+            ])
+    }
+
+    @Test func nobodySeesAnOperationBetweenExecutingAndFinished() async {
+        let torn = Shared(0)
+        await race(
+            rounds: 2_000, seed: 1, prepare: { _ in ScriptedOperation.idle() },
+            [
+                { $0.start() },
+                { $0.finish() },
+                { operation in
+                    var hasExecuted = false
+                    for _ in 0..<40 {
+                        let isExecuting = operation.isExecuting
+                        let isFinished = operation.isFinished
+                        // Once it has executed, it only ever stops by being finished.
+                        if hasExecuted, !isExecuting, !isFinished { torn.change { $0 += 1 } }
+                        if isExecuting { hasExecuted = true }
+                        // Finished is for good, and excludes executing.
+                        if isFinished, operation.isExecuting { torn.change { $0 += 1 } }
+                    }
+                },
+            ],
+            check: { operation, _ in if !operation.isFinished { torn.change { $0 += 1 } } })
+        #expect(torn.value == 0)
+    }
+
+    @Test func aSerialQueueStartsTheNextOperationOnlyAfterTheEnd() async throws {
+        let log = EventLog()
+        let started = Gate()
+        let queue = OperationQueue.serial(name: "serial")
+        let first = ScriptedOperation(main: { _ in
+            log.add("first")
+            started.open()
+        })
+        let second = ScriptedOperation(main: {
+            log.add("second")
+            $0.finish()
+        })
+        queue.addOperation(first)
+        queue.addOperation(second)
+        await started.opened()
+        // The work of the first is still alive: it answers, and is the only one that has begun.
+        #expect(first.isExecuting)
+        log.add("finish")
+        first.finish()
+        try await second.finished()
+        #expect(log.events == ["first", "finish", "second"])
+    }
+
+    @Test func waitUntilFinishedReturns() async {
+        let operation = ScriptedOperation.idle()
+        let returned = EventLog()
+        let waiting = Task {
+            await onThread {
+                operation.waitUntilFinished()
+                returned.add("finished \(operation.isFinished)")
+            }
+        }
+        operation.start()
+        operation.finish()
+        await waiting.value
+        #expect(returned.events == ["finished true"])
+    }
+
+    @Test func dependentsStartOnOtherQueues() async throws {
+        let (one, other) = (OperationQueue(), OperationQueue())
+        let log = EventLog()
+        let first = ScriptedOperation.logged(log)
+        let second = ScriptedOperation(main: {
+            log.add("dependent")
+            $0.finish()
+        })
+        second.addDependency(first)
+        other.addOperation(second)
+        one.addOperation(first)
+        try await second.finished()
+        #expect(log.events == ["main", "asyncCompletionBlock success", "dependent"])
+    }
+
+    @Test func anOperationIsAsynchronous() {
+        #expect(ScriptedOperation().isAsynchronous)
+        #expect(TaskOperation { 1 }.isAsynchronous)
+    }
+
+    @Test func readinessIsFoundations() async {
+        // L3: an operation that depends on another is not ready before it, and is ready when cancelled or after it.
+        let first = ScriptedOperation()
+        let second = ScriptedOperation()
+        second.addDependency(first)
+        #expect(first.isReady && !second.isReady)
+        await onThread { first.start() }
+        #expect(second.isReady)
+    }
+}

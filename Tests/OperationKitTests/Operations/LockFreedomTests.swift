@@ -1,0 +1,190 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// L1: nothing is called under the lock. While a callback runs, another thread takes the lock and answers.
+@Suite("L1, nothing is called under the lock", .mayNotHang) struct LockFreedomTests {
+    /// Reads everything that takes the lock of the operation.
+    @discardableResult
+    private static func isFree(_ operation: AsyncOperation) -> Bool {
+        answersOnAnotherThread {
+            _ = (operation.isFinished, operation.isExecuting, operation.error)
+            _ = (operation.asyncCompletionBlock, operation.completionBlock)
+            operation.asyncCompletionBlock = operation.asyncCompletionBlock
+        }
+    }
+
+    /// Reads `isReady` of its own through this, on whichever thread Foundation asks for it.
+    private final class Dependent: Operation, @unchecked Sendable {
+        private let dependency: AsyncOperation
+        let answers = Shared<[Bool]>([])
+
+        init(on dependency: AsyncOperation) {
+            self.dependency = dependency
+            super.init()
+            addDependency(dependency)
+        }
+
+        override var isReady: Bool {
+            let answer = LockFreedomTests.isFree(dependency)
+            answers.change { $0.append(answer) }
+            return super.isReady
+        }
+    }
+
+    /// Asks when it is released.
+    private final class Released: @unchecked Sendable {
+        private let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        func use() {}
+        deinit { body() }
+    }
+
+    @Test(arguments: Start.allCases) func theLockIsFreeInMainAndInTheBlocks(start: Start) async {
+        let log = EventLog()
+        let called = Gate()
+        let operation = ScriptedOperation(main: {
+            log.add("main \(Self.isFree($0))")
+            $0.finish()
+        })
+        operation.asyncCompletionBlock = { [unowned operation] _ in
+            log.add("asyncCompletionBlock \(Self.isFree(operation))")
+        }
+        operation.completionBlock = {
+            log.add("completionBlock \(Self.isFree(operation))")
+            called.open()
+        }
+        await start(operation)
+        await called.opened()
+        #expect(log.events == ["main true", "asyncCompletionBlock true", "completionBlock true"])
+    }
+
+    @Test func theLockIsFreeInDidCancelAfterMain() async {
+        let log = EventLog()
+        let operation = ScriptedOperation(
+            main: { _ in },
+            didCancel: {
+                log.add("didCancel \(Self.isFree($0))")
+                $0.finish(withError: CancellationError())
+            })
+        await onThread {
+            operation.start()
+            operation.cancel()
+        }
+        #expect(log.events == ["didCancel true"])
+        #expect(operation.isFinished)
+    }
+
+    @Test func theLockIsFreeInDidCancelWhenCancelledInMain() async {
+        let log = EventLog()
+        let operation = ScriptedOperation(
+            main: { $0.cancel() },
+            didCancel: {
+                log.add("didCancel \(Self.isFree($0))")
+                $0.finish()
+            })
+        await onThread { operation.start() }
+        #expect(log.events == ["didCancel true"])
+    }
+
+    @Test(arguments: Start.allCases) func theLockIsFreeWhileADependentIsAskedForReadiness(start: Start) async {
+        let operation = ScriptedOperation()
+        let dependent = Dependent(on: operation)
+        await start(operation)
+        await onThread {
+            let queue = OperationQueue()
+            queue.addOperation(dependent)
+            dependent.waitUntilFinished()
+        }
+        #expect(!dependent.answers.value.isEmpty)
+        #expect(dependent.answers.value.allSatisfy { $0 })
+    }
+
+    @Test func theLockIsFreeWhileACancelledOperationIsAskedForReadiness() async {
+        final class Asked: AsyncOperation, @unchecked Sendable {
+            let answers = Shared<[Bool]>([])
+            override var isReady: Bool {
+                let answer = LockFreedomTests.isFree(self)
+                answers.change { $0.append(answer) }
+                return super.isReady
+            }
+        }
+        let operation = Asked()
+        await Start.onSuspendedQueue(operation) { operation.cancel() }
+        #expect(!operation.answers.value.isEmpty)
+        #expect(operation.answers.value.allSatisfy { $0 })
+    }
+
+    @Test func theLockIsFreeWhileAReplacedBlockIsReleased() async {
+        let log = EventLog()
+        let operation = ScriptedOperation.idle()
+        await onThread {
+            let first = Released { [unowned operation] in log.add("first \(Self.isFree(operation))") }
+            operation.asyncCompletionBlock = { _ in first.use() }
+            let second = Released { [unowned operation] in log.add("second \(Self.isFree(operation))") }
+            operation.completionBlock = { second.use() }
+        }
+        await onThread {
+            operation.asyncCompletionBlock = nil
+            operation.completionBlock = nil
+        }
+        #expect(log.events == ["first true", "second true"])
+    }
+
+    @Test func theLockIsFreeWhileADroppedBlockIsReleased() async {
+        let log = EventLog()
+        let operation = ScriptedOperation()
+        await onThread {
+            operation.start()
+            operation.asyncCompletionBlock = Self.block { [unowned operation] in log.add("\(Self.isFree(operation))") }
+        }
+        #expect(log.events == ["true"])
+    }
+
+    private static func block(onRelease body: @escaping @Sendable () -> Void) -> AsyncOperation.AsyncCompletionBlock {
+        let released = Released(body)
+        return { _ in released.use() }
+    }
+
+    @Test func theLockIsFreeWhileTheWorkIsReleased() async {
+        let log = EventLog()
+        let owner = Shared<AsyncOperation?>(nil)
+        let operation = Self.work { owner.value.map { log.add("released \(Self.isFree($0))") } }
+        owner.value = operation
+        await onThread { operation.start() }
+        #expect(log.events == ["released true"])
+        owner.value = nil
+    }
+
+    private static func work(onRelease body: @escaping @Sendable () -> Void) -> AsyncOperation {
+        let released = Released(body)
+        return AsyncBlockOperation { finish in
+            released.use()
+            finish(nil)
+        }
+    }
+
+    @Test func theLockIsFreeWhileAnInputIsReplaced() async {
+        let log = EventLog()
+        let operation = IOOperation<Released, Int>()
+        await onThread {
+            operation.input = Released { [unowned operation] in log.add("\(Self.isFree(operation))") }
+        }
+        await onThread { operation.input = nil }
+        #expect(log.events == ["true"])
+    }
+
+    @Test func everyCallbackMayWaitForAnotherThreadThatUsesTheOperation() async {
+        // The dead end of older libraries: a thread in waitUntilFinished, and a notification under the lock.
+        for _ in 0..<200 {
+            let operation = ScriptedOperation.idle()
+            operation.asyncCompletionBlock = { [unowned operation] _ in Self.isFree(operation) }
+            await atOnce([
+                { operation.start() },
+                { operation.waitUntilFinished() },
+                { operation.finish() },
+            ])
+            #expect(operation.isFinished)
+        }
+    }
+}

@@ -1,0 +1,162 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// L8: one outcome, delivered once, before the end. Everything that is called comes in one order.
+@Suite("L8, one outcome", .mayNotHang) struct OutcomeTests {
+    enum End: CaseIterable { case success, failure, cancelledBefore, cancelledInMain }
+
+    @Test(arguments: Start.allCases, End.allCases)
+    func theOutcomeComesBeforeDependentsAndCompletionBlock(start: Start, end: End) async {
+        let log = EventLog()
+        let called = Gate()
+        let operation = ScriptedOperation(
+            main: {
+                switch end {
+                case .success, .cancelledBefore: $0.finish()
+                case .failure: $0.finish(withError: TestError.first)
+                case .cancelledInMain: $0.cancel()
+                }
+            },
+            didCancel: { $0.finish(withError: CancellationError()) })
+        operation.asyncCompletionBlock = { [unowned operation] error in
+            log.add("\(text(error)) \(text(operation.error)), finished \(operation.isFinished)")
+        }
+        operation.completionBlock = {
+            log.add("completionBlock, finished \(operation.isFinished)")
+            called.open()
+        }
+        let dependent = BlockOperation { log.add("dependent") }
+        dependent.addDependency(operation)
+        let queue = OperationQueue()
+        queue.addOperation(dependent)
+        await start(operation) { if end == .cancelledBefore { operation.cancel() } }
+        await onThread { dependent.waitUntilFinished() }
+        await called.opened()
+
+        let outcome =
+            switch end {
+            case .success: "success"
+            case .failure: "first"
+            case .cancelledBefore, .cancelledInMain: "cancelled"
+            }
+        #expect(log.events.first == "\(outcome) \(outcome), finished false")
+        #expect(Set(log.events.dropFirst()) == ["dependent", "completionBlock, finished true"])
+        #expect(log.events.count == 3)
+        #expect(operation.isCancelled == (outcome == "cancelled"))
+    }
+
+    @Test func dependentsWaitWhileTheOutcomeIsBeingDelivered() async throws {
+        let log = EventLog()
+        let (delivering, mayGoOn) = (Gate(), Gate())
+        let operation = ScriptedOperation()
+        operation.asyncCompletionBlock = { _ in
+            delivering.open()
+            mayGoOn.pass()
+            log.add("delivered")
+        }
+        let dependent = ScriptedOperation(main: {
+            log.add("dependent")
+            $0.finish()
+        })
+        dependent.addDependency(operation)
+        let queue = OperationQueue()
+        queue.addOperation(operation)
+        queue.addOperation(dependent)
+        await delivering.opened()
+        #expect(!operation.isFinished && operation.isExecuting && !dependent.isReady)
+        // What another thread finishes meanwhile comes too late.
+        #expect(await onThread { operation.finish(withError: TestError.second) } == false)
+        mayGoOn.open()
+        try await dependent.finished()
+        #expect(log.events == ["delivered", "dependent"])
+    }
+
+    @Test func theOutcomeIsDeliveredOnTheThreadThatEndsTheOperation() async {
+        let operation = ScriptedOperation.idle()
+        let thread = Shared<Thread?>(nil)
+        operation.asyncCompletionBlock = { _ in thread.value = Thread.current }
+        await onThread { operation.start() }
+        let isTheSame = await onThread {
+            operation.finish()
+            return thread.value === Thread.current
+        }
+        #expect(isTheSame)
+    }
+
+    @Test func anAsyncCompletionBlockCanBeReplacedAndRemovedUntilTheEnd() async {
+        let log = EventLog()
+        let (replaced, removed) = (ScriptedOperation.idle(), ScriptedOperation.idle())
+        for operation in [replaced, removed] {
+            operation.asyncCompletionBlock = { _ in log.add("first") }
+            operation.start()
+        }
+        replaced.asyncCompletionBlock = { _ in log.add("second") }
+        removed.asyncCompletionBlock = nil
+        replaced.finish()
+        removed.finish()
+        #expect(log.events == ["second"])
+        #expect(replaced.asyncCompletionBlock == nil)
+    }
+
+    @Test func oneThatIsSetAfterARememberedFinishIsStillCalled() async {
+        let log = EventLog()
+        let operation = ScriptedOperation()
+        operation.finish(withError: TestError.first)
+        operation.asyncCompletionBlock = { log.add(text($0)) }
+        await onThread { operation.start() }
+        #expect(log.events == ["first"])
+    }
+
+    @Test(arguments: Start.allCases) func oneThatIsSetAfterTheEndIsDropped(start: Start) async {
+        let tracker = LeakTracker()
+        let operation = ScriptedOperation()
+        await start(operation)
+        let log = EventLog()
+        do {
+            let token = tracker.token("late block")
+            operation.asyncCompletionBlock = { _ in
+                token.use()
+                log.add("late")
+            }
+        }
+        #expect(operation.asyncCompletionBlock == nil)
+        await tracker.expectAllReleased()
+        #expect(log.events.isEmpty)
+    }
+
+    @Test func oneThatIsSetFromWithinItselfIsDropped() async {
+        let tracker = LeakTracker()
+        let log = EventLog()
+        let operation = ScriptedOperation()
+        operation.asyncCompletionBlock = { [unowned operation] _ in
+            log.add("first")
+            let token = tracker.token("inner block")
+            operation.asyncCompletionBlock = { _ in
+                token.use()
+                log.add("second")
+            }
+            log.add("set \(operation.asyncCompletionBlock != nil)")
+        }
+        await onThread { operation.start() }
+        #expect(log.events == ["first", "set false"])
+        await tracker.expectAllReleased()
+    }
+
+    @Test(arguments: Start.allCases, [false, true])
+    func theBlockIsReleasedAfterTheCall(start: Start, isCancelled: Bool) async {
+        let tracker = LeakTracker()
+        let operation = ScriptedOperation()
+        do {
+            let token = tracker.token("block")
+            // Captures its own operation: released after the call, that is no leak.
+            operation.asyncCompletionBlock = { _ in
+                token.use()
+                _ = operation.isFinished
+            }
+        }
+        await start(operation) { if isCancelled { operation.cancel() } }
+        await tracker.expectAllReleased()
+        #expect(operation.isFinished)
+    }
+}

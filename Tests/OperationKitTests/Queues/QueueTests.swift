@@ -1,0 +1,174 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// `allOperationsFinished`, `serial(name:)` and `addDependencies`.
+@Suite("Queues", .mayNotHang) struct QueueTests {
+    @Test func allOperationsFinishedWaitsForOperationsOfEveryClass() async throws {
+        let log = EventLog()
+        let mayEnd = Gate()
+        let queue = OperationQueue()
+        let operations = [
+            ScriptedOperation(main: { operation in
+                Thread {
+                    mayEnd.pass()
+                    operation.finish()
+                }.start()
+            }),
+            BlockOperation { mayEnd.pass() },
+            ThrowingBlockOperation { throw TestError.first },
+            TaskOperation { await mayEnd.opened() },
+        ]
+        for operation in operations { queue.addOperation(operation) }
+        let waiting = Task {
+            try await queue.allOperationsFinished()
+            log.add("all finished \(operations.allSatisfy(\.isFinished))")
+        }
+        log.add("opened")
+        mayEnd.open()
+        try await waiting.value
+        #expect(log.events == ["opened", "all finished true"])
+    }
+
+    @Test func allOperationsFinishedReturnsAtOnceForAnEmptyQueue() async throws {
+        try await OperationQueue().allOperationsFinished()
+    }
+
+    @Test func allOperationsFinishedDoesNotWaitForThoseThatAreAddedLater() async throws {
+        let queue = OperationQueue()
+        let (early, late) = (ScriptedOperation.idle(), ScriptedOperation.idle())
+        queue.addOperation(early)
+        let waiting = Task { try await queue.allOperationsFinished() }
+        await early.becomesAwaited()
+        queue.addOperation(late)
+        early.finish()
+        try await waiting.value
+        #expect(early.isFinished && !late.isFinished)
+        late.finish()
+        try await late.finished()
+    }
+
+    @Test func allOperationsFinishedIgnoresHowTheyEnded() async throws {
+        let queue = OperationQueue()
+        let cancelled = ScriptedOperation()
+        cancelled.cancel()
+        queue.addOperation(cancelled)
+        queue.addOperation(ThrowingBlockOperation { throw TestError.first })
+        queue.addOperation(ScriptedOperation(main: { $0.finish(withError: TestError.first) }))
+        try await queue.allOperationsFinished()
+        #expect(cancelled.isFinished)
+    }
+
+    @Test func allOperationsFinishedRespectsSuspension() async throws {
+        let log = EventLog()
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        let operation = ScriptedOperation.logged(log)
+        queue.addOperation(operation)
+        let waiting = Task {
+            try await queue.allOperationsFinished()
+            log.add("all finished")
+        }
+        await operation.becomesAwaited()
+        log.add("resumed")
+        queue.isSuspended = false
+        try await waiting.value
+        #expect(log.events == ["resumed", "main", "asyncCompletionBlock success", "all finished"])
+    }
+
+    enum Kind: CaseIterable { case asynchronous, plain }
+
+    @Test(arguments: Kind.allCases) func cancellingTheWaitLeavesTheOperationsAlone(kind: Kind) async throws {
+        let tracker = LeakTracker()
+        do {
+            let (begun, mayEnd) = (Gate(), Gate())
+            let queue = OperationQueue()
+            let operation: Operation =
+                switch kind {
+                case .asynchronous:
+                    TaskOperation {
+                        begun.open()
+                        await mayEnd.opened()
+                    }
+                case .plain:
+                    BlockOperation {
+                        begun.open()
+                        mayEnd.pass()
+                    }
+                }
+            tracker.track(operation, "operation")
+            queue.addOperation(operation)
+            await begun.opened()
+            let waiting = Task { try await queue.allOperationsFinished() }
+            await (operation as? AsyncOperation)?.becomesAwaited()
+            waiting.cancel()
+            await #expect(throws: CancellationError.self) { try await waiting.value }
+            #expect(operation.isExecuting && !operation.isCancelled && !operation.isFinished)
+            mayEnd.open()
+            try await queue.allOperationsFinished()
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func cancellingTheWaitForAPlainOperationRacesWithItsEnd() async {
+        let tracker = LeakTracker()
+        let queue = OperationQueue()
+        for round in 0..<1_000 {
+            let operation = tracker.track(BlockOperation {})
+            queue.isSuspended = true
+            queue.addOperation(operation)
+            let waiting = Task { try await queue.allOperationsFinished() }
+            if round.isMultiple(of: 2) { await Task.yield() }
+            queue.isSuspended = false
+            waiting.cancel()
+            if case .failure(let error) = await waiting.result { #expect(error is CancellationError) }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func aSerialQueueHasItsNameAndRunsOneAtATime() async throws {
+        let queue = OperationQueue.serial(name: "mine")
+        #expect(queue.name == "mine")
+        #expect(queue.maxConcurrentOperationCount == 1)
+        let log = EventLog()
+        queue.isSuspended = true
+        for number in 0..<20 {
+            queue.addOperation(
+                TaskOperation {
+                    log.add("\(number) begins")
+                    await Task.yield()
+                    log.add("\(number) ends")
+                })
+        }
+        queue.isSuspended = false
+        try await queue.allOperationsFinished()
+        #expect(log.events == (0..<20).flatMap { ["\($0) begins", "\($0) ends"] })
+    }
+
+    @Test func addDependenciesAddsThemAllInOrder() async {
+        let first = [ScriptedOperation(), ScriptedOperation()]
+        let second = BlockOperation {}
+        let operation = ScriptedOperation()
+        operation.addDependencies(first)
+        operation.addDependencies(CollectionOfOne<Operation>(second))
+        operation.addDependencies([])
+        let expected: [Operation] = first + [second]
+        #expect(operation.dependencies.elementsEqual(expected, by: ===))
+        #expect(!operation.isReady)
+        for dependency in expected { dependency.start() }
+        #expect(operation.isReady)
+    }
+
+    #if os(macOS) || os(Linux)
+    @Test func anOperationThatDependsOnItselfTraps() async throws {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let operation = ScriptedOperation("narcissus")
+            operation.addDependencies([ScriptedOperation(), operation])
+        }
+        #if DEBUG
+        let message = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+        #expect(message.contains("narcissus cannot depend on itself"))
+        #endif
+    }
+    #endif
+}

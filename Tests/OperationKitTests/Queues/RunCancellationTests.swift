@@ -1,0 +1,179 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// `OperationQueue.run` when the awaiting task is cancelled: it owns the operation, cancels it, and still waits for its end.
+@Suite("OperationQueue.run, cancelled", .mayNotHang) struct RunCancellationTests {
+    /// Runs an operation in a task, cancels the task once the work has begun, and lets the work end only after that.
+    private func cancel(
+        _ operation: Operation, begun: Gate, mayEnd: Gate, log: EventLog
+    ) async -> Result<Void, any Error> {
+        let task = Task {
+            defer { log.add("run returned, finished \(operation.isFinished)") }
+            try await OperationQueue().run(operation)
+        }
+        await begun.opened()
+        task.cancel()
+        // Cancelling a task calls its handlers before it returns.
+        log.add("cancelled \(operation.isCancelled), finished \(operation.isFinished)")
+        mayEnd.open()
+        return await task.result
+    }
+
+    private let expected = ["cancelled true, finished false", "work ends", "run returned, finished true"]
+
+    @Test func itReturnsOnlyAfterTheWorkHasEnded() async {
+        let (begun, mayEnd, log) = (Gate(), Gate(), EventLog())
+        let operation = ScriptedOperation(main: { operation in
+            Thread {
+                begun.open()
+                mayEnd.pass()
+                log.add("work ends")
+                operation.finish(withError: CancellationError())
+            }.start()
+        })
+        let result = await cancel(operation, begun: begun, mayEnd: mayEnd, log: log)
+        #expect(throws: CancellationError.self) { try result.get() }
+        #expect(log.events == expected)
+    }
+
+    @Test func itReturnsOnlyAfterThePlainOperationHasEnded() async {
+        let (begun, mayEnd, log) = (Gate(), Gate(), EventLog())
+        let operation = BlockOperation {
+            begun.open()
+            mayEnd.pass()
+            log.add("work ends")
+        }
+        let result = await cancel(operation, begun: begun, mayEnd: mayEnd, log: log)
+        #expect(throws: CancellationError.self) { try result.get() }
+        #expect(log.events == expected)
+    }
+
+    @Test func itReturnsOnlyAfterTheThrowingBlockHasEnded() async {
+        let (begun, mayEnd, log) = (Gate(), Gate(), EventLog())
+        let operation = ThrowingBlockOperation {
+            begun.open()
+            mayEnd.pass()
+            log.add("work ends")
+            throw TestError.first
+        }
+        let result = await cancel(operation, begun: begun, mayEnd: mayEnd, log: log)
+        #expect(throws: TestError.first) { try result.get() }
+        #expect(log.events == expected)
+    }
+
+    @Test func theOutcomeOfWorkThatGoesOnStands() async throws {
+        let (begun, mayEnd) = (Gate(), Gate())
+        let task = Task {
+            try await OperationQueue().run(
+                AsyncBlockOperation { finish in
+                    Thread {
+                        begun.open()
+                        mayEnd.pass()
+                        finish(nil)
+                    }.start()
+                })
+        }
+        await begun.opened()
+        task.cancel()
+        mayEnd.open()
+        try await task.value
+    }
+
+    @Test func aClosureIsCancelledAndWaitedFor() async throws {
+        let (begun, never, log) = (Gate(), Gate(), EventLog())
+        let task = Task {
+            try await OperationQueue().run {
+                begun.open()
+                await never.opened()
+                log.add("cancelled \(Task.isCancelled)")
+                return 1
+            }
+        }
+        await begun.opened()
+        task.cancel()
+        // The closure returns all the same: its output stands.
+        #expect(try await task.value == 1)
+        #expect(log.events == ["cancelled true"])
+    }
+
+    @Test func aTypedOperationThatStopsThrows() async {
+        let (begun, never) = (Gate(), Gate())
+        let task = Task {
+            try await OperationQueue().run {
+                begun.open()
+                await never.opened()
+                try Task.checkCancellation()
+            }
+        }
+        await begun.opened()
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
+    @Test func onASuspendedQueueItReturnsAfterItWasResumed() async {
+        let log = EventLog()
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        let operation = ScriptedOperation.logged(log)
+        let task = Task {
+            defer { log.add("run returned") }
+            try await queue.run(operation)
+        }
+        await eventually("the operation was not added") { queue.operationCount == 1 }
+        task.cancel()
+        log.add("cancelled \(operation.isCancelled)")
+        queue.isSuspended = false
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(log.events == ["cancelled true", "asyncCompletionBlock cancelled", "run returned"])
+    }
+
+    @Test func aTaskThatIsCancelledAlreadyRunsNothing() async {
+        let log = EventLog()
+        let mayBegin = Gate()
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        let task = Task {
+            while !Task.isCancelled { await mayBegin.opened() }
+            try await queue.run(ScriptedOperation.logged(log))
+        }
+        task.cancel()
+        await eventually("the operation was not added") { queue.operationCount == 1 }
+        queue.isSuspended = false
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(log.events == ["asyncCompletionBlock cancelled"])
+    }
+
+    @Test func cancellingTheTaskRacesWithTheRun() async {
+        let queue = OperationQueue()
+        let tracker = LeakTracker()
+        for _ in 0..<2_000 {
+            let operation = tracker.track(ScriptedOperation())
+            let task = Task { try await queue.run(operation) }
+            await Task.yield()
+            task.cancel()
+            let result = await task.result
+            #expect(operation.isFinished)
+            if case .failure(let error) = result { #expect(error is CancellationError && operation.isCancelled) }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func cancellingTheTaskRacesWithTheRunOfAThrowingBlock() async {
+        let queue = OperationQueue()
+        let tracker = LeakTracker()
+        for _ in 0..<2_000 {
+            let hasRun = Shared(false)
+            let operation = tracker.track(ThrowingBlockOperation { hasRun.value = true })
+            let task = Task { try await queue.run(operation) }
+            await Task.yield()
+            task.cancel()
+            // Success means that the block has run, a cancellation that it has not.
+            switch await task.result {
+            case .success: #expect(hasRun.value)
+            case .failure(let error): #expect(!hasRun.value && error is CancellationError)
+            }
+        }
+        await tracker.expectAllReleased()
+    }
+}

@@ -1,0 +1,170 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// `OperationQueue.run`: adds an operation, waits for its end, and hands over what came of it.
+@Suite("OperationQueue.run", .mayNotHang) struct RunTests {
+    private final class Measure: IOOperation<String, Int>, @unchecked Sendable {
+        override func main(input: String) { finish(with: input.count) }
+    }
+
+    @Test func theOutputIsReturned() async throws {
+        let measure = Measure()
+        measure.input = "four"
+        // The overload for typed operations is chosen: the result is an Int.
+        let output: Int = try await OperationQueue().run(measure)
+        #expect(output == 4)
+    }
+
+    @Test func theOverloadForTypedOperationsIsChosenWithoutHelpFromTheContext() async throws {
+        let queue = OperationQueue()
+        let operation = TaskOperation { "text" }
+        #expect(Self.typeName(try await queue.run(operation)) == "String")
+        #expect(Self.typeName(try await queue.run(TaskOperation { 1 })) == "Int")
+        #expect(Self.typeName(try await queue.run { 7 }) == "Int")
+        #expect(Self.typeName(try await queue.run(ScriptedOperation())) == "()")
+        #expect(Self.typeName(try await queue.run(BlockOperation {})) == "()")
+    }
+
+    private static func typeName<Value>(_ value: Value) -> String { "\(Value.self)" }
+
+    @Test func theErrorIsThrown() async {
+        let queue = OperationQueue()
+        await #expect(throws: TestError.first) {
+            try await queue.run(ScriptedOperation(main: { $0.finish(withError: TestError.first) }))
+        }
+        await #expect(throws: TestError.first) { try await queue.run(TaskOperation<Int> { throw TestError.first }) }
+        await #expect(throws: TestError.first) { try await queue.run { throw TestError.first } }
+        await #expect(throws: TestError.first) {
+            try await queue.run(ThrowingBlockOperation { throw TestError.first })
+        }
+    }
+
+    @Test func aPlainOperationIsRunAndWaitedFor() async throws {
+        let log = EventLog()
+        try await OperationQueue().run(BlockOperation { log.add("block") })
+        #expect(log.events == ["block"])
+    }
+
+    @Test func aPlainOperationThatWasCancelledThrows() async {
+        let log = EventLog()
+        let operation = BlockOperation { log.add("block") }
+        operation.cancel()
+        await #expect(throws: CancellationError.self) { try await OperationQueue().run(operation) }
+        #expect(log.events.isEmpty)
+    }
+
+    @Test func anOperationThatWasCancelledBeforeThrowsTheReason() async {
+        let operation = ScriptedOperation()
+        operation.cancel(withError: TestError.reason)
+        await #expect(throws: TestError.reason) { try await OperationQueue().run(operation) }
+    }
+
+    @Test func theClosureFormNamesItsOperation() async throws {
+        let queue = OperationQueue()
+        let names = Shared<[String?]>([])
+        let (begun, mayEnd) = (Gate(), Gate())
+        async let result = queue.run(name: "named") {
+            begun.open()
+            await mayEnd.opened()
+            return 1
+        }
+        await begun.opened()
+        names.value = queue.operations.map(\.name)
+        mayEnd.open()
+        #expect(try await result == 1)
+        #expect(names.value == ["named"])
+    }
+
+    @Test func aSerialQueueRunsClosuresOneAfterTheOther() async throws {
+        let queue = OperationQueue.serial(name: "serial")
+        let inside = Shared(0)
+        let most = Shared(0)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<50 {
+                group.addTask {
+                    try await queue.run {
+                        let now = inside.change {
+                            $0 += 1
+                            return $0
+                        }
+                        most.change { $0 = max($0, now) }
+                        await Task.yield()
+                        inside.change { $0 -= 1 }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(most.value == 1)
+    }
+
+    @Test func aFinishedOperationIsRejectedByName() async {
+        let (finished, plain) = (ScriptedOperation("finished"), BlockOperation {})
+        plain.name = "plain"
+        for operation in [finished, plain] { await Start.byHand(operation) }
+        let queue = OperationQueue()
+        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "finished")) {
+            try await queue.run(finished)
+        }
+        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "plain")) { try await queue.run(plain) }
+        let typed = TaskOperation(name: "typed") { 1 }
+        await Start.byHand(typed)
+        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "typed")) { try await queue.run(typed) }
+    }
+
+    @Test func anExecutingOperationIsRejectedByName() async {
+        let operation = ScriptedOperation.idle("executing")
+        operation.start()
+        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "executing")) {
+            try await OperationQueue().run(operation)
+        }
+        operation.finish()
+    }
+
+    @Test func aRejectedOperationIsLeftAlone() async {
+        let log = EventLog()
+        let operation = ScriptedOperation.logged(log) { _ in }
+        operation.start()
+        await #expect(throws: OperationQueueError.self) { try await OperationQueue().run(operation) }
+        #expect(operation.isExecuting && !operation.isCancelled)
+        operation.finish()
+        #expect(log.events == ["main", "asyncCompletionBlock success"])
+    }
+
+    @Test func everyOperationIsReleasedAfterItsRun() async throws {
+        let tracker = LeakTracker()
+        do {
+            let queue = tracker.track(OperationQueue())
+            for number in 0..<100 {
+                let output: Int = try await queue.run(tracker.track(TaskOperation { number }))
+                #expect(output == number)
+                try await queue.run(tracker.track(BlockOperation {}))
+                try await queue.run(tracker.track(ScriptedOperation()))
+            }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func manyRunsAtOnceEnd() async throws {
+        let queue = OperationQueue()
+        let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<1_000 { group.addTask { try await queue.run { number } } }
+            return try await group.reduce(0, +)
+        }
+        #expect(sum == 499_500)
+    }
+
+    @Test func plainOperationsThatRunAtOnceEnd() async throws {
+        // The end of an operation of another class is noticed by a dependent that is added while it may be finishing.
+        let queue = OperationQueue()
+        let count = Shared(0)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<2_000 {
+                group.addTask { try await queue.run(BlockOperation { count.change { $0 += 1 } }) }
+            }
+            try await group.waitForAll()
+        }
+        #expect(count.value == 2_000)
+    }
+}

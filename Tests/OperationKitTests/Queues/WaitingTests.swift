@@ -1,0 +1,186 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// `finished()` and `value`: waiting for the end from asynchronous code.
+@Suite("finished() and value", .mayNotHang) struct WaitingTests {
+    enum Moment: CaseIterable { case beforeTheStart, duringTheRun, afterTheEnd }
+
+    @Test(arguments: Moment.allCases, [TestError?.none, .first])
+    func aWaitEndsWithTheOutcomeWheneverItBegins(moment: Moment, error: TestError?) async {
+        let operation = ScriptedOperation.idle()
+        func wait() -> Task<String, Never> {
+            Task {
+                do {
+                    try await operation.finished()
+                    return "success \(operation.isFinished)"
+                } catch {
+                    return "\(text(error)) \(operation.isFinished)"
+                }
+            }
+        }
+        var waiting: Task<String, Never>?
+        if moment == .beforeTheStart { waiting = wait() }
+        operation.start()
+        if moment == .duringTheRun { waiting = wait() }
+        if waiting != nil { await operation.becomesAwaited() }
+        operation.finish(withError: error)
+        if moment == .afterTheEnd { waiting = wait() }
+        #expect(await waiting?.value == "\(text(error)) true")
+    }
+
+    @Test func aThousandWaitersAreAllWoken() async throws {
+        let operation = ScriptedOperation.idle()
+        let tracker = LeakTracker()
+        let begun = Shared(0)
+        let woken = try await withThrowingTaskGroup(of: Bool.self) { group in
+            for _ in 0..<1_000 {
+                let token = tracker.token("waiter")
+                group.addTask {
+                    begun.change { $0 += 1 }
+                    try await operation.finished()
+                    token.use()
+                    return operation.isFinished
+                }
+            }
+            operation.start()
+            await eventually("not all began to wait") { begun.value == 1_000 }
+            operation.finish()
+            return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(woken == 1_000)
+        await tracker.expectAllReleased()
+    }
+
+    @Test func cancellingAWaitLeavesTheOperationAndTheOtherWaitersAlone() async throws {
+        let operation = ScriptedOperation.idle()
+        operation.start()
+        let (cancelled, patient) = (Task { try await operation.finished() }, Task { try await operation.finished() })
+        await operation.becomesAwaited()
+        cancelled.cancel()
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
+        #expect(operation.isExecuting && !operation.isCancelled && !operation.isFinished)
+        operation.finish()
+        try await patient.value
+    }
+
+    @Test func aTaskThatIsCancelledAlreadyDoesNotWait() async {
+        let operation = ScriptedOperation.idle()
+        let never = Gate()
+        let task = Task {
+            while !Task.isCancelled { await never.opened() }
+            try await operation.finished()
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(!operation.isCancelled)
+    }
+
+    @Test func aCancelledTaskStillGetsTheOutcomeOfAFinishedOperation() async throws {
+        let operation = TaskOperation { 1 }
+        await Start.byHand(operation)
+        let never = Gate()
+        let task = Task {
+            while !Task.isCancelled { await never.opened() }
+            return try await operation.value
+        }
+        task.cancel()
+        #expect(try await task.value == 1)
+    }
+
+    @Test(arguments: Start.allCases) func waitingForAnOperationThatIsCancelledBeforeItsStart(start: Start) async {
+        let operation = ScriptedOperation()
+        let waiting = Task { try await operation.finished() }
+        await operation.becomesAwaited()
+        await start(operation) { operation.cancel() }
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        #expect(operation.isFinished)
+    }
+
+    @Test func theReasonOfACancellationIsThrown() async {
+        let operation = ScriptedOperation()
+        operation.cancel(withError: TestError.reason)
+        let waiting = Task { try await operation.finished() }
+        operation.start()
+        await #expect(throws: TestError.reason) { try await waiting.value }
+    }
+
+    @Test func waitersResumeAfterDependentsMayStart() async throws {
+        let operation = ScriptedOperation.idle()
+        let dependent = ScriptedOperation()
+        dependent.addDependency(operation)
+        let waiting = Task {
+            try await operation.finished()
+            return operation.isFinished && dependent.isReady
+        }
+        operation.start()
+        await operation.becomesAwaited()
+        operation.finish()
+        #expect(try await waiting.value)
+    }
+
+    @Test func theValueIsReturnedToEveryone() async throws {
+        let mayEnd = Gate()
+        let operation = TaskOperation {
+            await mayEnd.opened()
+            return 42
+        }
+        let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<100 { group.addTask { try await operation.value } }
+            operation.start()
+            mayEnd.open()
+            return try await group.reduce(0, +)
+        }
+        #expect(sum == 4_200)
+        #expect(try await operation.value == 42)
+    }
+
+    @Test func waitersAndTheOperationAreReleased() async throws {
+        let tracker = LeakTracker()
+        do {
+            let operation = tracker.track(ScriptedOperation.idle())
+            let token = tracker.token("waiter")
+            let waiting = Task {
+                token.use()
+                try await operation.finished()
+            }
+            let cancelled = Task { try await operation.finished() }
+            await operation.becomesAwaited()
+            cancelled.cancel()
+            _ = await cancelled.result
+            operation.start()
+            operation.finish()
+            try await waiting.value
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func aCancelledWaitForAnOperationThatNeverStartsReleasesIt() async {
+        let tracker = LeakTracker()
+        do {
+            let operation = tracker.track(ScriptedOperation())
+            let waiting = Task { try await operation.finished() }
+            await operation.becomesAwaited()
+            waiting.cancel()
+            _ = await waiting.result
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func waitingRacesWithTheEndAndWithACancellation() async {
+        let tracker = LeakTracker()
+        for round in 0..<4_000 {
+            let operation = tracker.track(ScriptedOperation.idle())
+            operation.start()
+            let waiting = Task { try await operation.finished() }
+            let ending = Task { operation.finish() }
+            if round.isMultiple(of: 2) { await Task.yield() }
+            waiting.cancel()
+            let result = await waiting.result
+            _ = await ending.value
+            if case .failure(let error) = result { #expect(error is CancellationError) }
+            #expect(operation.isFinished && !operation.isCancelled)
+        }
+        await tracker.expectAllReleased()
+    }
+}
