@@ -60,8 +60,8 @@ struct ArgumentParser {
             }
         default:
             throw UsageError(
-                message: "Unknown option “\(name)”: expected --mode, --width, --speed, --no-color, --interactive, --list, "
-                    + "--help or --version.")
+                message: "Unknown option “\(name)”: expected --mode, --width, --speed, --no-color, --interactive, "
+                    + "--list, --help or --version.")
         }
         return nil
     }

@@ -22,7 +22,8 @@ struct Show {
         }
         if durations.count == 2 {
             console.print("")
-            console.print("The same work took \(durations[0]) ms on the serial queue, \(durations[1]) ms on the concurrent one.")
+            let serial = "\(durations[0]) ms on the serial queue"
+            console.print("The same work took \(serial), \(durations[1]) ms on the concurrent one.")
         }
     }
 
