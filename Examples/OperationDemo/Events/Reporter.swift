@@ -36,7 +36,11 @@ protocol ReportingOperation: Operation {
     var report: Reporter { get }
 }
 
-/// How the demo calls an error in a line of the log.
+/// How a line of the log calls an error. That of a compound is only counted here: its errors have lines of their own.
 func sentence(for error: any Error) -> String {
-    error is CancellationError ? "CancellationError" : error.localizedDescription
+    switch error {
+    case is CancellationError: "CancellationError"
+    case CompoundOperationError.suboperationFailure(_, let errors): counted(errors.count, "error")
+    default: error.localizedDescription
+    }
 }

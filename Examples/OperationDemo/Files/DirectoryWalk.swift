@@ -1,9 +1,9 @@
 #if canImport(Darwin)
-    import Darwin
+import Darwin
 #elseif canImport(Glibc)
-    import Glibc
+import Glibc
 #elseif canImport(Musl)
-    import Musl
+import Musl
 #endif
 
 /// The regular files below a directory, one at a time, in the order in which the file system gives them.
@@ -18,9 +18,9 @@
     }
 
     #if canImport(Darwin)
-        private typealias Stream = UnsafeMutablePointer<DIR>
+    private typealias Stream = UnsafeMutablePointer<DIR>
     #else
-        private typealias Stream = OpaquePointer
+    private typealias Stream = OpaquePointer
     #endif
 
     private enum Kind {

@@ -2,11 +2,11 @@ import Foundation
 import OperationKit
 
 #if canImport(Darwin)
-    import Darwin
+import Darwin
 #elseif canImport(Glibc)
-    import Glibc
+import Glibc
 #elseif canImport(Musl)
-    import Musl
+import Musl
 #endif
 
 /// `files DIRECTORY`: runs the job, prints its results and its failures, and decides the exit status.

@@ -1,9 +1,9 @@
 #if canImport(Darwin)
-    import Darwin
+import Darwin
 #elseif canImport(Glibc)
-    import Glibc
+import Glibc
 #elseif canImport(Musl)
-    import Musl
+import Musl
 #endif
 
 /// A path as the file system knows it: bytes, which need not be UTF-8.
@@ -32,7 +32,7 @@ struct RawPath: Hashable, Sendable {
     ///
     /// - Returns: A descriptor, which the caller has to close.
     func open(_ flags: Int32) throws(FileError) -> Int32 {
-        let descriptor = withCString { unsafe systemOpen($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags) }
+        let descriptor = unsafe withCString { unsafe systemOpen($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags) }
         if descriptor < 0 { throw .last }
         return descriptor
     }
@@ -40,7 +40,7 @@ struct RawPath: Hashable, Sendable {
     /// What is there: the `st_mode` of what the path leads to, or of the link itself.
     func mode(followingLink: Bool) throws(FileError) -> mode_t {
         var status = stat()
-        let result = withCString { path in
+        let result = unsafe withCString { path in
             unsafe followingLink ? stat(path, &status) : lstat(path, &status)
         }
         if result != 0 { throw .last }

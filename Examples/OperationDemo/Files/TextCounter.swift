@@ -9,9 +9,7 @@ struct TextCounter: Sendable {
     private var isInWord = false
 
     mutating func count(_ chunk: [UInt8]) {
-        unsafe chunk.withUnsafeBufferPointer { buffer in
-            for byte in unsafe buffer { unsafe count(byte) }
-        }
+        for byte in chunk { count(byte) }
     }
 
     /// The checksum of all bytes so far, as POSIX defines it for `cksum`: the length counts, too.
