@@ -34,6 +34,11 @@ final class EventLog: @unchecked Sendable {
         lock.withLock { recorded }
     }
 
+    /// The time on the log's clock.
+    var now: Duration {
+        clock.now - origin
+    }
+
     /// Enters a new operation. ``settled()`` waits for its end from now on: for its completion, and for that of its work.
     func subject(named name: String) -> Subject {
         lock.withLock {
@@ -53,7 +58,7 @@ final class EventLog: @unchecked Sendable {
 
     func record(_ stage: Stage, of subject: Subject, detail: String? = nil) {
         let reached = lock.withLock {
-            let time = clock.now - origin
+            let time = now
             let remark = Event.remark(on: stage, at: time, after: histories[subject, default: []])
             let details = [detail, remark].compactMap(\.self)
             let event = Event(

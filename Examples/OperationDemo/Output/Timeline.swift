@@ -17,7 +17,8 @@ struct Timeline {
     private let rows: [Row]
     private let end: Int
 
-    init(_ events: [Event]) {
+    /// - Parameter now: Where bars end that have not ended yet; not given, the time of the last event.
+    init(_ events: [Event], until now: Duration? = nil) {
         var rows: [Row] = []
         var indices: [Subject: Int] = [:]
         for event in events {
@@ -35,7 +36,7 @@ struct Timeline {
             }
         }
         self.rows = rows
-        end = max(1, events.last?.time.milliseconds ?? 0)
+        end = max(1, (now ?? events.last?.time ?? .zero).milliseconds)
     }
 
     /// The rows, an axis and the legend; nothing if there is no event.
@@ -71,7 +72,7 @@ struct Timeline {
         let completion = row.completion.map(column)
         guard let started = row.started.map(column) else {
             fill(span(column(row.enqueued), completion ?? width - 1), "·")
-            if let completion { cells[completion + 1] = "|" }
+            if let completion { cells[completion] = "|" }
             return String(cells)
         }
         let workEnd = row.workEnd.map { column($0.time) } ?? width - 1
@@ -80,7 +81,7 @@ struct Timeline {
         if let completion {
             let isEarly = row.completion.map { $0 < row.workEnd?.time ?? .max } ?? false
             if isEarly { fill(span(completion, workEnd), "░") }
-            cells[isEarly ? completion : max(workEnd, completion) + 1] = "|"
+            cells[isEarly ? completion : max(workEnd + 1, completion)] = "|"
         }
         return String(cells)
     }
