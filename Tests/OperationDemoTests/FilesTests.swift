@@ -138,7 +138,9 @@ import Testing
     @Test func manyFilesAreCountedWithFewDescriptors() async throws {
         let directory = try TemporaryDirectory()
         let count = 1000
-        for file in 0..<count { try directory.write("a b\n", to: "\(file % 7)/\(file)") }
+        let loop = "for d in 1 2 3; do mkdir $d; done; i=0; while [ $i -lt \(count) ]; do"
+        _ = try await Shell.output(
+            of: "\(loop) i=$((i + 1)); echo a b > $((i % 3 + 1))/$i; done", in: directory.url)
         let demo = try BuildProducts.demo().path
         let line = "ulimit -n 40; '\(demo)' files '\(directory.path)' --width 200"
         let lines = try await Shell.output(of: line, in: directory.url)
