@@ -5,8 +5,6 @@ import Testing
 
 /// The scenarios as they are printed by the executable.
 @Suite struct ScenarioTests {
-    private static let speed = "4"
-
     private static let syncStages: [Stage] = [.enqueued, .started, .workFinished, .mainReturned, .completion]
     private static let naiveStages: [Stage] = [.enqueued, .started, .mainReturned, .completion, .workFinished]
     private static let asyncStages: [Stage] = [
@@ -14,8 +12,9 @@ import Testing
     ]
     private static let compoundStages: [Stage] = [.enqueued, .started, .workFinished, .asyncCompletion, .completion]
 
-    private static func sections(_ arguments: String...) async throws -> [PrintedSection] {
-        let process = try DemoProcess(arguments + ["--speed", speed])
+    /// - Parameter speed: Where the order of the lines depends on who is faster, the normal speed leaves the demo its time.
+    private static func sections(_ arguments: String..., speed: Int = 4) async throws -> [PrintedSection] {
+        let process = try DemoProcess(arguments + ["--speed", "\(speed)"])
         let result = await process.result()
         #expect(result.status == 0)
         #expect(result.errors == "")
@@ -33,7 +32,7 @@ import Testing
     }
 
     @Test func theTourShowsTheStagesOfEachKindInTheirOrder() async throws {
-        let sections = try await Self.sections("tour")
+        let sections = try await Self.sections("tour", speed: 1)
         #expect(sections.count == 2)
         for section in sections {
             #expect(section.stages(of: "sync") == Self.syncStages)
@@ -73,7 +72,7 @@ import Testing
     }
 
     @Test func onAConcurrentQueueOperationsOverlap() async throws {
-        let tour = try await Self.sections("tour", "--mode", "concurrent")[0]
+        let tour = try await Self.sections("tour", "--mode", "concurrent", speed: 1)[0]
         #expect(tour.overlaps(["sync", "async", "compound"]))
         #expect(tour.overlaps(["compound-1", "compound-2", "compound-3"]))
     }
@@ -84,7 +83,7 @@ import Testing
     }
 
     @Test func naiveOperationsOverlapOnASerialQueueAndAreFoundOut() async throws {
-        let section = try await Self.sections("naive", "--mode", "serial")[0]
+        let section = try await Self.sections("naive", "--mode", "serial", speed: 1)[0]
         let names = ["naive-1", "naive-2", "naive-3"]
         #expect(section.overlaps(names))
         for name in names {
@@ -98,7 +97,7 @@ import Testing
     }
 
     @Test func theTimelineHasARowForEachOperationAndShowsTheLie() async throws {
-        for section in try await Self.sections("tour") {
+        for section in try await Self.sections("tour", speed: 1) {
             let rows = section.rest.filter { $0.hasPrefix("  ") && $0.contains("|") }
             for name in section.names { #expect(rows.contains { $0.hasPrefix("  \(name) ") }) }
             #expect(rows.filter { $0.contains("░") && !$0.contains("working") }.map { $0.contains("naive") } == [true])

@@ -20,10 +20,11 @@ final class NaiveWork: Operation, ReportingOperation, @unchecked Sendable {
     override func main() {
         report(.started)
         let workIsOver = report.expectEndOfWork()
+        // Before the work can end, as in TimedWork.
+        report(.mainReturned)
         DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [report] in
             report(.workFinished)
             workIsOver()
         }
-        report(.mainReturned)
     }
 }

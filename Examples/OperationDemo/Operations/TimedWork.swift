@@ -35,8 +35,9 @@ final class TimedWork: AsyncOperation, ReportingOperation, @unchecked Sendable {
         }
         timer.schedule(deadline: .now() + seconds)
         self.timer = timer
-        timer.activate()
+        // Before the work can end: otherwise two threads would race for the place of this line in the log.
         report(.mainReturned)
+        timer.activate()
     }
 
     override func didCancel() {

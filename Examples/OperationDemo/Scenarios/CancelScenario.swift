@@ -18,7 +18,7 @@ enum CancelScenario {
 
         let inFlight = bench.async("in-flight", endless)
         bench.enqueue(inFlight)
-        await bench.log.reached(.started, of: inFlight.report.subject)
+        await bench.log.reached(.mainReturned, of: inFlight.report.subject)
         await bench.pause(0.3)
         bench.cancel(inFlight)
         await bench.log.reached(.completion, of: inFlight.report.subject)
@@ -29,7 +29,7 @@ enum CancelScenario {
             [bench.async("whole-1", 0.2), bench.async("whole-2", endless), bench.async("whole-3", endless)],
             width: 1)
         bench.enqueue(compound)
-        await bench.log.reached(.started, of: compound.children[1].report.subject)
+        await bench.log.reached(.mainReturned, of: compound.children[1].report.subject)
         await bench.pause(0.2)
         bench.cancel(compound)
     }
