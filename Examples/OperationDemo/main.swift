@@ -1,1 +1,4 @@
-import OperationKit
+import Foundation
+
+let status = await Demo.run(Array(CommandLine.arguments.dropFirst()))
+status.exit()

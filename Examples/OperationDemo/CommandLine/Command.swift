@@ -1,0 +1,66 @@
+/// What the arguments ask for.
+enum Command: Equatable, Sendable {
+    case help
+    case version
+    case list
+    case scenario(Scenario, Options)
+    case files(directory: String, Options)
+    case interactive(Options)
+}
+
+/// The scenarios by name, `files` included: it differs from the others only in that it takes a directory.
+enum Scenario: String, CaseIterable, Sendable {
+    case tour, sync, naive, async, compound, cancel, errors, files
+
+    var summary: String {
+        switch self {
+        case .tour: "one operation of each kind, on a serial and on a concurrent queue (the default)"
+        case .sync: "three synchronous operations"
+        case .naive: "three operations whose main() returns before their work is done"
+        case .async: "three correct asynchronous operations"
+        case .compound: "two compounds of three operations each"
+        case .cancel: "cancelling before the start, in flight, and a whole compound"
+        case .errors: "the report of a compound whose children fail, as Swift error and as NSError"
+        case .files: "count lines, words and bytes of every file below DIRECTORY"
+        }
+    }
+
+    /// How the scenario is called on the command line.
+    var synopsis: String {
+        self == .files ? "files DIRECTORY" : rawValue
+    }
+
+    /// The queues to run on when `--mode` does not say. One run is enough where a second would only repeat the report.
+    var defaultMode: Mode {
+        switch self {
+        case .tour, .sync, .naive, .async, .compound, .cancel: .both
+        case .errors, .files: .concurrent
+        }
+    }
+}
+
+/// The kinds of queue to run a scenario on.
+enum Mode: String, CaseIterable, Sendable {
+    case serial, concurrent, both
+}
+
+/// What can be set for every scenario.
+struct Options: Equatable, Sendable {
+    static let widths = 1...256
+    static let speeds = 0.01...1000.0
+
+    var mode: Mode?
+    var width = 4
+    var speed = 1.0
+    var allowsColor = true
+}
+
+/// What the process ends with. The numbers above 1 are those of `sysexits.h` and of the shells.
+enum ExitStatus: Int32, Sendable {
+    case success = 0
+    case someFilesFailed = 1
+    case usage = 64
+    case interrupted = 130
+    case brokenPipe = 141
+    case terminated = 143
+}

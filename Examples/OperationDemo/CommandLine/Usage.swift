@@ -1,0 +1,42 @@
+/// The texts of `--help`, `--list` and `--version`.
+enum Usage {
+    static let version = "OperationDemo 0.1.0"
+
+    static let line = """
+        usage: OperationDemo [SCENARIO] [--mode serial|concurrent|both] [--width N] [--speed X] [--no-color] \
+        [--interactive] [--list] [--help] [--version]
+        """
+
+    static var list: String {
+        let width = Scenario.allCases.map(\.synopsis.count).max() ?? 0
+        return Scenario.allCases
+            .map { "  " + $0.synopsis.padded(to: width) + "  " + $0.summary }
+            .joined(separator: "\n")
+    }
+
+    static var help: String {
+        """
+        Shows what operations do, and when: each line is an event, each bar an operation.
+
+        \(line)
+
+        Scenarios:
+        \(list)
+
+        Options:
+          --mode MODE    serial, concurrent, or both, one after the other
+                         (default: both; concurrent for errors and files; serial for --interactive)
+          --width N      how many operations run at once on a concurrent queue, \
+        \(Options.widths.lowerBound) to \(Options.widths.upperBound) (default: 4)
+          --speed X      run X times as fast, 0.01 to 1000 (default: 1); files always run at full speed
+          --no-color     no colours; so does a non-empty NO_COLOR, and output that is no terminal
+          --interactive  add, cancel and watch operations with the keyboard
+          --list         list the scenarios
+          --help         print this text
+          --version      print the version
+          --             what follows is no option, even if it begins with “-”
+
+        Exit status: 0 all went well, 1 some files could not be read, 64 wrong usage, 130 interrupted.
+        """
+    }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import OperationKit
+
+/// A queue and a log, and the means to create operations for them.
+///
+/// Durations are given in seconds at normal speed.
+final class Bench: @unchecked Sendable {
+    let log: EventLog
+    let queue: OperationQueue
+    private let speed: Double
+
+    init(queue: OperationQueue, speed: Double, sink: @escaping EventLog.Sink) {
+        self.queue = queue
+        self.speed = speed
+        log = EventLog(sink: sink)
+    }
+
+    func sync(_ name: String, _ seconds: Double, failure: (any Error)? = nil) -> SyncWork {
+        SyncWork(report: reporter(name), seconds: seconds / speed, failure: failure)
+    }
+
+    func naive(_ name: String, _ seconds: Double) -> NaiveWork {
+        NaiveWork(report: reporter(name), seconds: seconds / speed)
+    }
+
+    func async(_ name: String, _ seconds: Double, failure: (any Error)? = nil) -> TimedWork {
+        TimedWork(report: reporter(name), seconds: seconds / speed, failure: failure)
+    }
+
+    /// A compound of asynchronous operations that take as long as given, as many at once as the queue allows.
+    func compound(_ name: String, _ seconds: [Double]) -> ReportingCompound {
+        let reporter = reporter(name)
+        let children = seconds.enumerated().map { index, seconds in async("\(name)-\(index + 1)", seconds) }
+        return compound(reporter, children, width: queue.maxConcurrentOperationCount)
+    }
+
+    func compound(_ name: String, _ children: [any ReportingOperation], width: Int) -> ReportingCompound {
+        compound(reporter(name), children, width: width)
+    }
+
+    /// Puts operations on the queue, in order. The children of a compound are on the compound's own.
+    func enqueue(_ operations: any ReportingOperation...) {
+        for operation in operations {
+            Self.reportEnqueued(operation)
+            queue.addOperation(operation)
+        }
+    }
+
+    func cancel(_ operation: any ReportingOperation) {
+        operation.report(.cancelCalled)
+        operation.cancel()
+    }
+
+    /// Suspends for a time that the speed shortens.
+    func pause(_ seconds: Double) async {
+        try? await Task.sleep(for: .seconds(seconds / speed))
+    }
+
+    private func reporter(_ name: String) -> Reporter {
+        Reporter(name: name, log: log)
+    }
+
+    private func compound(_ report: Reporter, _ children: [any ReportingOperation], width: Int) -> ReportingCompound {
+        ReportingCompound(report: report, children: children, width: width)
+    }
+
+    private static func reportEnqueued(_ operation: any ReportingOperation) {
+        operation.report(.enqueued)
+        guard let compound = operation as? ReportingCompound else { return }
+        for child in compound.children { reportEnqueued(child) }
+    }
+}

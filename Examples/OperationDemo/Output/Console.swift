@@ -1,0 +1,53 @@
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// Standard output and standard error, and what is known of them.
+struct Console: Sendable {
+    let isTerminal: Bool
+    let style: Style
+
+    init(allowsColor: Bool) {
+        let environment = ProcessInfo.processInfo.environment
+        isTerminal = isatty(STDOUT_FILENO) == 1
+        let isWanted = allowsColor && environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
+        style = Style(isColored: isTerminal && isWanted)
+    }
+
+    /// The width of the terminal as it is now; 80 where there is none.
+    var columns: Int {
+        var size = winsize()
+        guard isTerminal, unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        return Int(size.ws_col)
+    }
+
+    func print(_ line: String) {
+        write(line + "\n")
+    }
+
+    /// Writes text as it is, at once. A reader that has gone away, as in `| head`, ends the process without a word.
+    func write(_ text: String) {
+        do {
+            try FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
+        } catch {
+            ExitStatus.brokenPipe.exit()
+        }
+    }
+
+    /// Writes a line to standard error. If that is gone too, there is nobody left to tell.
+    static func complain(_ line: String) {
+        try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
+    }
+}
+
+extension ExitStatus {
+    func exit() -> Never {
+        Foundation.exit(rawValue)
+    }
+}

@@ -1,0 +1,20 @@
+/// Colours, where the output wants them. Without, text stays as it is: not one escape code is written.
+struct Style: Sendable {
+    let isColored: Bool
+
+    static let plain = Style(isColored: false)
+
+    /// The colour of an operation: one each, as far as they go round.
+    func paint(_ text: String, for subject: Subject) -> String {
+        let palette = [36, 33, 35, 32, 34, 96, 93, 95, 92, 94]
+        return sequence(palette[subject.number % palette.count], text)
+    }
+
+    func bold(_ text: String) -> String { sequence(1, text) }
+    func dim(_ text: String) -> String { sequence(2, text) }
+    func warning(_ text: String) -> String { sequence(31, text) }
+
+    private func sequence(_ code: Int, _ text: String) -> String {
+        isColored && !text.isEmpty ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
+    }
+}

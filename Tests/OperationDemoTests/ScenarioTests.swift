@@ -1,0 +1,130 @@
+import Foundation
+import Testing
+
+@testable import OperationDemo
+
+/// The scenarios as they are printed by the executable.
+@Suite struct ScenarioTests {
+    private static let syncStages: [Stage] = [.enqueued, .started, .workFinished, .mainReturned, .completion]
+    private static let naiveStages: [Stage] = [.enqueued, .started, .mainReturned, .completion, .workFinished]
+    private static let asyncStages: [Stage] = [
+        .enqueued, .started, .mainReturned, .workFinished, .asyncCompletion, .completion,
+    ]
+    private static let compoundStages: [Stage] = [.enqueued, .started, .workFinished, .asyncCompletion, .completion]
+
+    /// - Parameter speed: Where the order of the lines depends on who is faster, the normal speed leaves the demo its time.
+    private static func sections(_ arguments: String..., speed: Int = 4) async throws -> [PrintedSection] {
+        let process = try DemoProcess(arguments + ["--speed", "\(speed)"])
+        let result = await process.result()
+        #expect(result.status == 0)
+        #expect(result.errors == "")
+        #expect(!result.output.contains("\u{1B}"), "Escape codes have no place in a pipe")
+        return PrintedSection.sections(in: result.lines)
+    }
+
+    @Test func withoutArgumentsTheTourIsGivenInLessThanFiveSeconds() async throws {
+        let start = ContinuousClock.now
+        let result = try await DemoProcess.run()
+        #expect(ContinuousClock.now - start < .seconds(5))
+        #expect(result.status == 0)
+        let sections = PrintedSection.sections(in: result.lines)
+        #expect(sections.map(\.title).map { $0.prefix(12) } == ["tour, serial", "tour, concur"])
+    }
+
+    @Test func theTourShowsTheStagesOfEachKindInTheirOrder() async throws {
+        let sections = try await Self.sections("tour", speed: 1)
+        #expect(sections.count == 2)
+        for section in sections {
+            #expect(section.stages(of: "sync") == Self.syncStages)
+            #expect(section.stages(of: "naive") == Self.naiveStages)
+            #expect(section.stages(of: "async") == Self.asyncStages)
+            #expect(section.stages(of: "compound") == Self.compoundStages)
+            for child in 1...3 { #expect(section.stages(of: "compound-\(child)") == Self.asyncStages) }
+            #expect(section.names.count == 7)
+        }
+    }
+
+    @Test func timesNeverDecrease() async throws {
+        for section in try await Self.sections("tour") {
+            let times = section.events.map(\.milliseconds)
+            #expect(times == times.sorted())
+        }
+    }
+
+    @Test func aCompoundIsCompleteAfterItsChildrenHaveWorked() async throws {
+        for section in try await Self.sections("compound") {
+            for compound in ["album", "video"] {
+                let end = try #require(section.work(of: compound)).upperBound
+                for child in 1...3 {
+                    #expect(try #require(section.work(of: "\(compound)-\(child)")).upperBound < end)
+                }
+            }
+        }
+    }
+
+    @Test func onASerialQueueCorrectOperationsNeverOverlap() async throws {
+        let tour = try await Self.sections("tour", "--mode", "serial")[0]
+        #expect(!tour.overlaps(["sync", "async", "compound"]))
+        #expect(!tour.overlaps(["sync", "async", "compound-1", "compound-2", "compound-3"]))
+        #expect(!(try await Self.sections("sync", "--mode", "serial")[0]).overlaps(["sync-1", "sync-2", "sync-3"]))
+        #expect(!(try await Self.sections("async", "--mode", "serial")[0]).overlaps(["async-1", "async-2", "async-3"]))
+        #expect(!(try await Self.sections("compound", "--mode", "serial")[0]).overlaps(["album", "video"]))
+    }
+
+    @Test func onAConcurrentQueueOperationsOverlap() async throws {
+        let tour = try await Self.sections("tour", "--mode", "concurrent", speed: 1)[0]
+        #expect(tour.overlaps(["sync", "async", "compound"]))
+        #expect(tour.overlaps(["compound-1", "compound-2", "compound-3"]))
+    }
+
+    @Test func aConcurrentQueueOfWidthOneIsSerial() async throws {
+        let section = try await Self.sections("async", "--mode=concurrent", "--width=1")[0]
+        #expect(!section.overlaps(["async-1", "async-2", "async-3"]))
+    }
+
+    @Test func naiveOperationsOverlapOnASerialQueueAndAreFoundOut() async throws {
+        let section = try await Self.sections("naive", "--mode", "serial", speed: 1)[0]
+        let names = ["naive-1", "naive-2", "naive-3"]
+        #expect(section.overlaps(names))
+        for name in names {
+            let end = try #require(section.events.first { $0.name == name && $0.stage == .workFinished })
+            let detail = try #require(end.detail)
+            #expect(detail.hasPrefix("completion came ") && detail.hasSuffix(" ms before its work finished"))
+            let completion = try #require(section.events.first { $0.name == name && $0.stage == .completion })
+            #expect(detail.contains(" \(end.milliseconds - completion.milliseconds) ms "))
+            #expect(section.rest.contains { $0.hasPrefix("\(name): completion came ") })
+        }
+    }
+
+    @Test func theTimelineHasARowForEachOperationAndShowsTheLie() async throws {
+        for section in try await Self.sections("tour", speed: 1) {
+            let rows = section.rest.filter { $0.hasPrefix("  ") && $0.contains("|") }
+            for name in section.names { #expect(rows.contains { $0.hasPrefix("  \(name) ") }) }
+            #expect(rows.filter { $0.contains("░") && !$0.contains("working") }.map { $0.contains("naive") } == [true])
+        }
+    }
+
+    @Test(arguments: ["serial", "concurrent"])
+    func cancellingIsShownBeforeTheStartInFlightAndForAWholeCompound(mode: String) async throws {
+        let section = try await Self.sections("cancel", "--mode", mode)[0]
+        #expect(section.stages(of: "before-start") == [.enqueued, .cancelCalled, .asyncCompletion, .completion])
+        let inFlight: [Stage] = [.enqueued, .started, .mainReturned, .cancelCalled, .workCancelled]
+        #expect(section.stages(of: "in-flight") == inFlight + [.asyncCompletion, .completion])
+        #expect(section.stages(of: "whole-1") == Self.asyncStages)
+        #expect(section.stages(of: "whole-3") == [.enqueued, .asyncCompletion, .completion])
+        let whole: [Stage] = [.enqueued, .started, .cancelCalled, .workCancelled, .asyncCompletion, .completion]
+        #expect(section.stages(of: "whole") == whole)
+    }
+
+    @Test func theErrorsOfACompoundAreReportedAsSwiftErrorAndAsNSError() async throws {
+        let section = try await Self.sections("errors")[0]
+        #expect(section.rest.contains("  suboperationFailure of “publish”: 3 errors"))
+        #expect(section.rest.contains("    child 1, “caption”: The caption has more than 280 characters."))
+        #expect(section.rest.contains("        child 0, “disk”: The disk is full: 12 MB are missing."))
+        let heading = try #require(section.rest.firstIndex(of: "As NSError:"))
+        let report = section.rest[(heading + 1)...]
+        #expect(report.first?.hasPrefix("  OperationKit.CompoundOperationError, code 1: ") == true)
+        #expect(report.contains("      OperationDemo.PublishingError, code 1: The disk is full: 12 MB are missing."))
+        #expect(report.filter { $0.hasPrefix("    OperationDemo.PublishingError, code ") }.count == 2)
+    }
+}

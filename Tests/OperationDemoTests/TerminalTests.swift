@@ -1,0 +1,110 @@
+import Foundation
+import Testing
+
+@testable import OperationDemo
+
+/// The demo on a terminal.
+@Suite struct TerminalTests {
+    private static func start(_ arguments: [String], on terminal: PseudoTerminal) throws -> Process {
+        let process = Process()
+        process.executableURL = try BuildProducts.demo()
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment
+            .filter { $0.key != "NO_COLOR" }
+            .merging(["TERM": "xterm"]) { $1 }
+        process.standardInput = terminal.device
+        process.standardOutput = terminal.device
+        process.standardError = terminal.device
+        try process.run()
+        try terminal.hasProgram()
+        return process
+    }
+
+    private static func status(of process: Process) async -> Int32 {
+        await withCheckedContinuation { continuation in
+            Thread {
+                process.waitUntilExit()
+                continuation.resume(returning: process.terminationStatus)
+            }.start()
+        }
+    }
+
+    @Test func keysAddSteerAndCancelAndTheTerminalIsLeftAsItWasFound() async throws {
+        let terminal = try PseudoTerminal()
+        let before = terminal.settings
+        let process = try Self.start(["--interactive", "--no-color", "--speed", "20"], on: terminal)
+        #expect(await terminal.hasWritten("serial, running, 0 working, 0 waiting"))
+        #expect(terminal.settings != before)
+
+        try terminal.type(" an")
+        #expect(await terminal.hasWritten("serial, stopped, 0 working, 2 waiting"))
+        try terminal.type("m")
+        #expect(await terminal.hasWritten("concurrent (4), stopped, 0 working, 2 waiting"))
+        try terminal.type(" ")
+        #expect(await terminal.hasWritten("naive-1       work finished     completion came "))
+        #expect(await terminal.hasWritten("async-1       completion"))
+        try terminal.type("c")
+        #expect(await terminal.hasWritten("compound-1    completion"))
+        try terminal.type("f")
+        #expect(await terminal.hasWritten("failing-1     work failed       It failed, as it was asked to."))
+        #expect(await terminal.hasWritten("failing-1     completion"))
+        try terminal.type("t")
+        #expect(await terminal.hasWritten("░"))
+        try terminal.type("q")
+        #expect(await Self.status(of: process) == 0)
+        #expect(terminal.settings == before)
+        #expect(!(await terminal.output()).contains("\u{1B}[3"), "--no-color means no colours")
+    }
+
+    @Test func whatIsExecutingCanBeCancelled() async throws {
+        let terminal = try PseudoTerminal()
+        let process = try Self.start(["--interactive", "--no-color", "--speed", "0.01"], on: terminal)
+        try terminal.type("aas")
+        #expect(await terminal.hasWritten("1 working, 2 waiting"))
+        try terminal.type("x")
+        #expect(await terminal.hasWritten("async-1       work cancelled"))
+        #expect(await terminal.hasWritten("async-2       started"))
+        try terminal.type("X")
+        #expect(await terminal.hasWritten("async-2       work cancelled"))
+        #expect(await terminal.hasWritten("sync-1        completion"))
+        try terminal.type("q")
+        #expect(await Self.status(of: process) == 0)
+        #expect(!(await terminal.output()).contains("sync-1        work finished"))
+    }
+
+    @Test func controlCCancelsWaitsAndLeavesTheTerminalAsItWasFound() async throws {
+        let terminal = try PseudoTerminal()
+        let before = terminal.settings
+        let process = try Self.start(["--interactive", "--no-color", "--speed", "0.01"], on: terminal)
+        try terminal.type("cs")
+        #expect(await terminal.hasWritten("compound-1-1  main returned"))
+        process.interrupt()
+        #expect(await Self.status(of: process) == 130)
+        #expect(terminal.settings == before)
+        let output = await terminal.output()
+        #expect(output.contains("compound-1-1  work cancelled"))
+        #expect(output.contains("compound-1    async completion"))
+    }
+
+    @Test func coloursAreUsedOnATerminalUnlessTheyAreNotWanted() async throws {
+        for (arguments, isColored) in [(["async"], true), (["async", "--no-color"], false)] {
+            let terminal = try PseudoTerminal()
+            let process = try Self.start(arguments + ["--speed", "50"], on: terminal)
+            #expect(await terminal.hasWritten("The same work took"))
+            #expect(await Self.status(of: process) == 0)
+            #expect((await terminal.output()).contains("\u{1B}") == isColored)
+        }
+    }
+
+    @Test func filesHasAProgressBarThatMakesRoomForTheTotal() async throws {
+        let directory = try TemporaryDirectory()
+        for file in 0..<20 { try directory.write("text\n", to: "\(file)") }
+        let terminal = try PseudoTerminal()
+        let process = try Self.start(["files", directory.path], on: terminal)
+        #expect(await terminal.hasWritten("total of 20 files"))
+        #expect(await Self.status(of: process) == 0)
+        let output = await terminal.output()
+        #expect(output.contains("\r\u{1B}[K"))
+        #expect(output.contains("looking for more") || output.contains(" of 20 files, "))
+    }
+}
