@@ -79,7 +79,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
 
     /// Hands the input to ``main(input:)``.
     public final override func main() {
-        if let input = input ?? () as? Input {
+        if let input = input ?? (Input.self == Void.self ? () as? Input : nil) {
             main(input: input)
         } else {
             finish(withError: IOOperationError.missingInput(operation: displayName))

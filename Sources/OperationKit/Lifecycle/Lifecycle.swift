@@ -91,9 +91,10 @@ extension Lifecycle {
         if case .finished = state { true } else { false }
     }
 
-    /// The outcome once it stands, that is while it is delivered and afterwards.
+    /// The outcome once it stands, that is while it is delivered and afterwards. As long as it is held back, nobody sees it.
     var outcome: Outcome? {
-        switch state {
+        if case .marking = cancellation { return nil }
+        return switch state {
         case .pending, .entering, .executing, .draining: nil
         case .finishing(let outcome, _), .finished(let outcome): outcome
         }

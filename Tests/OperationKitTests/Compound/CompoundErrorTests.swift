@@ -140,7 +140,7 @@ import Testing
 
         #expect(error.domain == "OperationKit.CompoundOperationError")
         #expect(error.code == 1)
-        #expect(error.localizedDescription.hasPrefix("“sync”: 2 of 3 operations failed: “pages”: “pages”: 1 of 2 "))
+        #expect(error.localizedDescription.hasPrefix("“sync”: 2 of 3 operations failed: “pages”: 1 of 2 "))
         #expect(error.localizedDescription.contains("“page 1”: It broke"))
         let all = try #require(error.userInfo[CompoundOperationError.underlyingErrorsKey] as? [NSError])
         #expect(all.count == 2)
