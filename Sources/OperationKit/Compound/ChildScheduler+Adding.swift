@@ -25,7 +25,9 @@ extension ChildScheduler {
         try claim(operations, for: compound)
         let dependencies = operations.map(\.unfinishedDependencies)
         let insertion = insert(operations, dependencies: dependencies)
-        if let error = insertion.error(for: compound) ?? selfDependency(insertion, operations, dependencies, in: compound) {
+        if let error = insertion.error(for: compound)
+            ?? selfDependency(insertion, operations, dependencies, in: compound)
+        {
             if !insertion.slots.isEmpty { takeBack(operations, slots: insertion.slots) }
             for operation in operations { operation.giveUpClaim(of: compound) }
             throw error
@@ -147,7 +149,11 @@ extension ChildScheduler {
             if let child = slots[id] { schedule.dependsNoMore(slot, on: child) } else { forget(id, slot: slot) }
         }
         for id in ids {
-            if let child = slots[id] { schedule.depends(slot, on: child) } else { awaited[id, default: []].insert(slot) }
+            if let child = slots[id] {
+                schedule.depends(slot, on: child)
+            } else {
+                awaited[id, default: []].insert(slot)
+            }
         }
         children[slot]?.dependencies = ids
     }

@@ -186,8 +186,8 @@ extension ChildScheduler {
         return nil
     }
 
-    /// The next child for a worker that has begun one. It leaves also when that was its last one, and when children that
-    /// the queue begins wait for a place: it goes to the end of the queue then.
+    /// The next child for a worker that has begun one. It leaves also when that was its last one, and when children
+    /// that the queue begins wait for a place: it goes to the end of the queue then.
     private func nextChild(isLast: Bool) -> Next? {
         if !isLast, schedule.queued == 0 { return nextChild() }
         schedule.workerLeft()

@@ -20,8 +20,8 @@ public import Foundation
 ///
 /// Among the children that are ready, those with the higher `queuePriority` begin first, and those that were added
 /// first among equals. The priority counts that a child has when it is started or added, whichever is later.
-/// Dependencies between children and on operations outside are honoured. Add them before the start, or before the child is
-/// added: later ones count only if the child has not begun yet, and a circle that they close is not found.
+/// Dependencies between children and on operations outside are honoured. Add them before the start, or before the child
+/// is added: later ones count only if the child has not begun yet, and a circle that they close is not found.
 ///
 /// ## Errors
 ///

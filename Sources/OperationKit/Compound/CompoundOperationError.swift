@@ -71,8 +71,8 @@ extension CompoundOperationError: LocalizedError, CustomNSError {
         }
     }
 
-    /// The localized description and the underlying errors. Where no child failed, the reason of the cancellation is the
-    /// underlying error.
+    /// The localized description and the underlying errors. Where no child failed, the reason of the cancellation is
+    /// the underlying error.
     public var errorUserInfo: [String: Any] {
         var userInfo: [String: Any] = [NSLocalizedDescriptionKey: errorDescription ?? ""]
         let underlying = suboperationErrors.map { $0.error.asNSError }

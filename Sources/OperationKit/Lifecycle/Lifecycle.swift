@@ -91,7 +91,8 @@ extension Lifecycle {
         if case .finished = state { true } else { false }
     }
 
-    /// The outcome once it stands, that is while it is delivered and afterwards. As long as it is held back, nobody sees it.
+    /// The outcome once it stands, that is while it is delivered and afterwards. As long as it is held back, nobody
+    /// sees it.
     var outcome: Outcome? {
         if case .marking = cancellation { return nil }
         return switch state {

@@ -50,7 +50,8 @@ extension Operation {
     }
 
     /// For an operation that has finished before its dependencies, because it was cancelled: they hold it unretained on
-    /// Linux, and would reach for it when they finish, or just when it is freed. So they let go of it while it is alive.
+    /// Linux, and would reach for it when they finish, or just when it is freed. So they let go of it while it is
+    /// alive.
     func detachFromUnfinishedDependencies() {
         for dependency in unfinishedDependencies { removeDependency(dependency) }
     }

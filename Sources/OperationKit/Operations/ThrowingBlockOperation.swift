@@ -36,8 +36,8 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
 
     /// What the block threw, or `CancellationError` if it did not run; `nil` on success and before the end.
     public var error: (any Error)? {
-        // A cancellation may come when Foundation is about to look for one. Then the operation is finished before that is
-        // known here, but its block is still there.
+        // A cancellation may come when Foundation is about to look for one. Then the operation is finished before that
+        // is known here, but its block is still there.
         let isFinished = isFinished
         return lock.withLock { failure ?? (isFinished && block != nil ? CancellationError() : nil) }
     }

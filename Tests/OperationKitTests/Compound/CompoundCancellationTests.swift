@@ -197,7 +197,8 @@ import Testing
     @Test func cancellingInPrepareCancelsWhatIsThereAndWhatComes() async {
         final class Cancelling: CompoundOperation, @unchecked Sendable {
             let children = [
-                BlockOperation { Issue.record("It does not run.") }, BlockOperation { Issue.record("It does not run.") },
+                BlockOperation { Issue.record("It does not run.") },
+                BlockOperation { Issue.record("It does not run.") },
             ]
             override func prepare() throws {
                 try addOperation(children[0])

@@ -78,7 +78,9 @@ import Testing
         let compound = CompoundOperation(operations: [BlockOperation {}])
         try compound.addOperation(
             BlockOperation { [unowned compound] in
-                expectNoError { try compound.addOperation(ThrowingBlockOperation(name: "late") { throw TestError.first }) }
+                expectNoError {
+                    try compound.addOperation(ThrowingBlockOperation(name: "late") { throw TestError.first })
+                }
             })
         let errors = await outcome(of: compound)?.suboperationErrors
         #expect(errors?.map(\.name) == ["late"])
@@ -135,7 +137,8 @@ import Testing
     @Test func itBecomesAnNSErrorWithAllThatAConsumerReads() async throws {
         let underlying = NSError(domain: "test", code: 7, userInfo: [NSLocalizedDescriptionKey: "It broke."])
         let inner = CompoundOperation(name: "pages", operations: [failing(underlying, "page 1"), BlockOperation {}])
-        let compound = CompoundOperation(name: "sync", operations: [inner, BlockOperation {}, failing(TestError.first)])
+        let compound = CompoundOperation(
+            name: "sync", operations: [inner, BlockOperation {}, failing(TestError.first)])
         let error = try #require(await outcome(of: compound)).nsError
 
         #expect(error.domain == "OperationKit.CompoundOperationError")
@@ -169,7 +172,8 @@ import Testing
 
     @Test func additionErrorsNameBothOperations() {
         let errors: [CompoundAdditionError] = [
-            .compoundFinished(operation: "child", compound: "parent"), .alreadyAdded(operation: "child", compound: "parent"),
+            .compoundFinished(operation: "child", compound: "parent"),
+            .alreadyAdded(operation: "child", compound: "parent"),
         ]
         for (index, error) in errors.enumerated() {
             let error = error as NSError

@@ -261,7 +261,9 @@ import Testing
 
     @Test func c6TheQualityOfServiceIsThatOfThePrivateQueue() async throws {
         let seen = Shared<QualityOfService?>(nil)
-        let compound = CompoundOperation(operations: [BlockOperation { seen.value = OperationQueue.current?.qualityOfService }])
+        let compound = CompoundOperation(operations: [
+            BlockOperation { seen.value = OperationQueue.current?.qualityOfService }
+        ])
         compound.qualityOfService = .utility
         #expect(compound.qualityOfService == .utility)
         try await OperationQueue().run(compound)

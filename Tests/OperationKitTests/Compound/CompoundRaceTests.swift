@@ -56,7 +56,8 @@ import Testing
         let refused = Shared(0)
         for round in 0..<300 {
             let ran = Shared(0)
-            let compound = CompoundOperation(operations: [BlockOperation {}], maxConcurrentOperationCount: round % 3 - 1 == 0 ? 2 : -1)
+            let compound = CompoundOperation(
+                operations: [BlockOperation {}], maxConcurrentOperationCount: round % 2 == 0 ? 2 : -1)
             let accepted = Shared(0)
             let queue = OperationQueue()
             let adding: @Sendable () -> Void = {
@@ -89,7 +90,8 @@ import Testing
             let children = Shared<[Operation]>([])
             let adding: @Sendable () -> Void = {
                 for _ in 0..<10 {
-                    let child = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+                    let child = ScriptedOperation(
+                        main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
                     children.change { $0.append(child) }
                     expectNoError { try compound.addOperation(child) }
                 }
