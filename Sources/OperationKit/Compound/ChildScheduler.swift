@@ -153,7 +153,10 @@ extension ChildScheduler {
             return nextChild()
         }
         var count = 0
+        // Those that ended here, to be released when nothing else in here holds them: the last of a chain holds all of it.
+        var released: [Operation] = []
         while let (slot, operation) = next {
+            DependencyRelease.release(&released)
             count += 1
             let isLast = count == ChildScheduler.batch
             switch begin(operation, slot: slot) {
@@ -175,7 +178,9 @@ extension ChildScheduler {
             case .leftToQueue:
                 next = leaveToQueue(operation, slot: slot)
             }
+            if !(operation is AsyncOperation) { released.append(operation) }
         }
+        DependencyRelease.release(&released)
         worker.finish()
     }
 
@@ -245,7 +250,7 @@ extension ChildScheduler: FinishObserving {
     /// A child has ended. Its worker, if it has one at work, says how it takes its next child.
     @discardableResult
     private func ended(_ slot: Int, _ operation: Operation, takeNext: () -> Next? = { nil }) -> Next? {
-        if operation.isCancelled, !(operation is AsyncOperation) { operation.detachFromUnfinishedDependencies() }
+        if operation.isCancelled, !(operation is AsyncOperation) { operation.detachFromDependencies() }
         let failure = failure(of: operation, slot: slot)
         let (child, next, due) = lock.withLock {
             let child = children[slot]

@@ -260,7 +260,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         }
         if wasExecuting { didChangeValue(forKey: "isExecuting") }
         didChangeValue(forKey: "isFinished")
-        if isCancelled { detachFromUnfinishedDependencies() }
+        if !wasExecuting { detachFromDependencies() }
 
         observer?.notify(self)
         for continuation in waiting { continuation.resume(returning: .finished) }

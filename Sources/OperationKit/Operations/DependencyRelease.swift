@@ -49,10 +49,10 @@ extension Operation {
         dependencies.filter { !$0.isFinished }
     }
 
-    /// For an operation that has finished before its dependencies, because it was cancelled: they hold it unretained on
-    /// Linux, and would reach for it when they finish, or just when it is freed. So they let go of it while it is
-    /// alive.
-    func detachFromUnfinishedDependencies() {
-        for dependency in unfinishedDependencies { removeDependency(dependency) }
+    /// For an operation that was cancelled, and so may have finished before its dependencies. On Linux they hold it
+    /// unretained, and would reach for it when they finish. So they let go of it while it is alive; also those that read as
+    /// finished, because Foundation may be just about to hear of it.
+    func detachFromDependencies() {
+        for dependency in dependencies { removeDependency(dependency) }
     }
 }

@@ -7,13 +7,17 @@ import Foundation
 /// them finishes.
 final class FinishWatch: Sendable {
     private let operation: Operation
-    private let watcher: BlockOperation
+    /// One of the library's own, because these free chains of operations without recursion.
+    private let watcher: AsyncOperation
 
     /// Calls `body` once `operation` is finished, on a thread of Foundation's choice, unless the watch is ended before.
     @discardableResult
     init(_ operation: Operation, body: @escaping @Sendable () -> Void) {
         self.operation = operation
-        watcher = BlockOperation(block: body)
+        watcher = AsyncBlockOperation { finish in
+            body()
+            finish(nil)
+        }
         watcher.addDependency(operation)
         let queue = OperationQueue()
         queue.addOperation(watcher)

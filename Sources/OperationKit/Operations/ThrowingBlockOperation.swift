@@ -48,7 +48,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         super.start()
         // A cancellation may have come in between: then the block did not run.
         if isFinished { settle(.failure(CancellationError())) }
-        if isCancelled { detachFromUnfinishedDependencies() }
+        if error is CancellationError { detachFromDependencies() }
     }
 
     /// Runs the block.

@@ -1,0 +1,89 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// What Foundation on Linux does not survive by itself, with compounds.
+@Suite("Compound: hazards", .mayNotHang) struct CompoundHazardTests {
+    private func chain(_ count: Int, _ make: () -> Operation) -> [Operation] {
+        var operations: [Operation] = []
+        for _ in 0..<count {
+            let operation = make()
+            if let last = operations.last { operation.addDependency(last) }
+            operations.append(operation)
+        }
+        return operations
+    }
+
+    /// A cancelled child ends before what it depends on, which holds it unretained and finishes just when the child is freed.
+    @Test(arguments: [ChildKind.block, .throwing, .asynchronous, .foreign])
+    func childrenAreFreedWhileWhatTheyDependOnFinishes(_ kind: ChildKind) async {
+        for _ in 0..<20 {
+            let root = ScriptedOperation.idle()
+            let compound = CompoundOperation(operations: [root])
+            for _ in 0..<200 {
+                let child = kind.make {}
+                child.addDependency(root)
+                expectNoError { try compound.addOperation(child) }
+            }
+            OperationQueue().addOperation(compound)
+            await eventually("not begun") { root.isExecuting }
+            await atOnce([{ compound.cancel() }, { root.finish() }])
+            try? await compound.finished()
+        }
+    }
+
+    @Test func aLongChainOfBlockOperationsIsFreedWithoutRecursion() async {
+        let isFreed = await onThread(stackSize: workerStackSize) {
+            var chain = self.chain(100_000) { BlockOperation {} }
+            weak let first = chain.first
+            var last = chain.removeLast()
+            chain = []
+            var released = [last]
+            last = Operation()
+            DependencyRelease.release(&released)
+            return first == nil
+        }
+        #expect(isFreed)
+    }
+
+    @Test(arguments: [false, true])
+    func aLongChainInACompoundIsFreedOnASecondaryThread(isRun: Bool) async {
+        let tracker = LeakTracker()
+        await onThread(stackSize: workerStackSize) {
+            let children = self.chain(50_000) { ScriptedOperation() }
+            tracker.track(children[0])
+            let compound = CompoundOperation(operations: children)
+            guard isRun else { return }
+            compound.start()
+            compound.waitUntilFinished()
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func aSuspendedQueueThatIsDroppedWithACompoundDoesNotCrash() async {
+        for _ in 0..<20 {
+            let queue = OperationQueue()
+            queue.isSuspended = true
+            let compound = CompoundOperation(operations: [ScriptedOperation(), BlockOperation {}])
+            queue.addOperation(compound)
+            compound.cancel()
+        }
+    }
+
+    @Test func aRunningCompoundLivesUntilItHasFinished() async {
+        let tracker = LeakTracker()
+        let finished = Gate()
+        let child = ScriptedOperation.idle()
+        do {
+            let compound = tracker.track(CompoundOperation(operations: [child]))
+            compound.asyncCompletionBlock = { _ in finished.open() }
+            compound.start()
+        }
+        await eventually("not begun") { child.isExecuting }
+        #expect(tracker.alive == ["CompoundOperation"])
+        child.finish()
+        await finished.opened()
+        await tracker.expectAllReleased()
+    }
+}
