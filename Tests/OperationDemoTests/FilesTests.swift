@@ -1,4 +1,5 @@
 import Foundation
+import OperationKit
 import Testing
 
 @testable import OperationDemo
@@ -133,6 +134,32 @@ import Testing
         #expect(result.status == 130)
         #expect(Self.rows(result).map(\.name) == ["\(directory.path)/small", "total of 1 file"])
         #expect(result.errors.contains("interrupted"))
+    }
+
+    @Test func aReaderThatGoesAwayEndsTheDemoWithoutAWord() async throws {
+        let directory = try TemporaryDirectory()
+        let demo = try BuildProducts.demo().path
+        let sources = BuildProducts.repository.appendingPathComponent("Sources").path
+        // Once with the signal as a shell's child gets it, once with a parent that ignores it.
+        for prefix in ["", "trap '' PIPE; "] {
+            let line = "\(prefix)'\(demo)' files '\(sources)' 2> errors | true; cat errors; echo end"
+            #expect(try await Shell.output(of: line, in: directory.url) == ["end"])
+        }
+    }
+
+    @Test func whatHasTakenThePlaceOfAFileIsReportedAndNotWaitedFor() async throws {
+        let directory = try TemporaryDirectory()
+        try directory.write("x", to: "file")
+        _ = try await Shell.output(of: "mkfifo pipe; ln -s file link; mkdir directory", in: directory.url)
+        let queue = OperationQueue()
+        for name in ["pipe", "link", "directory", "vanished"] {
+            let operation = CountFile(RawPath("\(directory.path)/\(name)"))
+            await #expect(throws: FileError.self, "\(name)") { try await queue.run(operation) }
+            #expect(operation.count == nil)
+        }
+        let operation = CountFile(RawPath("\(directory.path)/file"))
+        try await queue.run(operation)
+        #expect(operation.count?.bytes == 1)
     }
 
     @Test func manyFilesAreCountedWithFewDescriptors() async throws {
