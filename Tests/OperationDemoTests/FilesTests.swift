@@ -1,5 +1,4 @@
 import Foundation
-import OperationKit
 import Testing
 
 @testable import OperationDemo
@@ -151,15 +150,20 @@ import Testing
         let directory = try TemporaryDirectory()
         try directory.write("x", to: "file")
         _ = try await Shell.output(of: "mkfifo pipe; ln -s file link; mkdir directory", in: directory.url)
-        let queue = OperationQueue()
         for name in ["pipe", "link", "directory", "vanished"] {
-            let operation = CountFile(RawPath("\(directory.path)/\(name)"))
-            await #expect(throws: FileError.self, "\(name)") { try await queue.run(operation) }
-            #expect(operation.count == nil)
+            #expect(await Self.count("\(directory.path)/\(name)") == nil)
         }
-        let operation = CountFile(RawPath("\(directory.path)/file"))
-        try await queue.run(operation)
-        #expect(operation.count?.bytes == 1)
+        #expect(await Self.count("\(directory.path)/file")?.bytes == 1)
+    }
+
+    /// What the operation counts, run by itself.
+    private static func count(_ path: String) async -> FileCount? {
+        let operation = CountFile(RawPath(path))
+        await withCheckedContinuation { continuation in
+            (operation as Operation).completionBlock = { continuation.resume() }
+            OperationQueue().addOperation(operation)
+        }
+        return operation.count
     }
 
     @Test func manyFilesAreCountedWithFewDescriptors() async throws {

@@ -17,7 +17,8 @@ struct FileError: Error, LocalizedError, Equatable {
         FileError(code: errno)
     }
 
-    static let noRegularFile = FileError(code: ENOTSUP)
+    /// Something else has taken the place of a file. No error of the system's: those are positive.
+    static let noRegularFile = FileError(code: -1)
 
     var errorDescription: String? {
         if self == .noRegularFile { return "No regular file any more" }

@@ -16,7 +16,7 @@ struct ProgressBar {
         let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: width - filled)
         let figures = " \("\(done * 100 / total)".indented(to: 3)) %  \(files) of \(counted(total, "file")), \(size)"
         guard columns > width + 1 else { return figures.truncated(to: columns - 1) }
-        return style.paint(bar, for: Subject(name: "", number: 0)) + figures.truncated(to: columns - 1 - width)
+        return style.accent(bar) + figures.truncated(to: columns - 1 - width)
     }
 
     private static func size(_ bytes: Int) -> String {

@@ -10,6 +10,7 @@ struct Style: Sendable {
         return sequence(palette[subject.number % palette.count], text)
     }
 
+    func accent(_ text: String) -> String { sequence(36, text) }
     func bold(_ text: String) -> String { sequence(1, text) }
     func dim(_ text: String) -> String { sequence(2, text) }
     func warning(_ text: String) -> String { sequence(31, text) }
