@@ -22,6 +22,9 @@ enum Demo {
             return .success
         case .scenario(let scenario, let options):
             let console = Console(allowsColor: options.allowsColor)
+            // Nothing to wait for: the operations of a scenario leave nothing behind.
+            let interruption = Interruption { ExitStatus.interrupted.exit() }
+            defer { interruption.end() }
             await Show(scenario: scenario, options: options, console: console).run()
             return .success
         case .files(let directory, let options):

@@ -135,6 +135,37 @@ import Testing
         #expect(result.errors.contains("interrupted"))
     }
 
+    @Test func aReaderThatGoesAwayEndsTheDemoWithoutAWord() async throws {
+        let directory = try TemporaryDirectory()
+        let demo = try BuildProducts.demo().path
+        let sources = BuildProducts.repository.appendingPathComponent("Sources").path
+        // Once with the signal as a shell's child gets it, once with a parent that ignores it.
+        for prefix in ["", "trap '' PIPE; "] {
+            let line = "\(prefix)'\(demo)' files '\(sources)' 2> errors | true; cat errors; echo end"
+            #expect(try await Shell.output(of: line, in: directory.url) == ["end"])
+        }
+    }
+
+    @Test func whatHasTakenThePlaceOfAFileIsReportedAndNotWaitedFor() async throws {
+        let directory = try TemporaryDirectory()
+        try directory.write("x", to: "file")
+        _ = try await Shell.output(of: "mkfifo pipe; ln -s file link; mkdir directory", in: directory.url)
+        for name in ["pipe", "link", "directory", "vanished"] {
+            #expect(await Self.count("\(directory.path)/\(name)") == nil)
+        }
+        #expect(await Self.count("\(directory.path)/file")?.bytes == 1)
+    }
+
+    /// What the operation counts, run by itself.
+    private static func count(_ path: String) async -> FileCount? {
+        let operation = CountFile(RawPath(path))
+        await withCheckedContinuation { continuation in
+            (operation as Operation).completionBlock = { continuation.resume() }
+            OperationQueue().addOperation(operation)
+        }
+        return operation.count
+    }
+
     @Test func manyFilesAreCountedWithFewDescriptors() async throws {
         let directory = try TemporaryDirectory()
         let count = 1000

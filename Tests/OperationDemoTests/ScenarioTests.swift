@@ -127,4 +127,11 @@ import Testing
         #expect(report.contains("      OperationDemo.PublishingError, code 1: The disk is full: 12 MB are missing."))
         #expect(report.filter { $0.hasPrefix("    OperationDemo.PublishingError, code ") }.count == 2)
     }
+
+    @Test func controlCEndsAScenarioWith130() async throws {
+        let process = try DemoProcess(["async", "--speed", "0.01"])
+        #expect(await process.hasWritten("started"))
+        process.interrupt()
+        #expect(await process.result().status == 130)
+    }
 }

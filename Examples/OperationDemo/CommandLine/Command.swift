@@ -60,6 +60,7 @@ enum ExitStatus: Int32, Sendable {
     case success = 0
     case someFilesFailed = 1
     case usage = 64
+    case outputFailed = 74
     case interrupted = 130
     case brokenPipe = 141
     case terminated = 143

@@ -36,7 +36,8 @@ enum Usage {
           --version      print the version
           --             what follows is no option, even if it begins with “-”
 
-        Exit status: 0 all went well, 1 some files could not be read, 64 wrong usage, 130 interrupted.
+        Exit status: 0 all went well, 1 some files could not be read, 64 wrong usage, 74 the output could not be
+        written, 130 interrupted.
         """
     }
 }

@@ -1,3 +1,5 @@
+import Foundation
+
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Glibc)
@@ -56,4 +58,22 @@ struct RawPath: Hashable, Sendable {
 /// `open(2)`, which the method of that name hides.
 private func systemOpen(_ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 {
     unsafe open(path, flags)
+}
+
+/// What the system said when a file or directory could not be read.
+struct FileError: Error, LocalizedError, Equatable {
+    let code: Int32
+
+    /// The error of the call that has just failed on this thread.
+    static var last: FileError {
+        FileError(code: errno)
+    }
+
+    /// Something else has taken the place of a file. No error of the system's: those are positive.
+    static let noRegularFile = FileError(code: -1)
+
+    var errorDescription: String? {
+        if self == .noRegularFile { return "No regular file any more" }
+        return unsafe strerror(code).map { unsafe String(cString: $0) } ?? "Error \(code)"
+    }
 }

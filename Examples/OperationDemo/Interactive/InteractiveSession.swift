@@ -45,6 +45,7 @@ final class InteractiveSession: @unchecked Sendable {
         handlers.handle(SIGTERM) { [self] in quit(.terminated) }
         handlers.handle(SIGHUP) { [self] in quit(.terminated) }
         handlers.handle(SIGTSTP) { [self] in pauseProcess() }
+        handlers.handle(SIGCONT) { [self] in continueProcess() }
         handlers.handle(SIGWINCH) { [self] in screen.redraw() }
 
         let keys = DispatchSource.makeReadSource(fileDescriptor: STDIN_FILENO, queue: steering)
@@ -132,11 +133,15 @@ final class InteractiveSession: @unchecked Sendable {
         screen.showSettings("\(mode), \(bench.queue.isSuspended ? "stopped" : "running")")
     }
 
-    /// Control-Z: the shell gets its terminal back until the process is continued.
+    /// Control-Z: the shell gets its terminal back until the process is continued. That is not where `kill` returns: the other
+    /// threads are stopped a little later than it does.
     private func pauseProcess() {
         screen.eraseStatus()
         RawTerminal.shared.restore()
         kill(getpid(), SIGSTOP)
+    }
+
+    private func continueProcess() {
         RawTerminal.shared.enter()
         screen.redraw()
     }

@@ -31,12 +31,19 @@ struct Console: Sendable {
         write(line + "\n")
     }
 
-    /// Writes text as it is, at once. A reader that has gone away, as in `| head`, ends the process without a word.
+    /// Writes text as it is, at once.
+    ///
+    /// When that fails, the process ends: nothing it does can be seen any more. If it is because the reader has gone away, as
+    /// in `| head`, it ends without a word.
     func write(_ text: String) {
         do {
             try FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
         } catch {
-            ExitStatus.brokenPipe.exit()
+            let underlying = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+            let reason = FileError(code: Int32(underlying?.code ?? 0))
+            if reason.code == EPIPE { ExitStatus.brokenPipe.exit() }
+            Console.complain("OperationDemo: cannot write the output: \(reason.localizedDescription)")
+            ExitStatus.outputFailed.exit()
         }
     }
 
