@@ -195,7 +195,7 @@ import Testing
                 { @Sendable in $0.operation.start() },
                 { @Sendable in $0.operation.cancel() },
                 { @Sendable in
-                    while !$0.operation.isFinished {}
+                    while !$0.operation.isFinished { sched_yield() }
                     if !$0.hasRun.value, $0.operation.error == nil { wrong.add("finished without an error") }
                 },
             ],

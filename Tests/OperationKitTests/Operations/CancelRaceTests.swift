@@ -2,7 +2,7 @@ import Foundation
 import OperationKit
 import Testing
 
-@Suite("Races with cancel", .mayNotHang) struct CancelRaceTests {
+@Suite("Races with cancel", .serialized, .mayNotHang) struct CancelRaceTests {
     private static func started() -> RaceSubject {
         let subject = RaceSubject(main: { _ in })
         subject.start()
@@ -108,6 +108,7 @@ import Testing
                             return
                         }
                         if isFinished { return }
+                        sched_yield()
                     }
                 },
             ],

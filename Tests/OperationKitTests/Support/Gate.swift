@@ -3,7 +3,7 @@ import Testing
 
 extension Trait where Self == TimeLimitTrait {
     /// What hangs fails with its name. Far beyond what any test takes, also with a sanitizer on a busy machine.
-    static var mayNotHang: Self { .timeLimit(.minutes(5)) }
+    static var mayNotHang: Self { .timeLimit(.minutes(10)) }
 }
 
 /// How long a wait that blocks a thread, or that nobody can cancel, lasts at most before it is reported as a failure.
