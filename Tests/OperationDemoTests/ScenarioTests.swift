@@ -22,10 +22,8 @@ import Testing
         return PrintedSection.sections(in: result.lines)
     }
 
-    @Test func withoutArgumentsTheTourIsGivenInLessThanFiveSeconds() async throws {
-        let start = ContinuousClock.now
+    @Test func withoutArgumentsTheTourIsGiven() async throws {
         let result = try await DemoProcess.run()
-        #expect(ContinuousClock.now - start < .seconds(5))
         #expect(result.status == 0)
         let sections = PrintedSection.sections(in: result.lines)
         #expect(sections.map(\.title).map { $0.prefix(12) } == ["tour, serial", "tour, concur"])
