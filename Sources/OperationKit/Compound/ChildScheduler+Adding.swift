@@ -6,25 +6,31 @@ extension ChildScheduler {
     /// starts.
     ///
     /// - Throws: The first one that is there twice, or belongs to another composite. Those before it have been added.
-    func addInitial(_ operations: [Operation], to compound: CompoundOperation) throws {
+    func addInitial(_ operations: [Operation], to compound: any Composite) throws {
         for operation in operations {
             guard slots[ObjectIdentifier(operation)] == nil, operation.claim(for: compound) else {
                 throw CompoundAdditionError.alreadyAdded(
                     operation: operation.displayName, compound: compound.displayName)
             }
-            let slot = insert(operation, isBeingAdded: false)
+            let slot = insert(operation, weight: 1, isBeingAdded: false)
             connect(slot, to: operation.unfinishedDependencies)
         }
+    }
+
+    /// Adds a child that has been claimed, to a composite that has not begun. Whom it waits for is looked at when it
+    /// does.
+    func addClaimed(_ operation: Operation, weight: Int64) {
+        _ = insert(operation, weight: weight, isBeingAdded: false)
     }
 
     /// Adds children, at any time before the last one has ended.
     ///
     /// They are counted from the insertion on, so that the compound does not end meanwhile, and begin only after the
     /// last step, so that a cancelled compound can cancel them first.
-    func add(_ operations: [Operation], to compound: CompoundOperation) throws {
+    func add(_ operations: [Operation], weights: [Int64] = [], to compound: any Composite) throws {
         try claim(operations, for: compound)
         let dependencies = operations.map(\.unfinishedDependencies)
-        let insertion = insert(operations, dependencies: dependencies)
+        let insertion = insert(operations, weights: weights, dependencies: dependencies)
         if let error = insertion.error(for: compound)
             ?? selfDependency(insertion, operations, dependencies, in: compound)
         {
@@ -35,6 +41,9 @@ extension ChildScheduler {
         // Whoever cancels the children from here on finds these among them.
         if lock.withLock({ schedule.cancelsNewChildren }) {
             for operation in operations { operation.cancel() }
+        }
+        if lock.withLock({ isProgressWanted }) {
+            for operation in operations { (operation as? AsyncOperation)?.progressIsWanted() }
         }
         let priorities = operations.map(\.queuePriority)
         let due = lock.withLock {
@@ -47,7 +56,7 @@ extension ChildScheduler {
         perform(due)
     }
 
-    private func claim(_ operations: [Operation], for compound: CompoundOperation) throws {
+    private func claim(_ operations: [Operation], for compound: any Composite) throws {
         for (index, operation) in operations.enumerated() {
             compound.requireNotInside(operation)
             if operation.claim(for: compound) { continue }
@@ -57,7 +66,7 @@ extension ChildScheduler {
     }
 
     private func selfDependency(
-        _ insertion: Insertion, _ operations: [Operation], _ dependencies: [[Operation]], in compound: CompoundOperation
+        _ insertion: Insertion, _ operations: [Operation], _ dependencies: [[Operation]], in compound: any Composite
     ) -> CompoundOperationError? {
         guard let place = dependencies.firstIndex(where: { $0.contains { $0 === compound } }) else { return nil }
         let index = lock.withLock { schedule.ordinal(of: insertion.slots[place]) }
@@ -78,7 +87,7 @@ extension ChildScheduler {
         var slots: [Int] = []
         var refusal: Refusal?
 
-        func error(for compound: CompoundOperation) -> (any Error)? {
+        func error(for compound: any Composite) -> (any Error)? {
             let name = compound.displayName
             switch refusal {
             case .isOver(let operation):
@@ -94,7 +103,7 @@ extension ChildScheduler {
         }
     }
 
-    private func insert(_ operations: [Operation], dependencies: [[Operation]]) -> Insertion {
+    private func insert(_ operations: [Operation], weights: [Int64], dependencies: [[Operation]]) -> Insertion {
         lock.withLock {
             var insertion = Insertion()
             var seen = Set<ObjectIdentifier>()
@@ -109,17 +118,21 @@ extension ChildScheduler {
                     return insertion
                 }
             }
-            insertion.slots = operations.map { insert($0, isBeingAdded: true) }
+            insertion.slots = operations.indices.map { index in
+                insert(operations[index], weight: weights.isEmpty ? 1 : weights[index], isBeingAdded: true)
+            }
             for (slot, dependencies) in zip(insertion.slots, dependencies) { connect(slot, to: dependencies) }
             if let circle = circle(through: insertion.slots) { insertion.refusal = .closesCycle(circle) }
             return insertion
         }
     }
 
-    private func insert(_ operation: Operation, isBeingAdded: Bool) -> Int {
+    private func insert(_ operation: Operation, weight: Int64, isBeingAdded: Bool) -> Int {
+        let weight = max(0, weight)
+        ledger.added(weight)
         let slot = schedule.addedChild()
         if slot == children.count { children.append(nil) }
-        children[slot] = Child(operation: operation, isBeingAdded: isBeingAdded)
+        children[slot] = Child(operation: operation, isBeingAdded: isBeingAdded, weight: weight)
         let id = ObjectIdentifier(operation)
         slots[id] = slot
         for waiting in awaited.removeValue(forKey: id) ?? [] { schedule.depends(waiting, on: slot) }
@@ -133,6 +146,7 @@ extension ChildScheduler {
                 let id = ObjectIdentifier(operation)
                 for waiting in schedule.removed(slot) { awaited[id, default: []].insert(waiting) }
                 slots[id] = nil
+                ledger.added(-(children[slot]?.weight ?? 0))
                 children[slot] = nil
             }
             return consequences()

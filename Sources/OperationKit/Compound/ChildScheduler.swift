@@ -1,6 +1,6 @@
 import Foundation
 
-/// Runs the children of one compound on its private queue.
+/// Runs the children of one compound, or of another composite, on its private queue.
 ///
 /// ``ChildSchedule`` decides, a lock guards it, and what follows is done after unlocking. Ready children are begun by
 /// workers, operations on the private queue each of which calls `start()` on one child after the other. So the queue's
@@ -15,6 +15,8 @@ final class ChildScheduler: @unchecked Sendable {
         let operation: Operation
         /// Until its addition is complete it may be taken back, and is not begun.
         var isBeingAdded: Bool
+        /// Its share in the progress.
+        let weight: Int64
         /// What it depends on, as far as that had not finished: other children, and operations outside.
         var dependencies: [ObjectIdentifier] = []
         /// The worker that keeps the child's place on the queue.
@@ -28,6 +30,9 @@ final class ChildScheduler: @unchecked Sendable {
 
     let queue = OperationQueue()
     let failurePolicy: CompoundOperation.FailurePolicy
+    /// Whether a child that was cancelled counts as one that failed, as long as the others are not cancelled. Failures
+    /// come in the order in which they happened then.
+    let countsCancellations: Bool
 
     let lock = NSLock()
     var schedule: ChildSchedule
@@ -35,13 +40,17 @@ final class ChildScheduler: @unchecked Sendable {
     var slots: [ObjectIdentifier: Int] = [:]
     /// Operations that are no children, and the children that wait for them. They may become children later.
     var awaited: [ObjectIdentifier: Set<Int>] = [:]
+    var ledger = ProgressLedger()
+    /// Whether the composite has to be told about its progress.
+    var isProgressWanted = false
     private var stage = Stage.idle
     private var failures: [SuboperationError] = []
     /// The compound, kept alive while it runs.
-    private var running: CompoundOperation?
+    private(set) var running: (any Composite)?
 
-    init(limit: Int, failurePolicy: CompoundOperation.FailurePolicy) {
+    init(limit: Int, failurePolicy: CompoundOperation.FailurePolicy, countsCancellations: Bool = false) {
         self.failurePolicy = failurePolicy
+        self.countsCancellations = countsCancellations
         schedule = ChildSchedule(limit: limit)
         queue.maxConcurrentOperationCount = limit
     }
@@ -54,7 +63,7 @@ final class ChildScheduler: @unchecked Sendable {
 // What the compound asks for.
 extension ChildScheduler {
     /// Begins the children, and reports to the compound when all of them have ended.
-    func run(for compound: CompoundOperation) {
+    func run(for compound: any Composite) {
         let (settled, isCancelled) = lock.withLock {
             stage = .preparing
             running = compound
@@ -80,7 +89,7 @@ extension ChildScheduler {
     /// Tells the schedule who depends on whom. That may have changed since the children were added.
     ///
     /// - Returns: An error, if children wait for each other in a circle, or for the compound.
-    private func connect(_ waiting: [Next], of compound: CompoundOperation) -> CompoundOperationError? {
+    private func connect(_ waiting: [Next], of compound: any Composite) -> CompoundOperationError? {
         let name = compound.displayName
         for (slot, operation) in waiting {
             let dependencies = operation.unfinishedDependencies
@@ -251,15 +260,19 @@ extension ChildScheduler: FinishObserving {
     @discardableResult
     private func ended(_ slot: Int, _ operation: Operation, takeNext: () -> Next? = { nil }) -> Next? {
         if operation.isCancelled, !(operation is AsyncOperation) { operation.detachFromDependencies() }
-        let failure = failure(of: operation, slot: slot)
+        let error = operation.endingError
+        let failure = failure(of: operation, slot: slot, error: error)
         let (child, next, due) = lock.withLock {
             let child = children[slot]
+            ledger.ended(slot, weight: child?.weight ?? 0, hasSucceeded: error == nil)
+            let progressed = progressReport()
             children[slot] = nil
             slots[ObjectIdentifier(operation)] = nil
             for id in child?.dependencies ?? [] { forget(id, slot: slot) }
             schedule.ended(slot)
             var cancelsOthers = false
-            if let failure {
+            if let failure, !(countsCancellations && schedule.cancelsNewChildren && failure.error is CancellationError)
+            {
                 failures.append(failure)
                 cancelsOthers = failurePolicy == .cancelRemaining && !schedule.cancelsNewChildren
                 if cancelsOthers { schedule.cancelling() }
@@ -267,6 +280,7 @@ extension ChildScheduler: FinishObserving {
             let next = takeNext()
             var due = consequences()
             due.cancelsOthers = cancelsOthers
+            due.progressed = progressed
             return (child, next, due)
         }
         child?.worker?.finish()
@@ -274,21 +288,17 @@ extension ChildScheduler: FinishObserving {
         return next
     }
 
-    /// What a child that has finished reports, if it is a failure.
-    private func failure(of operation: Operation, slot: Int) -> SuboperationError? {
-        guard let error = failure(of: operation) else { return nil }
+    /// What a child that has finished with this error reports, if it is a failure.
+    private func failure(of operation: Operation, slot: Int, error: (any Error)?) -> SuboperationError? {
+        guard let error, countsCancellations || isFailure(error) else { return nil }
         let index = lock.withLock { schedule.ordinal(of: slot) }
         return SuboperationError(name: operation.displayName(at: index), index: index, error: error)
     }
 
-    /// The error of a child that has finished, if it is a failure.
-    private func failure(of operation: Operation) -> (any Error)? {
-        guard let error = (operation as? AsyncOperation)?.error ?? (operation as? any FailableOperation)?.error else {
-            return nil
-        }
-        if error is CancellationError { return nil }
-        if case .cancelled(_, let errors, _) = error as? CompoundOperationError, errors.isEmpty { return nil }
-        return error
+    private func isFailure(_ error: any Error) -> Bool {
+        if error is CancellationError { return false }
+        if case .cancelled(_, let errors, _) = error as? CompoundOperationError, errors.isEmpty { return false }
+        return true
     }
 }
 
@@ -297,8 +307,9 @@ extension ChildScheduler {
     struct Consequences {
         var workers = 0
         var cancelsOthers = false
+        var progressed: ProgressReport?
         /// The compound, once all its children have ended, and their failures.
-        var over: (compound: CompoundOperation, failures: [SuboperationError])?
+        var over: (compound: any Composite, failures: [SuboperationError])?
     }
 
     /// What follows from the state as it is. To be called with the lock held, and to be performed without it.
@@ -307,7 +318,7 @@ extension ChildScheduler {
         if stage == .running, schedule.remaining == 0, let running {
             stage = .over
             let total = schedule.added
-            let sorted = failures.sorted { $0.index < $1.index }
+            let sorted = countsCancellations ? failures : failures.sorted { $0.index < $1.index }
             due.over = (
                 running,
                 sorted.map { SuboperationError(name: $0.name, index: $0.index, error: $0.error, siblingCount: total) }
@@ -321,21 +332,7 @@ extension ChildScheduler {
     func perform(_ consequences: Consequences) {
         for _ in 0..<consequences.workers { queue.addOperation(ChildWorker(self)) }
         if consequences.cancelsOthers { cancelAll() }
+        consequences.progressed.map(report)
         if let (compound, failures) = consequences.over { compound.childrenFinished(failures: failures) }
-    }
-}
-
-/// An operation of the private queue that begins children. It ends when it leaves, or when the child ends whose place
-/// it keeps.
-final class ChildWorker: AsyncOperation, @unchecked Sendable {
-    private let scheduler: ChildScheduler
-
-    init(_ scheduler: ChildScheduler) {
-        self.scheduler = scheduler
-        super.init()
-    }
-
-    override func main() {
-        scheduler.work(self)
     }
 }

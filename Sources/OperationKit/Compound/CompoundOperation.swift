@@ -114,6 +114,14 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         }
     }
 
+    override var isComposite: Bool { true }
+
+    override var fractionOfChildren: Double { scheduler.lock.withLock { scheduler.ledger.fraction } }
+
+    override func progressIsWanted() {
+        scheduler.wantProgress()
+    }
+
     override func cancelChildren() {
         scheduler.cancelAll()
     }
@@ -154,21 +162,31 @@ extension CompoundOperation {
     /// Complexity: O(1) plus the dependencies of the child. If other children depend on it already, those that wait for
     /// it, directly or not, are searched for a circle.
     ///
-    /// - Parameter operation: An operation that nobody else starts.
+    /// - Parameters:
+    ///   - operation: An operation that nobody else starts.
+    ///   - progressWeight: Its share in the progress of the compound, in proportion to those of the other children. Not
+    ///     negative.
     /// - Throws: ``CompoundAdditionError`` if all children have finished, or if the operation is a child already;
     ///   ``CompoundOperationError/dependencyCycle(name:path:)`` if children would wait for each other in a circle. The
     ///   operation is then untouched. Adding a compound to itself, or to one inside it, is a programming error and
     ///   traps.
-    public final func addOperation(_ operation: Operation) throws {
-        try scheduler.add([operation], to: self)
+    public final func addOperation(_ operation: Operation, progressWeight: Int64 = 1) throws {
+        try scheduler.add([operation], weights: [progressWeight], to: self)
     }
 
     /// Adds children, all of them or, if there is an error, none.
     ///
     /// - Parameter operations: Operations that nobody else starts. They may depend on each other.
-    /// - Throws: What ``addOperation(_:)`` throws, for the first operation that cannot be added.
+    /// - Throws: What ``addOperation(_:progressWeight:)`` throws, for the first operation that cannot be added.
     public final func addOperations(_ operations: [Operation]) throws {
         try scheduler.add(operations, to: self)
+    }
+
+}
+
+extension CompoundOperation: Composite, ProgressParent {
+    func childProgressed(_ child: AsyncOperation, to fraction: Double) {
+        scheduler.childProgressed(child, to: fraction)
     }
 
     /// All children have finished: the compound does too.
@@ -185,16 +203,9 @@ extension CompoundOperation {
         }
     }
 
-    /// Traps if `operation` is the compound or one that it is inside of.
-    final func requireNotInside(_ operation: Operation) {
-        guard operation is CompoundOperation else { return }
-        precondition(operation !== self, "OperationKit: the compound “\(displayName)” cannot contain itself")
-        precondition(
-            !owners.contains { $0 === operation },
-            "OperationKit: the compound “\(operation.displayName)” cannot be added to “\(displayName)”, which it contains"
-        )
-    }
+}
 
+extension CompoundOperation {
     private static func requireLimit(_ limit: Int, of name: String?) {
         precondition(
             limit >= 0 || limit == OperationQueue.defaultMaxConcurrentOperationCount,

@@ -28,6 +28,10 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         super.init()
     }
 
+    override init(ending: Lifecycle.Ending) {
+        super.init(ending: ending)
+    }
+
     /// What the operation works on. Set it before the start; ``main(input:)`` gets the value it has then.
     public final var input: Input? {
         get { lock.withLock { storedInput } }
@@ -82,7 +86,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         if let input = input ?? (Input.self == Void.self ? () as? Input : nil) {
             main(input: input)
         } else {
-            finish(withError: IOOperationError.missingInput(operation: displayName))
+            refuseToRun(IOOperationError.missingInput(operation: displayName))
         }
     }
 
@@ -95,8 +99,31 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         finish(with: .success(())) { storedOutput = output }
     }
 
+    /// A composite's children have all finished, with this as the composite's own result.
+    final func childrenFinished(with result: Result<Output, any Error>) {
+        childrenFinished { _, _ in
+            result.map { output in if storedOutput == nil { storedOutput = output } }
+        }
+    }
+
+    /// Whether its work has moved to another operation.
+    var isPartOfLongerMacro: Bool { false }
+
     override func checked(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome {
         guard case .success = outcome, Output.self != Void.self else { return outcome }
         return .failure(IOOperationError.missingOutput(operation: displayName))
     }
 }
+
+/// An operation with a typed output. Every ``IOOperation`` is one.
+///
+/// It lets the jobs of a ``Waterfall`` return operations of any subclass. There is nothing to implement.
+public protocol OutputOperation: AsyncOperation {
+    /// What the operation produces.
+    associatedtype Output: Sendable
+
+    /// What the operation produced, or `nil`.
+    var output: Output? { get }
+}
+
+extension IOOperation: OutputOperation {}

@@ -35,19 +35,7 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
     /// Starts the task.
     public override func main(input: Void) {
         guard let body = lock.withLock({ self.body }) else { return }
-        let task = Task.detached(priority: TaskPriority(qualityOfService)) {
-            let result: Result<Output, any Error>
-            do {
-                let output = try await withTaskCancellationHandler(operation: body) { self.cancel() }
-                result = .success(output)
-            } catch {
-                result = .failure(error)
-            }
-            switch result {
-            case .success(let output): self.finish(with: output)
-            case .failure(let error): self.finish(withError: error)
-            }
-        }
+        let task = startTask(body)
         lock.withLock { if self.body != nil { self.task = task } }
     }
 

@@ -91,6 +91,11 @@ extension Lifecycle {
         if case .finished = state { true } else { false }
     }
 
+    /// Whether it has not started.
+    var isPending: Bool {
+        if case .pending = state { true } else { false }
+    }
+
     /// The outcome once it stands, that is while it is delivered and afterwards. As long as it is held back, nobody
     /// sees it.
     var outcome: Outcome? {
@@ -158,6 +163,23 @@ extension Lifecycle {
             return nil
         case .pending, .entering, .executing(.returned):
             impossible("mainReturned")
+        }
+    }
+
+    /// Whether `main()` may be called, now that all is prepared: not when the operation was given an outcome meanwhile.
+    var mayRunMain: Bool {
+        if case .executing = state { true } else { false }
+    }
+
+    /// `main()` is not called after all, because the operation was given an outcome while it was being prepared.
+    mutating func mainSkipped() -> Action? {
+        switch state {
+        case .draining:
+            return .drain
+        case .finishing, .finished:
+            return nil
+        case .pending, .entering, .executing:
+            impossible("mainSkipped")
         }
     }
 

@@ -66,6 +66,10 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     var finishObserver: FinishObserver?
     /// The composite that the operation is part of.
     weak var owner: AnyObject?
+    /// What has to be done right before `main()`, in this order.
+    var preparations: [Preparation] = []
+    /// Created when somebody asks for it.
+    var storedProgress: OperationProgress?
     private var completion: AsyncCompletionBlock?
     #if !canImport(ObjectiveC)
     private var completionRelay: CompletionBlockRelay?
@@ -207,6 +211,15 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         preconditionFailure("OperationKit: \(displayName) has no children")
     }
 
+    /// Whether it has children, whose progress is its own.
+    var isComposite: Bool { false }
+
+    /// How far a composite's children have come.
+    var fractionOfChildren: Double { 0 }
+
+    /// Somebody wants to know how far the operation has come. A composite reports every change from here on.
+    func progressIsWanted() {}
+
     /// Drops the closures that hold the work. Called once, before the operation becomes finished.
     func discardWork() {}
 
@@ -216,16 +229,20 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Performs an action of the life cycle, and those that follow from it. Nothing is locked here.
     final func perform(_ action: Lifecycle.Action?) {
         var next = action
+        var preparations: [Preparation] = []
         while let action = next {
             next = nil
             switch action {
             case .announceExecution:
                 willChangeValue(forKey: "isExecuting")
-                next = lock.withLock { lifecycle.becameExecuting() }
+                next = lock.withLock {
+                    swap(&preparations, &self.preparations)
+                    return lifecycle.becameExecuting()
+                }
                 didChangeValue(forKey: "isExecuting")
             case .runMain:
-                main()
-                next = lock.withLock { lifecycle.mainReturned() }
+                next = runMain(after: preparations)
+                preparations = []
             case .runHook:
                 didCancel()
             case .markCancelled:
@@ -243,12 +260,16 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
     private func deliver() {
-        var (block, error, wasExecuting) = lock.withLock {
+        var unused: [Preparation] = []
+        var (block, progress, error, wasExecuting) = lock.withLock {
             defer { completion = nil }
-            return (completion, lifecycle.outcome?.error, lifecycle.isExecuting)
+            swap(&unused, &preparations)
+            return (completion, storedProgress, lifecycle.outcome?.error, lifecycle.isExecuting)
         }
+        if error == nil { progress?.complete(isComposite: isComposite) }
         block?(error)
         block = nil
+        unused.removeAll()
         discardWork()
 
         if wasExecuting { willChangeValue(forKey: "isExecuting") }

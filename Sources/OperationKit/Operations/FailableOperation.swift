@@ -22,3 +22,12 @@ public protocol FailableOperation: Operation {
 }
 
 extension AsyncOperation: FailableOperation {}
+
+extension Operation {
+    /// Of an operation that has finished: the error it ended with, or `CancellationError` if it was cancelled.
+    var endingError: (any Error)? {
+        if let operation = self as? AsyncOperation { return operation.error }
+        if let error = (self as? any FailableOperation)?.error { return error }
+        return isCancelled ? CancellationError() : nil
+    }
+}

@@ -1,0 +1,41 @@
+/// How much of a composite's work is done, as a value.
+///
+/// Children count by their weights: wholly once they have succeeded, in part while they report a fraction. What a child
+/// that failed had reached stays.
+struct ProgressLedger {
+    private var total: Int64 = 0
+    private var finished: Int64 = 0
+    /// What live children have reached, times their weight.
+    private var partials: [Int: Double] = [:]
+    private var partial = 0.0
+    private var frozen = 0.0
+
+    /// Work comes, or, with a negative weight, is taken back.
+    mutating func added(_ weight: Int64) {
+        total += weight
+    }
+
+    /// Work is done that is no child's.
+    mutating func done(_ weight: Int64) {
+        finished += weight
+    }
+
+    /// A child has reached a fraction of its own work.
+    mutating func advanced(_ child: Int, weight: Int64, to fraction: Double) {
+        let share = min(max(fraction, 0), 1) * Double(weight)
+        partial += share - (partials.updateValue(share, forKey: child) ?? 0)
+    }
+
+    /// A child has ended.
+    mutating func ended(_ child: Int, weight: Int64, hasSucceeded: Bool) {
+        if hasSucceeded { finished += weight }
+        guard !partials.isEmpty, let share = partials.removeValue(forKey: child) else { return }
+        partial = partials.isEmpty ? 0 : partial - share
+        if !hasSucceeded { frozen += share }
+    }
+
+    /// From 0 to 1. It falls when work comes; whoever shows it keeps it from going back.
+    var fraction: Double {
+        total > 0 ? min(max((Double(finished) + partial + frozen) / Double(total), 0), 1) : 0
+    }
+}

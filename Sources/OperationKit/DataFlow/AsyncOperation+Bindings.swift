@@ -1,0 +1,148 @@
+public import Foundation
+
+/// An operation whose properties can be bound to those of others. Every ``AsyncOperation`` is one.
+///
+/// It is a protocol so that `bind` knows the properties of the subclass it is called on. There is nothing to implement.
+public protocol BindingTarget: AsyncOperation {}
+
+extension AsyncOperation: BindingTarget {}
+
+extension BindingTarget {
+    /// Makes the operation depend on another one, and hands over a value before it begins its work.
+    ///
+    /// ```swift
+    /// final class Fetch: AsyncOperation, @unchecked Sendable { var users: [String] = [] }
+    /// final class Process: AsyncOperation, @unchecked Sendable { var users: [String] = [] }
+    ///
+    /// let fetch = Fetch()
+    /// let process = Process()
+    /// process.bind(\.users, to: fetch, \.users)
+    /// OperationQueue().addOperations([fetch, process], waitUntilFinished: false)
+    /// ```
+    ///
+    /// The value is read and written on the thread that starts this operation, right before its `main()`, after
+    /// `source` has finished. Bindings are carried out in the order in which they were made. One that is made after the
+    /// start has no effect. Complexity: O(1), plus that of `addDependency(_:)`.
+    ///
+    /// If `source` failed or was cancelled, nothing is handed over, and this operation finishes without running, with
+    /// ``DependencyError/dependencyFailed(operation:dependency:error:)``. An operation that is no ``AsyncOperation``
+    /// counts as cancelled when its `isCancelled` is true, and as failed when it is a ``FailableOperation`` with an
+    /// error. An operation that is started by hand before `source` has finished ends with
+    /// ``DependencyError/dependencyUnfinished(operation:dependency:)``. If this operation itself is cancelled before
+    /// its start, nothing is handed over either.
+    ///
+    /// - Parameters:
+    ///   - property: What is set on this operation.
+    ///   - source: The operation that has to finish first. Not this one.
+    ///   - sourceProperty: What is read from `source`.
+    public func bind<Source: Operation, Value>(
+        _ property: any ReferenceWritableKeyPath<Self, Value> & Sendable, to source: Source,
+        _ sourceProperty: any KeyPath<Source, Value> & Sendable
+    ) {
+        bindAfterSuccess(of: source) { target, source in
+            target[keyPath: property] = source[keyPath: sourceProperty]
+        }
+    }
+
+    /// Makes the operation depend on another one, and hands over a value to an optional property before it begins its
+    /// work.
+    ///
+    /// What ``bind(_:to:_:)`` for a property of the same type says holds here.
+    ///
+    /// - Parameters:
+    ///   - property: What is set on this operation.
+    ///   - source: The operation that has to finish first. Not this one.
+    ///   - sourceProperty: What is read from `source`.
+    public func bind<Source: Operation, Value>(
+        _ property: any ReferenceWritableKeyPath<Self, Value?> & Sendable, to source: Source,
+        _ sourceProperty: any KeyPath<Source, Value> & Sendable
+    ) {
+        bindAfterSuccess(of: source) { target, source in
+            target[keyPath: property] = source[keyPath: sourceProperty]
+        }
+    }
+
+    /// Makes the operation depend on another one, and has a closure look at both before it begins its work.
+    ///
+    /// ```swift
+    /// let fetch = TaskOperation { ["Ada", "Grace"] }
+    /// let greet = IOOperation<[String], String>()
+    /// greet.bind(to: fetch) { greet, fetch in
+    ///     greet.input = try fetch.result?.get().filter { $0 != "Ada" } ?? []
+    /// }
+    /// ```
+    ///
+    /// The closure is called once, however `source` ended, and decides what this means: it may hand over what it likes,
+    /// finish this operation, or throw. What it throws ends this operation without running it. It is called on the
+    /// thread that starts this operation, right before its `main()`, in the order in which the bindings were made; not
+    /// at all if this operation was cancelled or given an outcome before its start. It is released then. It gets both
+    /// operations as arguments, so it need not capture them.
+    ///
+    /// - Parameters:
+    ///   - source: The operation that has to finish first, of any class. Not this one.
+    ///   - transfer: What is done with both of them.
+    public func bind<Source: Operation>(
+        to source: Source, _ transfer: @escaping @Sendable (_ target: Self, _ source: Source) throws -> Void
+    ) {
+        depend(on: source) { target, source in
+            guard let target = target as? Self else { return }
+            try transfer(target, source)
+        }
+    }
+
+    private func bindAfterSuccess<Source: Operation>(
+        of source: Source, _ transfer: @escaping @Sendable (_ target: Self, _ source: Source) -> Void
+    ) {
+        depend(on: source) { target, source in
+            try target.checkSuccess(of: source)
+            if let target = target as? Self { transfer(target, source) }
+        }
+    }
+}
+
+extension AsyncOperation {
+    /// Makes the operation depend on another one, and on its success.
+    ///
+    /// In Foundation, what depends on an operation runs however that ended. With this, the operation finishes without
+    /// running if `dependency` failed or was cancelled, with ``DependencyError/dependencyFailed(operation:dependency:error:)``.
+    /// What counts as failed or cancelled is what ``BindingTarget/bind(_:to:_:)`` says. Call it before the start.
+    ///
+    /// ```swift
+    /// let save = ThrowingBlockOperation(name: "save") { /* … */ }
+    /// let announce = AsyncBlockOperation(name: "announce") { finish in finish(nil) }
+    /// announce.requireSuccess(of: save)
+    /// ```
+    ///
+    /// - Parameter dependency: The operation that has to finish first, with success. Not this one.
+    public final func requireSuccess(of dependency: Operation) {
+        depend(on: dependency) { target, dependency in try target.checkSuccess(of: dependency) }
+    }
+
+    /// Adds a dependency, and what is to be done between its end and this operation's work.
+    ///
+    /// The dependency holds the source, the preparation does not, because Foundation's lists are taken apart without
+    /// recursion when a chain is freed, and closures would not be.
+    fileprivate final func depend<Source: Operation>(
+        on source: Source, then preparation: @escaping @Sendable (AsyncOperation, Source) throws -> Void
+    ) {
+        precondition(source !== self, "OperationKit: \(displayName) cannot depend on itself")
+        addDependency(source)
+        let sourceName = source.name
+        addPreparation { [weak source] target in
+            guard let source else {
+                throw DependencyError.dependencyUnfinished(
+                    operation: target.displayName, dependency: sourceName ?? String(describing: Source.self))
+            }
+            try preparation(target, source)
+        }
+    }
+
+    fileprivate final func checkSuccess(of source: Operation) throws {
+        guard source.isFinished else {
+            throw DependencyError.dependencyUnfinished(operation: displayName, dependency: source.displayName)
+        }
+        guard let error = source.endingError else { return }
+        throw DependencyError.dependencyFailed(
+            operation: displayName, dependency: source.displayName, error: error)
+    }
+}

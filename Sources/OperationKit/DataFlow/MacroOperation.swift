@@ -1,0 +1,316 @@
+import Foundation
+
+/// A chain of typed operations that is one operation: each step gets what the step before it produced.
+///
+/// ```swift
+/// let choose = IOBlockOperation<String, Data>(name: "choose") { Data($0.utf8) }
+/// let upload = IOBlockOperation<Data, Int>(name: "upload") { $0.count }
+///
+/// let publish = MacroOperation(choose).then(upload, progressWeight: 4)
+/// publish.input = "photo"
+/// let size = try await OperationQueue().run(publish)
+/// assert(size == 5)
+/// ```
+///
+/// The types decide what can follow what. A step begins when the one before it has finished and its output has been
+/// handed over. The output of the last step is that of the macro.
+///
+/// ## Building
+///
+/// ``then(_:progressWeight:)`` appends a step and returns a new, longer macro. Its receiver is consumed: the steps have
+/// moved, with its name and its input, and started by itself it ends with ``MacroOperationError/consumed(macro:)``. Set
+/// dependencies, blocks and the like on the last macro. Steps may be macros and waterfalls themselves. A step belongs to one
+/// chain, once: otherwise the macro ends with ``MacroOperationError/alreadyUsed(operation:macro:)`` when it is started,
+/// and no step runs. Complexity: each `then` costs O(1) plus its dependencies.
+///
+/// Steps may have dependencies and bindings of their own; a step begins after these, too.
+///
+/// ## Failure and cancellation
+///
+/// The first step that fails, or is cancelled, ends the chain: the later steps are cancelled and finish without running,
+/// and the macro ends with that step's own error, `CancellationError` for one. ``failedStep`` says which step it was.
+///
+/// Cancelling the macro cancels the steps that run and all later ones, also before the start. It then ends with
+/// `CancellationError` or the reason, unless a step reports another error, or the last one an output nevertheless.
+/// `finish(withError:)` and `finish(with:)` from outside cancel the steps too, and the macro ends after them with the
+/// outcome it was given.
+///
+/// ## Threads
+///
+/// The steps begin on threads of a private queue, whose quality of service is that of the macro at its start. The
+/// completion block is called on the thread on which the last step ended. Steps are released as they finish.
+public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
+    private typealias Feed = @Sendable (Input) -> Void
+
+    private let steps: StepList
+    // Both are gone when the macro has been consumed, or is over.
+    private var feed: Feed?
+    private var tail: Tail<Output>?
+    private var isConsumed = false
+    private var failure: SuboperationError?
+
+    /// Creates a macro of one step.
+    ///
+    /// - Parameters:
+    ///   - first: The first step. It gets the input of the macro.
+    ///   - progressWeight: The step's share in the progress, in proportion to those of the others.
+    public convenience init(_ first: IOOperation<Input, Output>, progressWeight: Int64 = 1) {
+        self.init(steps: StepList(), feed: { [weak first] in first?.input = $0 }, tail: Tail(first))
+        append(first, weight: progressWeight)
+    }
+
+    private init(steps: StepList, feed: Feed?, tail: Tail<Output>) {
+        self.steps = steps
+        self.feed = feed
+        self.tail = tail
+        super.init(ending: .afterChildren)
+    }
+
+    /// The step that failed or was cancelled, and so ended the chain: its name, or its type and index, its index among
+    /// the steps, and its error. `nil` before the end, on success, and when the macro itself was cancelled or finished.
+    public var failedStep: SuboperationError? {
+        lock.withLock { failure }
+    }
+
+    /// Hands the input to the first step, and runs the steps.
+    public override func main(input: Input) {
+        let (feed, isConsumed) = lock.withLock { (self.feed, self.isConsumed) }
+        if isConsumed { return refuseToRun(MacroOperationError.consumed(macro: displayName)) }
+        feed?(input)
+        steps.run(for: self)
+    }
+
+    /// Does nothing: the steps are cancelled by `cancel()` itself.
+    public override func didCancel() {}
+
+    override var isPartOfLongerMacro: Bool { lock.withLock { isConsumed } }
+
+    override var isComposite: Bool { true }
+
+    override var fractionOfChildren: Double { steps.fraction }
+
+    override func progressIsWanted() {
+        steps.wantProgress()
+    }
+
+    override func cancelChildren() {
+        if !lock.withLock({ isConsumed }) { steps.cancelAll() }
+    }
+
+    override func drainChildren() {
+        if lock.withLock({ isConsumed }) { return childrenFinished(failures: []) }
+        steps.cancelAll()
+        steps.run(for: self)
+    }
+
+    override func discardWork() {
+        var discarded: (Feed?, Tail<Output>?)
+        lock.withLock {
+            discarded = (feed, tail)
+            feed = nil
+            tail = nil
+        }
+        _ = discarded
+    }
+}
+
+extension MacroOperation: Composite {
+    func childrenFinished(failures: [SuboperationError]) {
+        let failure = failures.first.map { steps.placed($0) }
+        let tail = lock.withLock {
+            self.failure = failure
+            return self.tail
+        }
+        if let failure {
+            childrenFinished(with: .failure(failure.error))
+        } else if let output = tail?.output() {
+            childrenFinished(with: .success(output))
+        } else {
+            childrenFinished(with: .failure(CancellationError()))
+        }
+    }
+}
+
+// Building.
+extension MacroOperation {
+    /// The macro with one more step, which gets the output of the last one.
+    ///
+    /// - Parameters:
+    ///   - next: The step. Not part of any other operation, and not started by anybody else.
+    ///   - progressWeight: Its share in the progress, in proportion to those of the other steps.
+    /// - Returns: A new macro. This one is consumed.
+    public func then<Next>(
+        _ next: IOOperation<Output, Next>, progressWeight: Int64 = 1
+    ) -> MacroOperation<Input, Next> {
+        grow(to: Tail(next)) { macro, tail in
+            macro.append(next, after: tail, weight: progressWeight)
+        }
+    }
+
+    /// The macro with one more step, which runs after the last one but gets the output of an earlier one.
+    ///
+    /// ```swift
+    /// let download = IOBlockOperation<URL, Data>(name: "download") { _ in Data() }
+    /// let process = IOBlockOperation<Data, Int>(name: "process") { $0.count }
+    /// let cleanUp = IOBlockOperation<Data, Void>(name: "clean up") { _ in }
+    /// let macro = MacroOperation(download).then(process).then(cleanUp, inputFrom: download)
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - next: The step. Not part of any other operation, and not started by anybody else.
+    ///   - earlier: The step whose output it gets. If it is no earlier step of this macro, the new macro ends with
+    ///     ``MacroOperationError/notAStep(operation:macro:)``.
+    ///   - progressWeight: Its share in the progress, in proportion to those of the other steps.
+    /// - Returns: A new macro. This one is consumed.
+    public func then<EarlierInput, Earlier, Next>(
+        _ next: IOOperation<Earlier, Next>, inputFrom earlier: IOOperation<EarlierInput, Earlier>,
+        progressWeight: Int64 = 1
+    ) -> MacroOperation<Input, Next> {
+        grow(to: Tail(next)) { macro, tail in
+            guard macro.requireSteps([earlier]) else { return }
+            let output = Tail(earlier).output
+            macro.append(next, after: [tail.operation, earlier], weight: progressWeight) { output() }
+        }
+    }
+
+    /// The macro with one more step, which runs after the last one and gets the outputs of two earlier ones.
+    ///
+    /// - Parameters:
+    ///   - next: The step. Not part of any other operation, and not started by anybody else.
+    ///   - first: The step whose output is the first part of its input.
+    ///   - second: The step whose output is the second part of its input. If one of them is no earlier step of this
+    ///     macro, the new macro ends with ``MacroOperationError/notAStep(operation:macro:)``.
+    ///   - progressWeight: Its share in the progress, in proportion to those of the other steps.
+    /// - Returns: A new macro. This one is consumed.
+    public func then<FirstInput, First, SecondInput, Second, Next>(
+        _ next: IOOperation<(First, Second), Next>, inputFrom first: IOOperation<FirstInput, First>,
+        _ second: IOOperation<SecondInput, Second>, progressWeight: Int64 = 1
+    ) -> MacroOperation<Input, Next> {
+        grow(to: Tail(next)) { macro, tail in
+            guard macro.requireSteps([first, second]) else { return }
+            let (one, two) = (Tail(first).output, Tail(second).output)
+            macro.append(next, after: [tail.operation, first, second], weight: progressWeight) { joined(one(), two()) }
+        }
+    }
+
+    /// The macro with two more steps, which run at the same time. Both get the output of the last step; their outputs
+    /// together are the input of the next one.
+    ///
+    /// ```swift
+    /// let load = IOBlockOperation<String, [Int]>(name: "load") { $0.utf8.map(Int.init) }
+    /// let smallest = IOBlockOperation<[Int], Int>(name: "smallest") { $0.min() ?? 0 }
+    /// let largest = IOBlockOperation<[Int], Int>(name: "largest") { $0.max() ?? 0 }
+    /// let range = IOBlockOperation<(Int, Int), Int>(name: "range") { $0.1 - $0.0 }
+    /// let macro = MacroOperation(load).then(smallest, largest).then(range)
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - first: The step whose output comes first. Not part of any other operation, and not started by anybody else.
+    ///   - second: The step whose output comes second.
+    ///   - progressWeight: The share of each in the progress, in proportion to those of the other steps.
+    /// - Returns: A new macro. This one is consumed.
+    public func then<First, Second>(
+        _ first: IOOperation<Output, First>, _ second: IOOperation<Output, Second>, progressWeight: Int64 = 1
+    ) -> MacroOperation<Input, (First, Second)> {
+        let join = IOBlockOperation<(First, Second), (First, Second)>(name: "join") { $0 }
+        return grow(to: Tail(join)) { macro, tail in
+            let (one, two) = (Tail(first).output, Tail(second).output)
+            macro.append(first, after: tail, weight: progressWeight)
+            macro.append(second, after: tail, weight: progressWeight)
+            macro.append(join, after: [first, second], weight: nil) { joined(one(), two()) }
+        }
+    }
+
+    /// The macro with any number of steps more, which run at the same time. Each gets the output of the last step; their
+    /// outputs, in the order of the steps, are the input of the next one.
+    ///
+    /// - Parameters:
+    ///   - next: The steps. Not part of any other operation, and not started by anybody else.
+    ///   - progressWeight: The share of each in the progress, in proportion to those of the other steps.
+    /// - Returns: A new macro. This one is consumed.
+    public func then<Next>(
+        _ next: [IOOperation<Output, Next>], progressWeight: Int64 = 1
+    ) -> MacroOperation<Input, [Next]> {
+        let join = IOBlockOperation<[Next], [Next]>(name: "join") { $0 }
+        return grow(to: Tail(join)) { macro, tail in
+            for step in next { macro.append(step, after: tail, weight: progressWeight) }
+            let outputs = next.map { Tail($0).output }
+            macro.append(join, after: next.isEmpty ? [tail.operation] : next, weight: nil) {
+                let values = outputs.compactMap { $0() }
+                return values.count == outputs.count ? values : nil
+            }
+        }
+    }
+
+    /// A new macro with the steps of this one, and what `append` adds to them.
+    private func grow<Next>(
+        to newTail: Tail<Next>, append: (MacroOperation<Input, Next>, Tail<Output>) -> Void
+    ) -> MacroOperation<Input, Next> {
+        let name = displayName
+        let taken = lock.withLock { () -> Result<(Feed, Tail<Output>), MacroOperationError> in
+            guard owner == nil else { return .failure(.alreadyUsed(operation: name, macro: name)) }
+            guard let feed, let tail else { return .failure(.consumed(macro: name)) }
+            guard lifecycle.isPending else { return .failure(.alreadyStarted(macro: name)) }
+            isConsumed = true
+            self.feed = nil
+            self.tail = nil
+            return .success((feed, tail))
+        }
+        switch taken {
+        case .success(let (feed, tail)):
+            finish(withError: MacroOperationError.consumed(macro: name))
+            let macro = MacroOperation<Input, Next>(steps: steps, feed: feed, tail: newTail)
+            macro.name = self.name
+            macro.input = input
+            append(macro, tail)
+            return macro
+        case .failure(let error):
+            let macro = MacroOperation<Input, Next>(steps: StepList(), feed: nil, tail: newTail)
+            macro.name = self.name
+            macro.input = input
+            macro.steps.refuse(error)
+            return macro
+        }
+    }
+
+    private func append<StepInput, StepOutput>(
+        _ step: IOOperation<StepInput, StepOutput>, after tail: Tail<StepInput>, weight: Int64
+    ) {
+        append(step, after: [tail.operation], weight: weight) { [output = tail.output] in output() }
+    }
+
+    private func append<StepInput, StepOutput>(
+        _ step: IOOperation<StepInput, StepOutput>, after sources: [AsyncOperation], weight: Int64?,
+        input: @escaping @Sendable () -> StepInput?
+    ) {
+        if append(step, weight: weight) { step.follow(sources, input: input) }
+    }
+
+    /// Appends a step, if it belongs to nobody.
+    ///
+    /// - Parameter weight: `nil` for a step that the user does not know of.
+    @discardableResult
+    private func append<StepInput, StepOutput>(
+        _ step: IOOperation<StepInput, StepOutput>, weight: Int64?
+    ) -> Bool {
+        guard !step.isPartOfLongerMacro, steps.claim(step) else {
+            steps.refuse(MacroOperationError.alreadyUsed(operation: step.displayName, macro: displayName))
+            return false
+        }
+        steps.append(step, weight: weight ?? 0, isHidden: weight == nil)
+        return true
+    }
+
+    private func requireSteps(_ operations: [AsyncOperation]) -> Bool {
+        for operation in operations where !steps.contains(operation) {
+            steps.refuse(MacroOperationError.notAStep(operation: operation.displayName, macro: displayName))
+            return false
+        }
+        return true
+    }
+}
+
+private func joined<First, Second>(_ first: First?, _ second: Second?) -> (First, Second)? {
+    guard let first, let second else { return nil }
+    return (first, second)
+}

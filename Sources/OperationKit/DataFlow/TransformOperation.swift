@@ -1,0 +1,122 @@
+import Foundation
+
+extension IOOperation {
+    /// An operation that runs this one, and makes its output from this one's.
+    ///
+    /// ```swift
+    /// let load = IOBlockOperation<String, [Int]>(name: "load") { $0.utf8.map(Int.init) }
+    /// let sum = load.map { $0.reduce(0, +) }
+    /// ```
+    ///
+    /// What is returned is started instead of this operation, and may be a step of a macro. An operation becomes part of
+    /// one other operation only; if it is part of one already, the new one ends with
+    /// ``MacroOperationError/alreadyUsed(operation:macro:)``. Cancelling the new one cancels this one. An error of this
+    /// one is the error of the new one.
+    ///
+    /// - Parameter transform: Makes the new output. Called once if this operation succeeds, on the thread that ended it;
+    ///   what it throws is the error. Released at the end.
+    public final func map<NewOutput: Sendable>(
+        _ transform: @escaping @Sendable (Output) throws -> NewOutput
+    ) -> IOOperation<Input, NewOutput> {
+        TransformOperation(self) { result in try transform(result.get()) }
+    }
+
+    /// An operation that runs this one, and reports another error in place of this one's.
+    ///
+    /// What ``map(_:)`` says of the new operation holds here.
+    ///
+    /// - Parameter transform: Makes the new error. Called once if this operation fails, on the thread that ended it; not
+    ///   called for a cancellation. Released at the end.
+    public final func mapError(
+        _ transform: @escaping @Sendable (any Error) -> any Error
+    ) -> IOOperation<Input, Output> {
+        recover { error in throw transform(error) }
+    }
+
+    /// An operation that runs this one, and replaces its failure by a value.
+    ///
+    /// ```swift
+    /// let settings = IOBlockOperation<String, Data>(name: "settings") { path in
+    ///     try Data(contentsOf: URL(fileURLWithPath: path))
+    /// }
+    /// let withDefaults = settings.recover { _ in Data("{}".utf8) }
+    /// ```
+    ///
+    /// What ``map(_:)`` says of the new operation holds here.
+    ///
+    /// - Parameter recovery: Makes an output from the error, or throws. Called once if this operation fails, on the
+    ///   thread that ended it; not called for an operation that was cancelled, because that is no failure. Released at
+    ///   the end.
+    public final func recover(
+        _ recovery: @escaping @Sendable (any Error) throws -> Output
+    ) -> IOOperation<Input, Output> {
+        TransformOperation(self) { [weak self] result in
+            do {
+                return try result.get()
+            } catch {
+                if error is CancellationError || self?.isCancelled == true { throw error }
+                return try recovery(error)
+            }
+        }
+    }
+}
+
+/// Runs one operation, and makes its own result from that one's.
+private final class TransformOperation<Input: Sendable, Middle: Sendable, Output: Sendable>:
+    IOOperation<Input, Output>, Composite, @unchecked Sendable
+{
+    typealias Transform = @Sendable (Result<Middle, any Error>) throws -> Output
+
+    private let steps = StepList()
+    private let source: IOOperation<Input, Middle>
+    private var transform: Transform?
+
+    init(_ source: IOOperation<Input, Middle>, _ transform: @escaping Transform) {
+        self.source = source
+        self.transform = transform
+        super.init(ending: .afterChildren)
+        name = source.name
+        if steps.claim(source) {
+            steps.append(source)
+        } else {
+            let name = source.displayName
+            steps.refuse(MacroOperationError.alreadyUsed(operation: name, macro: name))
+        }
+    }
+
+    override func main(input: Input) {
+        if steps.contains(source) { source.input = input }
+        steps.run(for: self)
+    }
+
+    override var isComposite: Bool { true }
+
+    override var fractionOfChildren: Double { steps.fraction }
+
+    override func progressIsWanted() {
+        steps.wantProgress()
+    }
+
+    override func cancelChildren() {
+        steps.cancelAll()
+    }
+
+    override func drainChildren() {
+        steps.cancelAll()
+        steps.run(for: self)
+    }
+
+    func childrenFinished(failures: [SuboperationError]) {
+        let transform = lock.withLock { self.transform }
+        childrenFinished(
+            with: Result {
+                guard let transform, let result = source.result else { throw CancellationError() }
+                return try transform(result)
+            })
+    }
+
+    override func discardWork() {
+        var discarded: Transform?
+        lock.withLock { swap(&discarded, &transform) }
+    }
+}

@@ -1,0 +1,284 @@
+import Foundation
+
+/// A series of jobs, each a closure that gets the previous result, and returns a value or an operation to run next.
+///
+/// ```swift
+/// let length = Waterfall<String, String>(name: "length")
+///     .then { path in URL(fileURLWithPath: path) }
+///     .then { url in TaskOperation { try Data(contentsOf: url) } }
+///     .then { data in data.count }
+/// length.input = "/etc/hosts"
+/// length.completion = { result in print(result) }
+/// length.start()
+/// ```
+///
+/// A new waterfall has no jobs, and returns its input. ``then(progressWeight:_:)`` returns a longer one, and consumes its
+/// receiver as ``MacroOperation`` does: started by itself, that ends with ``WaterfallError/consumed(waterfall:)``. Name,
+/// input and suspension move along; set everything else on the last one. The types are checked end to end.
+///
+/// Unlike the steps of a macro, the operations need not exist before: each is created when its turn comes, and released
+/// when it has finished. A waterfall of a million jobs holds one of them at a time.
+///
+/// ## Failure and cancellation
+///
+/// The first error, thrown by a job or of an operation that it returned, ends the waterfall at once: the next job is not
+/// called. So does an operation that was cancelled. ``failedStep`` says which one it was. Cancelling the waterfall
+/// cancels the operation that runs; no further job is called, and the waterfall ends with `CancellationError` or the
+/// reason, unless that operation reports another error. `finish(withError:)` and `finish(with:)` from outside do the same,
+/// and the waterfall ends with the outcome it was given.
+///
+/// ## Suspension
+///
+/// ``suspend()`` has effect between jobs, before the first one too: a job or an operation that runs goes on to its end.
+/// A suspended waterfall that is cancelled ends nevertheless.
+///
+/// ## Threads
+///
+/// The jobs are called one after the other, on threads of a private queue. Jobs that return values run in a loop without
+/// leaving the thread. `asyncCompletionBlock` and then ``completion`` are called on the thread on which the last job
+/// ended.
+public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
+    private let run: WaterfallRun
+    private var isConsumed = false
+    private var resultBlock: Completion?
+    private var failure: SuboperationError?
+
+    /// A block that takes the result.
+    public typealias Completion = @Sendable (_ result: Result<Output, any Error>) -> Void
+
+    private init(run: WaterfallRun) {
+        self.run = run
+        super.init(ending: .afterChildren)
+    }
+
+    /// Called once with the result, before the waterfall becomes finished and after `asyncCompletionBlock`; for a
+    /// waterfall that was cancelled, too. Released after the call. A block that is set later is dropped.
+    public var completion: Completion? {
+        get { lock.withLock { resultBlock } }
+        set {
+            var previous = newValue
+            lock.withLock { if lifecycle.outcome == nil { swap(&previous, &resultBlock) } }
+        }
+    }
+
+    /// Whether the waterfall has been started and has not finished, suspended or not.
+    public var isRunning: Bool { isExecuting }
+
+    /// Whether jobs are kept from beginning. May change at any time.
+    public var isSuspended: Bool {
+        get { run.isSuspended }
+        set { if !isPartOfLongerMacro { run.setSuspended(newValue) } }
+    }
+
+    /// Keeps jobs from beginning, until ``resume()``.
+    public func suspend() {
+        isSuspended = true
+    }
+
+    /// Lets jobs begin again.
+    public func resume() {
+        isSuspended = false
+    }
+
+    /// The job that failed or was cancelled: the name of its operation, or “job” and its index, its index, and its error.
+    /// `nil` before the end, on success, and when the waterfall itself was cancelled or finished.
+    public var failedStep: SuboperationError? {
+        lock.withLock { failure }
+    }
+
+    /// Calls the first job with the input.
+    public override func main(input: Input) {
+        if isPartOfLongerMacro { return refuseToRun(WaterfallError.consumed(waterfall: displayName)) }
+        run.begin(with: WaterfallValue(input), for: self)
+    }
+
+    /// Does nothing: what runs is cancelled by `cancel()` itself.
+    public override func didCancel() {}
+
+    override var isPartOfLongerMacro: Bool { lock.withLock { isConsumed } }
+
+    override var isComposite: Bool { true }
+
+    override var fractionOfChildren: Double { run.fraction }
+
+    override func progressIsWanted() {
+        run.wantProgress()
+    }
+
+    override func cancelChildren() {
+        if !isPartOfLongerMacro { run.cancelAll() }
+    }
+
+    override func drainChildren() {
+        childrenFinished(failures: [])
+    }
+
+    override func discardWork() {
+        var block: Completion?
+        lock.withLock { swap(&block, &resultBlock) }
+        if let block, let result { block(result) }
+        run.discard()
+    }
+}
+
+extension Waterfall: Composite, ProgressParent {
+    func childProgressed(_ child: AsyncOperation, to fraction: Double) {
+        run.childProgressed(child, to: fraction)
+    }
+
+    func childrenFinished(failures: [SuboperationError]) {
+        let failure = failures.first.map { run.placed($0) }
+        lock.withLock { self.failure = failure }
+        if let failure {
+            childrenFinished(with: .failure(failure.error))
+        } else if let value = run.output as? WaterfallValue<Output> {
+            childrenFinished(with: .success(value.value))
+        } else {
+            childrenFinished(with: .failure(CancellationError()))
+        }
+    }
+}
+
+extension Waterfall where Input == Output {
+    /// Creates a waterfall without jobs.
+    ///
+    /// - Parameter name: Its name, for messages and errors.
+    public convenience init(name: String? = nil) {
+        self.init(run: WaterfallRun())
+        self.name = name
+    }
+}
+
+// Building.
+extension Waterfall {
+    /// The waterfall with one more job, which makes a value.
+    ///
+    /// - Parameters:
+    ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
+    ///   - job: Gets the previous result and returns the next one, or throws. Called once at most, when its turn comes,
+    ///     and released then.
+    /// - Returns: A new waterfall. This one is consumed.
+    public func then<Next: Sendable>(
+        progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> Next
+    ) -> Waterfall<Input, Next> {
+        grow { run in run.append(Self.job(job), weight: progressWeight) }
+    }
+
+    /// The waterfall with one more job, which makes an operation. That is run, and its output is the next result.
+    ///
+    /// - Parameters:
+    ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
+    ///   - job: Gets the previous result and returns an operation that has its input, is part of no other operation, and
+    ///     is started by nobody else; or throws. Called once at most, when its turn comes, and released then.
+    /// - Returns: A new waterfall. This one is consumed.
+    public func then<Made: OutputOperation>(
+        progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> Made
+    ) -> Waterfall<Input, Made.Output> {
+        grow { run in
+            run.append(
+                Self.job { output -> WaterfallStep<Made.Output> in .operation(try job(output)) }, weight: progressWeight
+            )
+        }
+    }
+
+    /// The waterfall with one more job, which decides whether it makes a value or an operation to run.
+    ///
+    /// - Parameters:
+    ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
+    ///   - job: Gets the previous result and returns what comes next, or throws. Called once at most, when its turn
+    ///     comes, and released then.
+    /// - Returns: A new waterfall. This one is consumed.
+    public func then<Next: Sendable>(
+        progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> WaterfallStep<Next>
+    ) -> Waterfall<Input, Next> {
+        grow { run in run.append(Self.job(job), weight: progressWeight) }
+    }
+
+    /// The waterfall with a list of jobs more, each of which makes a value of the same type.
+    ///
+    /// - Parameters:
+    ///   - jobs: Called one after the other, each with the result of the one before.
+    ///   - progressWeight: The share of each in the progress, in proportion to those of the other jobs.
+    /// - Returns: A new waterfall. This one is consumed.
+    public func then(
+        _ jobs: [@Sendable (Output) throws -> Output], progressWeight: Int64 = 1
+    ) -> Waterfall<Input, Output> {
+        grow { run in
+            for job in jobs { run.append(Self.job(job), weight: progressWeight) }
+        }
+    }
+
+    /// The waterfall with a list of jobs more, each of which decides whether it makes a value or an operation to run.
+    ///
+    /// - Parameters:
+    ///   - jobs: Called one after the other, each with the result of the one before.
+    ///   - progressWeight: The share of each in the progress, in proportion to those of the other jobs.
+    /// - Returns: A new waterfall. This one is consumed.
+    public func then(
+        _ jobs: [@Sendable (Output) throws -> WaterfallStep<Output>], progressWeight: Int64 = 1
+    ) -> Waterfall<Input, Output> {
+        grow { run in
+            for job in jobs { run.append(Self.job(job), weight: progressWeight) }
+        }
+    }
+
+    private static func job<Next: Sendable>(
+        _ job: @escaping @Sendable (Output) throws -> Next
+    ) -> WaterfallRun.Job {
+        { .value(WaterfallValue(try job(open($0)))) }
+    }
+
+    private static func job<Next: Sendable>(
+        _ job: @escaping @Sendable (Output) throws -> WaterfallStep<Next>
+    ) -> WaterfallRun.Job {
+        { try job(open($0)).result }
+    }
+
+    private static func open(_ value: any WaterfallResult) -> Output {
+        guard let value = value as? WaterfallValue<Output> else {
+            preconditionFailure("OperationKit: a waterfall's job got \(type(of: value)) instead of \(Output.self)")
+        }
+        return value.value
+    }
+
+    /// A new waterfall with the jobs of this one, and what `append` adds to them.
+    private func grow<Next>(_ append: (WaterfallRun) -> Void) -> Waterfall<Input, Next> {
+        let name = displayName
+        let error = lock.withLock { () -> WaterfallError? in
+            if owner != nil { return .alreadyUsed(waterfall: name) }
+            if isConsumed { return .consumed(waterfall: name) }
+            if !lifecycle.isPending { return .alreadyStarted(waterfall: name) }
+            isConsumed = true
+            return nil
+        }
+        let waterfall = Waterfall<Input, Next>(run: error == nil ? run : WaterfallRun())
+        waterfall.name = self.name
+        waterfall.input = input
+        if let error {
+            waterfall.finish(withError: error)
+        } else {
+            finish(withError: WaterfallError.consumed(waterfall: name))
+            append(run)
+        }
+        return waterfall
+    }
+}
+
+/// What a job of a ``Waterfall`` makes: the next result, or an operation that makes it.
+public struct WaterfallStep<Next: Sendable>: Sendable {
+    let result: WaterfallRun.Made
+
+    /// The next result.
+    public static func value(_ value: Next) -> WaterfallStep {
+        WaterfallStep(result: .value(WaterfallValue(value)))
+    }
+
+    /// An operation that makes the next result. It has its input, is part of no other operation, and is started by nobody
+    /// else.
+    public static func operation<Made: OutputOperation>(_ operation: Made) -> WaterfallStep where Made.Output == Next {
+        let output: @Sendable () -> (any WaterfallResult)? = { [weak operation] in
+            operation?.output.map { WaterfallValue($0) }
+        }
+        return WaterfallStep(result: .operation(operation, output: output))
+    }
+}

@@ -1,0 +1,212 @@
+import Foundation
+
+/// The jobs of a waterfall: collected first, and moved from waterfall to waterfall as it grows, then called one after the
+/// other.
+///
+/// The children of the waterfall are turns and operations: a turn calls jobs in a loop until one makes an operation.
+/// Then that operation and another turn after it become children.
+final class WaterfallRun: @unchecked Sendable {
+    typealias Job = @Sendable (any WaterfallResult) throws -> Made
+
+    /// What a job makes. The closure does not hold the operation.
+    enum Made: Sendable {
+        case value(any WaterfallResult)
+        case operation(AsyncOperation, output: @Sendable () -> (any WaterfallResult)?)
+    }
+
+    private let lock = NSLock()
+    /// The last one first once it has begun, so that each is released when it was called.
+    private var jobs: [(job: Job, weight: Int64)] = []
+    private var count = 0
+    private var total: Int64 = 0
+    private var begun = 0
+    private var value: (any WaterfallResult)?
+    private var pending: (@Sendable () -> (any WaterfallResult)?)?
+    private var isOver = false
+    private var wantsSuspension = false
+    private var isCancelled = false
+    private var isProgressWanted = false
+    private var scheduler: ChildScheduler?
+
+    func append(_ job: @escaping Job, weight: Int64) {
+        lock.withLock {
+            jobs.append((job, max(0, weight)))
+            total += max(0, weight)
+            count += 1
+        }
+    }
+
+    /// The last result, once all jobs have been done.
+    var output: (any WaterfallResult)? { lock.withLock { isOver ? value : nil } }
+
+    var isSuspended: Bool { lock.withLock { wantsSuspension } }
+
+    func setSuspended(_ isSuspended: Bool) {
+        lock.withLock { wantsSuspension = isSuspended }
+        applySuspension()
+    }
+
+    /// Tells the scheduler, also when several threads change it at once: whoever writes last has looked afterwards.
+    private func applySuspension() {
+        guard let scheduler = lock.withLock({ scheduler }) else { return }
+        var applied: Bool
+        repeat {
+            applied = isSuspended
+            scheduler.isSuspended = applied
+        } while applied != isSuspended
+    }
+
+    /// Somebody wants to know the progress.
+    func wantProgress() {
+        let scheduler = lock.withLock {
+            isProgressWanted = true
+            return self.scheduler
+        }
+        scheduler?.wantProgress()
+    }
+
+    var fraction: Double {
+        guard let scheduler = lock.withLock({ scheduler }) else { return 0 }
+        return scheduler.lock.withLock { scheduler.ledger.fraction }
+    }
+
+    func childProgressed(_ child: AsyncOperation, to fraction: Double) {
+        lock.withLock({ scheduler })?.childProgressed(child, to: fraction)
+    }
+
+    func cancelAll() {
+        let scheduler = lock.withLock {
+            isCancelled = true
+            return self.scheduler
+        }
+        scheduler?.cancelAll()
+    }
+
+    /// Releases the jobs that were not called, and the result.
+    func discard() {
+        var discarded: [(job: Job, weight: Int64)] = []
+        var last: (any WaterfallResult)?
+        lock.withLock {
+            swap(&discarded, &jobs)
+            swap(&last, &value)
+            pending = nil
+        }
+    }
+
+    func begin(with input: any WaterfallResult, for waterfall: any Composite) {
+        let scheduler = ChildScheduler(limit: 1, failurePolicy: .cancelRemaining, countsCancellations: true)
+        scheduler.queue.name = waterfall.displayName
+        scheduler.queue.qualityOfService = waterfall.qualityOfService
+        scheduler.addClaimed(WaterfallTurn(self, waterfall), weight: 0)
+        let (total, isCancelled, isProgressWanted) = lock.withLock {
+            self.scheduler = scheduler
+            value = input
+            jobs.reverse()
+            return (self.total, self.isCancelled, self.isProgressWanted)
+        }
+        scheduler.changeProgress { $0.added(total) }
+        applySuspension()
+        if isCancelled { scheduler.cancelAll() }
+        if isProgressWanted { scheduler.wantProgress() }
+        scheduler.run(for: waterfall)
+    }
+
+    /// Calls jobs until one makes an operation, or fails, or until there are none left.
+    func take(_ turn: WaterfallTurn, of waterfall: any Composite) {
+        do {
+            try takeResult()
+            while !turn.isCancelled {
+                if isSuspended {
+                    try scheduler?.add([WaterfallTurn(self, waterfall)], weights: [0], to: waterfall)
+                    break
+                }
+                guard let (job, weight, value) = next() else { break }
+                switch try job(value) {
+                case .value(let value):
+                    lock.withLock { self.value = value }
+                    scheduler?.changeProgress { $0.done(weight) }
+                case .operation(let operation, let output):
+                    lock.withLock {
+                        pending = output
+                        self.value = nil
+                    }
+                    return try begin(operation, weight: weight, after: turn, of: waterfall)
+                }
+            }
+            turn.finish()
+        } catch {
+            turn.finish(withError: error)
+        }
+    }
+
+    private func next() -> (Job, Int64, any WaterfallResult)? {
+        lock.withLock {
+            guard let value, let (job, weight) = jobs.popLast() else {
+                isOver = true
+                return nil
+            }
+            begun += 1
+            return (job, weight, value)
+        }
+    }
+
+    /// The operation of the last job has finished with success.
+    private func takeResult() throws {
+        guard let pending = lock.withLock({ pending }) else { return }
+        guard let result = pending() else { throw CancellationError() }
+        lock.withLock {
+            value = result
+            self.pending = nil
+        }
+    }
+
+    /// Has the operation that a job made run, and another turn after it.
+    private func begin(
+        _ operation: AsyncOperation, weight: Int64, after turn: WaterfallTurn, of waterfall: any Composite
+    ) throws {
+        if operation === waterfall {
+            let name = waterfall.displayName
+            throw CompoundAdditionError.alreadyAdded(operation: name, compound: name)
+        }
+        let next = WaterfallTurn(self, waterfall)
+        next.addDependency(operation)
+        // Its share was counted from the beginning, and comes with the operation now.
+        scheduler?.changeProgress { $0.added(-weight) }
+        try scheduler?.add([operation, next], weights: [weight, 0], to: waterfall)
+        turn.finish()
+    }
+
+    /// The failure as the user counts jobs.
+    func placed(_ failure: SuboperationError) -> SuboperationError {
+        let (index, count) = lock.withLock { (begun - 1, self.count) }
+        let name = failure.name.hasPrefix("\(WaterfallTurn.self) ") ? "job \(index)" : failure.name
+        return SuboperationError(name: name, index: index, error: failure.error, siblingCount: count)
+    }
+}
+
+/// A result on its way from one job to the next.
+protocol WaterfallResult: Sendable {}
+
+final class WaterfallValue<Value: Sendable>: WaterfallResult {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}
+
+/// A child of a waterfall that calls jobs.
+final class WaterfallTurn: AsyncOperation, @unchecked Sendable {
+    private let run: WaterfallRun
+    private let waterfall: any Composite
+
+    init(_ run: WaterfallRun, _ waterfall: any Composite) {
+        self.run = run
+        self.waterfall = waterfall
+        super.init()
+    }
+
+    override func main() {
+        run.take(self, of: waterfall)
+    }
+}

@@ -1,0 +1,32 @@
+import Foundation
+
+// What is done right before `main()`: on the thread that starts the operation, after all that it depends on has
+// finished, without the lock.
+extension AsyncOperation {
+    /// Gets the operation as an argument. It must not hold what the operation depends on: that would be freed by nested
+    /// calls. An error ends the operation without its `main()`.
+    typealias Preparation = @Sendable (AsyncOperation) throws -> Void
+
+    /// Adds a preparation, to be done after those that are there. An operation that has begun has none to come.
+    final func addPreparation(_ preparation: @escaping Preparation) {
+        lock.withLock {
+            if lifecycle.isPending { preparations.append(preparation) }
+        }
+    }
+
+    /// Does what has to be done before the work, then the work, unless one of the preparations gave an outcome.
+    final func runMain(after preparations: [Preparation]) -> Lifecycle.Action? {
+        for preparation in preparations {
+            do { try preparation(self) } catch { finish(withError: error) }
+            if !lock.withLock({ lifecycle.mayRunMain }) { return lock.withLock { lifecycle.mainSkipped() } }
+        }
+        main()
+        return lock.withLock { lifecycle.mainReturned() }
+    }
+
+    /// Ends an operation that cannot begin its work, from inside its `main()`. A composite's children finish first.
+    final func refuseToRun(_ error: any Error) {
+        finish(withError: error)
+        perform(lock.withLock { lifecycle.mainSkipped() })
+    }
+}

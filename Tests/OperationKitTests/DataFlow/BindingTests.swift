@@ -1,0 +1,337 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// D6: values that flow between operations of any class.
+@Suite("D6 Bindings", .mayNotHang) struct BindingTests {
+    final class Fetch: AsyncOperation, @unchecked Sendable {
+        var users: [String] = []
+        let failure: (any Error)?
+
+        init(_ failure: (any Error)? = nil) {
+            self.failure = failure
+            super.init()
+            name = "fetch"
+        }
+
+        override func main() {
+            elsewhere {
+                self.users = ["Ada", "Grace"]
+                self.finish(withError: self.failure)
+            }
+        }
+    }
+
+    final class Process: AsyncOperation, @unchecked Sendable {
+        var users: [String] = []
+        var first: String?
+        let log: EventLog
+
+        init(_ log: EventLog = EventLog()) {
+            self.log = log
+            super.init()
+            name = "process"
+        }
+
+        override func main() {
+            log.add("main \(users)")
+            finish()
+        }
+    }
+
+    final class PlainFetch: Operation, @unchecked Sendable {
+        var users: [String] = []
+        override func main() { if !isCancelled { users = ["Ada"] } }
+    }
+
+    private func run(_ operations: [Operation]) async {
+        await onThread {
+            let queue = OperationQueue()
+            queue.addOperations(operations, waitUntilFinished: true)
+        }
+    }
+
+    @Test func d6_aBoundPropertyIsHandedOverBeforeTheWorkBegins() async {
+        let (fetch, process) = (Fetch(), Process())
+        process.bind(\.users, to: fetch, \.users)
+        #expect(process.dependencies == [fetch])
+        await run([process, fetch])
+        #expect(process.log.events == ["main [\"Ada\", \"Grace\"]"] && process.error == nil)
+    }
+
+    @Test func d6_anOptionalPropertyTakesAValueThatIsNone() async {
+        final class Source: AsyncOperation, @unchecked Sendable { let user = "Ada" }
+        let (source, process) = (Source(), Process())
+        process.bind(\.first, to: source, \.user)
+        await run([process, source])
+        #expect(process.first == "Ada")
+    }
+
+    @Test func d6_typedOperationsAreBoundByInputAndOutput() async throws {
+        let source = TaskOperation { 20 }
+        let target = Step<Int, Int> { $0.finish(with: $1 + 1) }
+        target.bind(\.input, to: source, \.output)
+        await run([target, source])
+        #expect(target.output == 21)
+    }
+
+    @Test func d6_aPlainOperationCanBeTheSource() async {
+        let (fetch, process) = (PlainFetch(), Process())
+        process.bind(\.users, to: fetch, \.users)
+        await run([process, fetch])
+        #expect(process.log.events == ["main [\"Ada\"]"])
+    }
+
+    @Test func d6_aFailedSourceHandsNothingOverAndTheTargetEndsWithAnErrorThatWrapsItsError() async throws {
+        let (fetch, process) = (Fetch(TestError.first), Process())
+        process.bind(\.users, to: fetch, \.users)
+        await run([process, fetch])
+        #expect(process.log.events.isEmpty && process.users.isEmpty)
+        let error = try #require(process.error)
+        guard case DependencyError.dependencyFailed("process", "fetch", TestError.first) = error else {
+            Issue.record("\(error)")
+            return
+        }
+        #expect(
+            ((error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError)?.domain
+                == (TestError.first as NSError).domain)
+        #expect(error.localizedDescription.contains("“process”") && error.localizedDescription.contains("“fetch”"))
+    }
+
+    @Test(arguments: [true, false]) func d6_aCancelledSourceHandsNothingOver(isPlain: Bool) async throws {
+        let process = Process()
+        let fetch: Operation
+        if isPlain {
+            let plain = PlainFetch()
+            process.bind(\.users, to: plain, \.users)
+            fetch = plain
+        } else {
+            let typed = Fetch()
+            process.bind(\.users, to: typed, \.users)
+            fetch = typed
+        }
+        fetch.name = "fetch"
+        fetch.cancel()
+        await run([process, fetch])
+        #expect(process.log.events.isEmpty)
+        guard case DependencyError.dependencyFailed("process", "fetch", is CancellationError)? = process.error else {
+            Issue.record("\(String(describing: process.error))")
+            return
+        }
+    }
+
+    @Test func d6_aSourceThatIsCancelledButSucceedsHandsOver() async {
+        let fetch = Fetch()
+        let process = Process()
+        process.bind(\.users, to: fetch, \.users)
+        fetch.start()
+        fetch.cancel()
+        await run([process])
+        #expect(process.users == ["Ada", "Grace"] && process.error == nil)
+    }
+
+    @Test(arguments: [nil, TestError.first]) func d6_theClosureFormAlwaysRunsAndDecides(failure: TestError?) async {
+        let (fetch, process) = (Fetch(failure), Process())
+        process.bind(to: fetch) { process, fetch in
+            process.log.add("transfer \(text(fetch.error))")
+            process.users = ["default"]
+        }
+        await run([process, fetch])
+        #expect(process.log.events == ["transfer \(text(failure))", "main [\"default\"]"])
+    }
+
+    @Test func d6_whatTheClosureThrowsEndsTheTargetWithoutItsWork() async {
+        let (fetch, process) = (Fetch(), Process())
+        process.bind(to: fetch) { _, _ in throw TestError.second }
+        await run([process, fetch])
+        #expect(process.log.events.isEmpty && text(process.error) == "second")
+    }
+
+    @Test func d6_theClosureMayFinishTheTarget() async {
+        let (fetch, process) = (Fetch(), Process())
+        process.bind(to: fetch) { process, _ in process.finish() }
+        process.bind(to: fetch) { process, _ in process.log.add("too late") }
+        await run([process, fetch])
+        #expect(process.log.events.isEmpty && process.error == nil && process.isFinished)
+    }
+
+    @Test func d6_bindingsAreCarriedOutInTheirOrderOnTheStartingThread() async {
+        let (one, two, process) = (Fetch(), Fetch(), Process())
+        process.bind(to: two) { process, _ in process.log.add("two") }
+        process.bind(to: one) { process, _ in process.log.add("one") }
+        await run([process, one, two])
+        #expect(process.log.events == ["two", "one", "main []"])
+    }
+
+    @Test func d6_cancelledBeforeItsStartTheTargetTakesNothing() async {
+        let (fetch, process) = (Fetch(), Process())
+        process.bind(to: fetch) { process, _ in process.log.add("transfer") }
+        process.cancel()
+        await run([process, fetch])
+        #expect(process.log.events.isEmpty && process.error is CancellationError)
+    }
+
+    @Test func d6_cancelledDuringATransferTheTargetHasItsHookRunAfterMain() async {
+        let log = EventLog()
+        let fetch = Fetch()
+        let target = ScriptedOperation(
+            main: { _ in log.add("main") },
+            didCancel: {
+                log.add("didCancel")
+                $0.finish(withError: CancellationError())
+            })
+        target.bind(to: fetch) { target, _ in target.cancel() }
+        await run([target, fetch])
+        #expect(log.events == ["main", "didCancel"] && target.error is CancellationError)
+    }
+
+    @Test func d6_startedByHandBeforeTheSourceItSaysSo() async {
+        let (fetch, process) = (Fetch(), Process())
+        process.bind(\.users, to: fetch, \.users)
+        process.start()
+        guard case DependencyError.dependencyUnfinished("process", "fetch")? = process.error else {
+            Issue.record("\(String(describing: process.error))")
+            return
+        }
+        await run([fetch])
+    }
+
+    @Test func d6_aCompoundTakesBindingsBeforeItsChildrenBegin() async {
+        let log = EventLog()
+        let fetch = Fetch()
+        let compound = CompoundOperation(operations: [BlockOperation { log.add("child") }])
+        compound.bind(to: fetch) { _, fetch in log.add("transfer \(fetch.users.count)") }
+        await run([compound, fetch])
+        #expect(log.events == ["transfer 2", "child"] && compound.error == nil)
+    }
+
+    @Test func d6_aCompoundWhoseBindingFailsEndsAfterItsChildren() async {
+        let log = EventLog()
+        let fetch = Fetch(TestError.first)
+        let child = ScriptedOperation.logged(log)
+        let compound = CompoundOperation(operations: [child])
+        compound.requireSuccess(of: fetch)
+        await run([compound, fetch])
+        #expect(log.events == ["asyncCompletionBlock cancelled"] && child.isFinished && compound.isFinished)
+        #expect(compound.error is DependencyError)
+    }
+
+    @Test func d6_childrenOfACompoundAreBoundToEachOther() async throws {
+        let (fetch, process) = (Fetch(), Process())
+        process.bind(\.users, to: fetch, \.users)
+        let compound = CompoundOperation(operations: [process, fetch])
+        try await OperationQueue().run(compound)
+        #expect(process.users.count == 2)
+    }
+
+    @Test func d6_bindingsAreReleased() async {
+        let tracker = LeakTracker()
+        for isRun in [true, false] {
+            let (fetch, process) = (tracker.track(Fetch()), tracker.track(Process()))
+            let token = tracker.token("closure")
+            process.bind(to: fetch) { _, _ in token.use() }
+            process.bind(\.users, to: fetch, \.users)
+            if isRun { await run([process, fetch]) }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func d6_whatItCapturesIsReleasedWhenTheTargetEndsWithoutRunning() async {
+        let tracker = LeakTracker()
+        let (fetch, process) = (Fetch(), Process())
+        do {
+            let token = tracker.token("closure")
+            process.bind(to: fetch) { _, _ in token.use() }
+        }
+        process.cancel()
+        process.start()
+        await tracker.expectAllReleased()
+        await run([fetch])
+    }
+
+    @Test func d6_aChainOfAMillionBoundOperationsIsFreedWithoutRecursion() async {
+        await onThread(stackSize: workerStackSize) {
+            var last: AsyncOperation = AsyncOperation()
+            for _ in 0..<200_000 {
+                let next = AsyncOperation()
+                next.bind(to: last) { _, _ in }
+                last = next
+            }
+        }
+    }
+
+    @Test func d6_aHundredThousandConsumersSeeWhatTheirProducersPublished() async {
+        final class Producer: AsyncOperation, @unchecked Sendable {
+            var value = 0
+            let number: Int
+            init(_ number: Int) { self.number = number }
+            override func main() {
+                value = number
+                finish()
+            }
+        }
+        final class Consumer: AsyncOperation, @unchecked Sendable {
+            var value = -1
+            var seen = -2
+            override func main() {
+                seen = value
+                finish()
+            }
+        }
+        let pairs = (0..<100_000).map { (Producer($0), Consumer()) }
+        for (producer, consumer) in pairs { consumer.bind(\.value, to: producer, \.value) }
+        let compound = CompoundOperation(operations: pairs.flatMap { [$1, $0] })
+        await Start.byHand(compound)
+        #expect(compound.error == nil)
+        #expect(pairs.allSatisfy { $1.seen == $0.number })
+    }
+}
+
+/// What depends on a failed operation runs, as in Foundation, unless it asks not to.
+@Suite("requireSuccess", .mayNotHang) struct RequireSuccessTests {
+    private func run(_ operations: Operation...) async {
+        await onThread { OperationQueue().addOperations(operations, waitUntilFinished: true) }
+    }
+
+    @Test func withoutItADependentOfAFailedOperationRuns() async {
+        let failing = ScriptedOperation { $0.finish(withError: TestError.first) }
+        let dependent = AsyncOperation()
+        dependent.addDependency(failing)
+        await run(failing, dependent)
+        #expect(dependent.isFinished && dependent.error == nil)
+    }
+
+    @Test(arguments: ChildKind.allCases) func afterSuccessTheOperationRuns(kind: ChildKind) async {
+        let log = EventLog()
+        let dependency = kind.make { log.add("dependency") }
+        let operation = ScriptedOperation.logged(log)
+        operation.requireSuccess(of: dependency)
+        await run(operation, dependency)
+        #expect(log.events == ["dependency", "main", "asyncCompletionBlock success"])
+    }
+
+    @Test(arguments: ChildKind.allCases) func afterACancellationItDoesNotRun(kind: ChildKind) async {
+        let log = EventLog()
+        let dependency = kind.make("dependency") {}
+        let operation = ScriptedOperation("operation", main: { _ in log.add("main") })
+        operation.requireSuccess(of: dependency)
+        dependency.cancel()
+        await run(operation, dependency)
+        #expect(log.events.isEmpty)
+        guard case DependencyError.dependencyFailed("operation", "dependency", _)? = operation.error else {
+            Issue.record("\(String(describing: operation.error))")
+            return
+        }
+    }
+
+    @Test func afterAFailureTheErrorIsWrapped() async {
+        let failing = ThrowingBlockOperation(name: "save") { throw TestError.first }
+        let operation = ScriptedOperation("announce")
+        operation.requireSuccess(of: failing)
+        await run(operation, failing)
+        guard case DependencyError.dependencyFailed("announce", "save", TestError.first)? = operation.error else {
+            Issue.record("\(String(describing: operation.error))")
+            return
+        }
+    }
+}

@@ -1,0 +1,222 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// D2: cancelling a chain of five at every step, and at every moment in relation to it.
+@Suite("D2 Cancellation of a chain", .mayNotHang) struct MacroCancellationTests {
+    enum Moment: CaseIterable, Sendable { case beforeStart, before, during, afterMain, after }
+    enum Target: CaseIterable, Sendable { case macro, step }
+
+    struct Case: Sendable, CustomTestStringConvertible {
+        let target: Target
+        let step: Int
+        let moment: Moment
+        let isElsewhere: Bool
+        var testDescription: String { "\(target) \(moment) step \(step), elsewhere: \(isElsewhere)" }
+    }
+
+    static let all = Target.allCases.flatMap { target in
+        (0..<5).flatMap { step in
+            Moment.allCases.flatMap { moment in
+                [true, false].map { Case(target: target, step: step, moment: moment, isElsewhere: $0) }
+            }
+        }
+    }
+
+    /// Cancels the macro or the step, whose chain it does not hold.
+    private final class Trigger: @unchecked Sendable {
+        weak var operation: Operation?
+        func callAsFunction() { operation?.cancel() }
+    }
+
+    @Test(arguments: all) func d2_aCancelledChainEndsAndReachesNoLaterStep(example: Case) async {
+        let tracker = LeakTracker()
+        do {
+            let log = EventLog()
+            let trigger = Trigger()
+            let steps = (0..<5).map { number in
+                tracker.track(
+                    Step<Int, Int>("\(number)") { step, input in
+                        log.add("\(number)")
+                        if example.moment == .during, number == example.step { trigger() }
+                        let end: @Sendable () -> Void = {
+                            if example.moment == .afterMain, number == example.step { trigger() }
+                            if !step.isCancelled { step.finish(with: input + 1) }
+                        }
+                        if example.isElsewhere { elsewhere(end) } else { end() }
+                    })
+            }
+            if example.moment == .before {
+                steps[example.step].bind(to: BlockOperation.finished()) { _, _ in trigger() }
+            }
+            if example.moment == .after { steps[example.step].asyncCompletionBlock = { _ in trigger() } }
+            let macro = tracker.track(chain(of: steps))
+            macro.input = 0
+            trigger.operation = example.target == .macro ? macro : steps[example.step]
+            await Start.onBusyQueue(macro) { if example.moment == .beforeStart { trigger() } }
+            check(example, macro, steps, log)
+        }
+        await tracker.expectAllReleased()
+    }
+
+    private func check(_ example: Case, _ macro: MacroOperation<Int, Int>, _ steps: [Step<Int, Int>], _ log: EventLog) {
+        let ran: Int
+        switch (example.moment, example.target) {
+        case (.beforeStart, .macro): ran = 0
+        case (.beforeStart, .step): ran = example.step
+        case (.before, _), (.during, _), (.afterMain, _): ran = example.step + 1
+        case (.after, .macro): ran = example.step + 1
+        case (.after, .step): ran = 5
+        }
+        #expect(log.events == (0..<ran).map(String.init))
+        #expect(macro.isFinished && steps.allSatisfy(\.isFinished))
+        #expect(macro.isCancelled == (example.target == .macro))
+        if example.moment == .after, example.target == .step || example.step == 4 {
+            #expect(macro.output == 5 && macro.error == nil)
+            return
+        }
+        #expect(macro.error is CancellationError && macro.output == nil)
+        #expect(macro.failedStep?.index == (example.target == .macro ? nil : example.step))
+        for (number, step) in steps.enumerated() where number > example.step {
+            #expect(step.isCancelled && step.error is CancellationError)
+        }
+    }
+
+    @Test func d2_theReasonOfACancellationIsTheErrorOfTheMacro() async {
+        let began = Gate()
+        let macro = MacroOperation(Step<Int, Int> { _, _ in began.open() })
+        macro.input = 0
+        macro.start()
+        await began.opened()
+        macro.cancel(withError: TestError.reason)
+        #expect(text(macro.error) == "reason" && macro.failedStep == nil)
+    }
+
+    @Test func d2_anErrorOfAStepThatWasCancelledWithTheMacroStands() async {
+        let gate = Gate()
+        let step = IOBlockOperation<Int, Int>(name: "step") { _ in
+            await gate.opened()
+            throw TestError.first
+        }
+        let macro = MacroOperation(Step<Int, Int>.increment("first")).then(step)
+        macro.input = 0
+        macro.start()
+        macro.cancel()
+        gate.open()
+        try? await macro.finished()
+        #expect(macro.isCancelled && (text(macro.error) == "first" || macro.error is CancellationError))
+    }
+
+    @Test func d2_aChainIsCancelledAtAnyTimeFromAnotherThread() async {
+        let wrong = EventLog()
+        let seed = SplitMix64.freshSeed()
+        final class Subject: @unchecked Sendable {
+            let steps: [Step<Int, Int>]
+            let macro: MacroOperation<Int, Int>
+            init() {
+                steps = (0..<5).map { number in
+                    Step("\(number)") { step, input in
+                        if number % 2 == 0 {
+                            elsewhere { step.finish(with: input + 1) }
+                        } else {
+                            step.finish(with: input + 1)
+                        }
+                    }
+                }
+                macro = chain(of: steps)
+                macro.input = 0
+            }
+        }
+        await race(
+            rounds: 500, seed: seed, prepare: { _ in Subject() },
+            [
+                { @Sendable subject in
+                    subject.macro.start()
+                    subject.macro.waitUntilFinished()
+                },
+                { @Sendable subject in subject.macro.cancel() },
+                { @Sendable subject in if subject.macro.finish(with: -1) { subject.macro.waitUntilFinished() } },
+            ],
+            check: { subject, round in
+                let macro = subject.macro
+                let isRight =
+                    macro.isFinished && subject.steps.allSatisfy(\.isFinished)
+                    && (macro.error is CancellationError || macro.output == 5 || macro.output == -1)
+                if !isRight { wrong.add("round \(round): \(String(describing: macro.result))") }
+            })
+        #expect(wrong.events.isEmpty, "seed \(seed)")
+    }
+}
+
+extension BlockOperation {
+    /// One that has finished.
+    fileprivate static func finished() -> BlockOperation {
+        let operation = BlockOperation()
+        operation.start()
+        return operation
+    }
+}
+
+/// Chains of any length: no recursion, linear cost, and nothing is kept.
+@Suite("D2 Long chains", .mayNotHang) struct LongMacroTests {
+    @Test func d2_aMacroOfTenThousandStepsOverflowsNoStack() async {
+        let tracker = LeakTracker()
+        await onThread(stackSize: workerStackSize) {
+            let macro = chain(of: (0..<10_000).map { tracker.track(Step<Int, Int>.increment("\($0)")) })
+            macro.input = 0
+            macro.start()
+            macro.waitUntilFinished()
+            #expect(macro.output == 10_000)
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func d2_aMacroOfTenThousandStepsIsFreedWithoutBeingRun() async {
+        let tracker = LeakTracker()
+        await onThread(stackSize: workerStackSize) {
+            let macro = chain(of: (0..<10_000).map { tracker.track(Step<Int, Int>.increment("\($0)")) })
+            #expect(macro.input == nil)
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func d2_aMacroOfTenThousandStepsIsCancelledInTheMiddle() async {
+        await onThread(stackSize: workerStackSize) {
+            let steps = (0..<10_000).map { number in
+                Step<Int, Int> { step, input in
+                    if number == 5_000 { step.cancel() } else { step.finish(with: input + 1) }
+                }
+            }
+            let macro = chain(of: steps)
+            macro.input = 0
+            macro.start()
+            macro.waitUntilFinished()
+            #expect(macro.failedStep?.index == 5_000 && steps.allSatisfy(\.isFinished))
+        }
+    }
+
+    @Test func d2_stepsAreReleasedAsTheyFinish() async {
+        let tracker = LeakTracker()
+        let most = Shared(0)
+        do {
+            let steps = (0..<200).map { number in
+                let step = tracker.track(
+                    Step<LeakTracker.Token, LeakTracker.Token> { step, _ in
+                        if number == 150 { most.value = tracker.alive.count }
+                        step.finish(with: tracker.token("output"))
+                    })
+                step.name = "\(number)"
+                return step
+            }
+            let first: MacroOperation<LeakTracker.Token, LeakTracker.Token> = MacroOperation(steps[0])
+            let macro = steps.dropFirst().reduce(first) { $0.then($1) }
+            macro.input = LeakTracker.Token()
+            _ = consume steps
+            await Start.byHand(macro)
+            #expect(macro.error == nil)
+        }
+        // 50 steps to come, those in hand, and their values.
+        #expect((1...60).contains(most.value), "\(most.value) are alive")
+        await tracker.expectAllReleased()
+    }
+}

@@ -1,0 +1,279 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// D4: how far operations have come.
+@Suite("D4 Progress", .mayNotHang) struct ProgressTests {
+    /// Sets the units of its own progress, one after the other, and shows the test each time.
+    private static func worker(_ units: Int64, _ look: @escaping @Sendable () -> Void = {}) -> Step<Int, Int> {
+        Step { step, input in
+            step.progress.totalUnitCount = units
+            for unit in 0..<units {
+                step.progress.completedUnitCount = unit
+                look()
+            }
+            step.finish(with: input)
+        }
+    }
+
+    @Test func d4_nothingIsAllocatedWhenNobodyAsks() async {
+        let step = Step<Int, Int>.increment("step")
+        let macro = MacroOperation(step)
+        macro.input = 1
+        let compound = CompoundOperation(operations: [macro])
+        await Start.byHand(compound)
+        #expect(compound.storedProgress == nil && macro.storedProgress == nil && step.storedProgress == nil)
+    }
+
+    @Test func d4_theSameProgressIsGivenToAll() async {
+        let operation = AsyncOperation()
+        let all = Shared<[Progress]>([])
+        await atOnce(Array(repeating: { @Sendable in all.change { $0.append(operation.progress) } }, count: 8))
+        #expect(all.value.count == 8 && all.value.allSatisfy { $0 === operation.progress })
+        let reporting: any ProgressReporting = operation
+        #expect(reporting.progress === operation.progress)
+    }
+
+    @Test func d4_aLeafGoesFromNothingToOne() async {
+        let operation = ScriptedOperation.idle()
+        let progress = operation.progress
+        operation.start()
+        #expect(progress.fractionCompleted == 0)
+        operation.asyncCompletionBlock = { _ in #expect(progress.fractionCompleted == 1) }
+        operation.finish()
+        #expect(progress.fractionCompleted == 1 && progress.isFinished)
+    }
+
+    @Test func d4_aLeafSetsItsOwnUnits() async {
+        let seen = Shared<[Double]>([])
+        let step = Shared<Step<Int, Int>?>(nil)
+        step.value = Self.worker(4) { seen.change { $0.append(step.value?.progress.fractionCompleted ?? -1) } }
+        step.value?.input = 0
+        await Start.byHand(step.value!)
+        #expect(seen.value == [0, 0.25, 0.5, 0.75] && step.value?.progress.fractionCompleted == 1)
+        step.value?.progress.completedUnitCount = 0
+        #expect(step.value?.progress.fractionCompleted == 1)
+        step.value = nil
+    }
+
+    @Test func d4_aFailedOperationStaysWhereItWas() async {
+        let operation = ScriptedOperation {
+            $0.progress.totalUnitCount = 2
+            $0.progress.completedUnitCount = 1
+            $0.finish(withError: TestError.first)
+        }
+        await Start.byHand(operation)
+        #expect(operation.progress.fractionCompleted == 0.5)
+    }
+
+    @Test func d4_askedAfterTheEndItIsComplete() async {
+        let operation = AsyncOperation()
+        let macro = MacroOperation(Step<Int, Int>.increment("step"))
+        macro.input = 1
+        await Start.byHand(operation)
+        await Start.byHand(macro)
+        #expect(operation.progress.fractionCompleted == 1 && macro.progress.fractionCompleted == 1)
+    }
+
+    @Test func d4_theWeightsOfAMacroDecideItsFractions() async {
+        let seen = Shared<[Double]>([])
+        let holder = Shared<Progress?>(nil)
+        let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
+        let choose = Step<Int, Int> { step, input in
+            look()
+            step.finish(with: input)
+        }
+        let macro = MacroOperation(choose).then(Self.worker(4, look), progressWeight: 4)
+        macro.input = 0
+        holder.value = macro.progress
+        await Start.byHand(macro)
+        #expect(seen.value == [0, 0.2, 0.4, 0.6, 0.8] && macro.progress.fractionCompleted == 1)
+    }
+
+    @Test func d4_nestedPartsCountAtAnyDepth() async {
+        let seen = Shared<[Double]>([])
+        let holder = Shared<Progress?>(nil)
+        let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
+        let inner = MacroOperation(Self.worker(2, look)).then(Self.worker(2, look).map { $0 })
+        let waterfall = Waterfall<Int, Int>()
+            .then { input in
+                look()
+                return input
+            }
+            .then { Self.worker(1, look).withInput($0) }
+        let macro = MacroOperation(inner).then(waterfall)
+        macro.input = 0
+        let compound = CompoundOperation()
+        expectNoError { try compound.addOperation(macro) }
+        holder.value = compound.progress
+        await Start.byHand(compound)
+        #expect(compound.error == nil)
+        #expect(seen.value == [0, 0.125, 0.25, 0.375, 0.5, 0.75] && compound.progress.fractionCompleted == 1)
+    }
+
+    @Test(arguments: ChildKind.allCases) func d4_aCompoundCountsChildrenOfAllKindsByWeight(kind: ChildKind) async {
+        let seen = Shared<[Double]>([])
+        let holder = Shared<Progress?>(nil)
+        let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+        expectNoError {
+            try compound.addOperation(kind.make(nil, look), progressWeight: 3)
+            try compound.addOperation(kind.make(nil, look))
+            try compound.addOperation(kind.make(nil, look), progressWeight: 0)
+        }
+        holder.value = compound.progress
+        await Start.byHand(compound)
+        #expect(seen.value == [0, 0.75, 1] && compound.progress.fractionCompleted == 1)
+    }
+
+    @Test func d4_childrenThatAreAddedLaterDoNotSetItBack() async throws {
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+        let progress = compound.progress
+        let seen = Shared<[Double]>([])
+        let look: @Sendable () -> Void = { seen.change { $0.append(progress.fractionCompleted) } }
+        try compound.addOperation(BlockOperation(block: look))
+        try compound.addOperation(
+            BlockOperation { [unowned compound] in
+                look()
+                for _ in 0..<3 { try? compound.addOperation(BlockOperation(block: look)) }
+            })
+        await Start.byHand(compound)
+        #expect(seen.value == [0, 0.5, 0.5, 0.6, 0.8] && progress.fractionCompleted == 1)
+    }
+
+    @Test func d4_aFailureIsNoProgress() async {
+        let compound = CompoundOperation(operations: [
+            AsyncOperation(), ScriptedOperation { $0.finish(withError: TestError.first) },
+        ])
+        let progress = compound.progress
+        await Start.byHand(compound)
+        #expect(progress.fractionCompleted == 0.5 && !progress.isFinished)
+    }
+
+    @Test func d4_aWaterfallCountsItsJobsByWeight() async {
+        let seen = Shared<[Double]>([])
+        let holder = Shared<Progress?>(nil)
+        let look: @Sendable (Int) -> Int = { input in
+            seen.change { $0.append(holder.value?.fractionCompleted ?? -1) }
+            return input
+        }
+        let waterfall = Waterfall<Int, Int>().then(look).then(progressWeight: 2, look)
+            .then { input in Self.worker(2) { _ = look(0) }.withInput(input) }
+        waterfall.input = 0
+        holder.value = waterfall.progress
+        await Start.byHand(waterfall)
+        #expect(seen.value == [0, 0.25, 0.75, 0.875] && waterfall.progress.fractionCompleted == 1)
+    }
+
+    @Test func d4_cancellingTheProgressCancelsTheOperation() async {
+        let leaf = AsyncOperation()
+        leaf.progress.cancel()
+        #expect(leaf.isCancelled)
+        let step = Step<Int, Int> { _, _ in }
+        let macro = MacroOperation(step)
+        macro.input = 0
+        macro.start()
+        macro.progress.cancel()
+        await #expect(throws: CancellationError.self) { try await macro.value }
+        #expect(step.isCancelled)
+    }
+
+    @Test func d4_itFitsIntoATreeOfTheUsers() async {
+        let app = Progress.discreteProgress(totalUnitCount: 10)
+        let macro = MacroOperation(Step<Int, Int>.increment("step")).then(Step<Int, Int> { _, _ in })
+        let second = AsyncOperation()
+        macro.input = 0
+        app.addChild(macro.progress, withPendingUnitCount: 5)
+        app.addChild(second.progress, withPendingUnitCount: 5)
+        await Start.byHand(second)
+        #expect(app.fractionCompleted == 0.5)
+        app.cancel()
+        await eventually("not cancelled") { macro.isCancelled }
+    }
+
+    @Test func d4_itIsMonotonicAndExactlyOneInTheEnd() async {
+        let seed = SplitMix64.freshSeed()
+        var random = SplitMix64(seed: seed)
+        for _ in 0..<20 {
+            let wrong = EventLog()
+            let last = Shared(0.0)
+            let holder = Shared<Progress?>(nil)
+            let look: @Sendable () -> Void = {
+                last.change { last in
+                    let now = holder.value?.fractionCompleted ?? -1
+                    if now < last || now > 1 { wrong.add("\(now) after \(last)") }
+                    last = now
+                }
+            }
+            let compound = CompoundOperation(maxConcurrentOperationCount: 3)
+            for _ in 0..<Int.random(in: 1...20, using: &random) {
+                let macro = chain(of: (0..<3).map { _ in Self.worker(Int64.random(in: 1...7, using: &random), look) })
+                macro.input = 0
+                expectNoError {
+                    try compound.addOperation(macro, progressWeight: Int64.random(in: 0...13, using: &random))
+                    try compound.addOperation(
+                        BlockOperation { [unowned compound] in
+                            look()
+                            try? compound.addOperation(BlockOperation(block: look))
+                        })
+                }
+            }
+            holder.value = compound.progress
+            await Start.byHand(compound)
+            #expect(compound.error == nil && compound.progress.fractionCompleted == 1.0, "seed \(seed)")
+            #expect(wrong.events.isEmpty, "seed \(seed): \(wrong.events)")
+        }
+    }
+
+    @Test func d4_progressesAreReleased() async {
+        let tracker = LeakTracker()
+        for isRun in [true, false] {
+            let step = tracker.track(Step<Int, Int>.increment("step"))
+            let macro = tracker.track(MacroOperation(step))
+            macro.input = 1
+            tracker.track(macro.progress)
+            tracker.track(step.progress)
+            if isRun { await Start.onSuspendedQueue(macro) }
+        }
+        await tracker.expectAllReleased()
+    }
+}
+
+/// The arithmetic alone.
+@Suite("D4 The ledger of a composite's progress") struct ProgressLedgerTests {
+    @Test func d4_withoutWorkItIsAtNothing() {
+        #expect(ProgressLedger().fraction == 0)
+    }
+
+    @Test func d4_partsCountByWeight() {
+        var ledger = ProgressLedger()
+        ledger.added(3)
+        ledger.added(1)
+        ledger.advanced(0, weight: 3, to: 0.5)
+        #expect(ledger.fraction == 0.375)
+        ledger.advanced(0, weight: 3, to: 7)
+        #expect(ledger.fraction == 0.75)
+        ledger.ended(0, weight: 3, hasSucceeded: true)
+        #expect(ledger.fraction == 0.75)
+        ledger.done(1)
+        #expect(ledger.fraction == 1)
+    }
+
+    @Test func d4_whatAFailedPartHadReachedStays() {
+        var ledger = ProgressLedger()
+        ledger.added(2)
+        ledger.advanced(0, weight: 1, to: 0.5)
+        ledger.ended(0, weight: 1, hasSucceeded: false)
+        ledger.ended(1, weight: 1, hasSucceeded: false)
+        #expect(ledger.fraction == 0.25)
+    }
+
+    @Test func d4_manyPartsEndAtExactlyOne() {
+        var ledger = ProgressLedger()
+        for part in 0..<10_000 { ledger.added(Int64(part % 7)) }
+        for part in 0..<10_000 { ledger.advanced(part, weight: Int64(part % 7), to: Double(part % 11) / 11) }
+        for part in 0..<10_000 { ledger.ended(part, weight: Int64(part % 7), hasSucceeded: true) }
+        #expect(ledger.fraction == 1)
+    }
+}

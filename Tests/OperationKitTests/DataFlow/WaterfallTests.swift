@@ -1,0 +1,446 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// D5: jobs one after the other, each from the result of the one before.
+@Suite("D5 Waterfall", .mayNotHang) struct WaterfallTests {
+    @Test(arguments: Start.allCases) func d5_jobsMakeValuesAndOperations(start: Start) async {
+        let waterfall = Waterfall<String, String>()
+            .then { $0.count }
+            .then { count in IOBlockOperation<Void, Int> { _ in count * 2 } }
+            .then { count in
+                TaskOperation {
+                    await Task.yield()
+                    return count + 1
+                }
+            }
+            .then { "<\($0)>" }
+        waterfall.input = "four"
+        await start(waterfall)
+        #expect(waterfall.output == "<9>" && waterfall.error == nil && waterfall.failedStep == nil)
+    }
+
+    @Test func d5_aWaterfallWithoutJobsReturnsItsInput() async {
+        let waterfall = Waterfall<Int, Int>()
+        waterfall.input = 3
+        await Start.byHand(waterfall)
+        #expect(waterfall.output == 3)
+    }
+
+    @Test func d5_aJobDecidesBetweenValueAndOperation() async {
+        for input in [1, 2] {
+            let waterfall = Waterfall<Int, Int>().then { input -> WaterfallStep<Int> in
+                input == 1 ? .value(10) : .operation(TaskOperation { 20 })
+            }
+            waterfall.input = input
+            await Start.byHand(waterfall)
+            #expect(waterfall.output == input * 10)
+        }
+    }
+
+    @Test func d5_jobsAreAddedAsAList() async {
+        let jobs: [@Sendable (Int) throws -> Int] = [{ $0 + 1 }, { $0 * 2 }, { $0 - 3 }]
+        let mixed: [@Sendable (Int) throws -> WaterfallStep<Int>] = [
+            { .value($0 + 1) }, { input in .operation(TaskOperation { input * 10 }) },
+        ]
+        let waterfall = Waterfall<Int, Int>().then(jobs).then(mixed)
+        waterfall.input = 5
+        await Start.byHand(waterfall)
+        #expect(waterfall.output == 100)
+    }
+
+    @Test func d5_optionalsPassThroughUnchanged() async {
+        let waterfall = Waterfall<Int, Int>().then { _ -> Int? in nil }.then { $0 == nil }
+        waterfall.input = 1
+        await Start.byHand(waterfall)
+        #expect(waterfall.output == true)
+    }
+
+    @Test func d5_onAnErrorTheNextJobIsNotCalledAndTheCompletionIs() async {
+        let log = EventLog()
+        let waterfall = Waterfall<Int, Int>(name: "waterfall")
+            .then { $0 + 1 }
+            .then { _ -> Int in throw TestError.first }
+            .then { input in
+                log.add("next")
+                return input
+            }
+        waterfall.completion = { result in log.add("completion \(result)") }
+        waterfall.asyncCompletionBlock = { log.add("block \(text($0))") }
+        waterfall.input = 1
+        await Start.byHand(waterfall)
+        #expect(log.events == ["block first", "completion \(Result<Int, any Error>.failure(TestError.first))"])
+        #expect(waterfall.failedStep?.index == 1 && waterfall.failedStep?.name == "job 1")
+        #expect(waterfall.failedStep?.siblingCount == 3 && waterfall.name == "waterfall")
+    }
+
+    @Test func d5_theErrorOfAnOperationEndsTheWaterfall() async {
+        let log = EventLog()
+        let waterfall = Waterfall<Int, Int>()
+            .then { _ in TaskOperation<Int>(name: "request") { throw TestError.second } }
+            .then { input in
+                log.add("next")
+                return input
+            }
+        waterfall.input = 1
+        await Start.onBusyQueue(waterfall)
+        #expect(log.events.isEmpty && text(waterfall.error) == "second")
+        #expect(waterfall.failedStep?.index == 0 && waterfall.failedStep?.name == "request")
+    }
+
+    @Test func d5_aCancelledOperationEndsTheWaterfall() async {
+        let waterfall = Waterfall<Int, Int>()
+            .then { _ in Step<Int, Int>("step") { step, _ in step.cancel() }.withInput(1) }
+            .then { $0 }
+        waterfall.input = 1
+        await Start.byHand(waterfall)
+        #expect(waterfall.error is CancellationError && waterfall.failedStep?.name == "step")
+        #expect(!waterfall.isCancelled)
+    }
+
+    @Test func d5_theCompletionGetsTheResultBeforeTheEnd() async {
+        let log = EventLog()
+        let waterfall = Waterfall<Int, Int>().then { $0 + 1 }
+        waterfall.input = 1
+        waterfall.completion = { [unowned waterfall] result in
+            log.add("\(result), \(waterfall.isFinished), \(waterfall.output ?? -1)")
+        }
+        await Start.byHand(waterfall)
+        #expect(log.events == ["\(Result<Int, any Error>.success(2)), false, 2"])
+        waterfall.completion = { _ in }
+        #expect(waterfall.completion == nil)
+    }
+
+    // MARK: Suspension
+
+    @Test func d5_suspendedBetweenJobsItWaitsAndIsResumed() async {
+        let log = EventLog()
+        let reached = Gate()
+        let holder = Shared<Waterfall<Int, Int>?>(nil)
+        let waterfall = Waterfall<Int, Int>()
+            .then { input in
+                log.add("first")
+                holder.value?.suspend()
+                reached.open()
+                return input + 1
+            }
+            .then { input in
+                log.add("second")
+                return input + 1
+            }
+        holder.value = waterfall
+        waterfall.input = 0
+        waterfall.start()
+        await reached.opened()
+        #expect(waterfall.isSuspended && waterfall.isRunning && !waterfall.isCancelled)
+        #expect(log.events == ["first"] && !waterfall.isFinished)
+        waterfall.resume()
+        #expect(try! await waterfall.value == 2)
+        #expect(!waterfall.isSuspended && !waterfall.isRunning && log.events == ["first", "second"])
+        holder.value = nil
+    }
+
+    @Test func d5_suspendedBeforeTheStartItBeginsNothing() async throws {
+        let log = EventLog()
+        let shorter = Waterfall<Int, Int>()
+        shorter.suspend()
+        let waterfall = shorter.then { input in
+            log.add("job")
+            return input
+        }
+        #expect(waterfall.isSuspended)
+        waterfall.input = 1
+        waterfall.start()
+        await onThread {}
+        #expect(log.events.isEmpty && waterfall.isRunning)
+        waterfall.resume()
+        #expect(try await waterfall.value == 1)
+    }
+
+    @Test func d5_anOperationThatRunsGoesOnWhileSuspended() async throws {
+        let (began, gate, done) = (Gate(), Gate(), Gate())
+        let waterfall = Waterfall<Int, Int>()
+            .then { _ in
+                let step = Step<Void, Int> { step, _ in
+                    began.open()
+                    elsewhere {
+                        gate.pass()
+                        step.finish(with: 1)
+                    }
+                }
+                step.asyncCompletionBlock = { _ in done.open() }
+                return step
+            }
+            .then { $0 + 1 }
+        waterfall.input = 0
+        waterfall.start()
+        await began.opened()
+        waterfall.suspend()
+        gate.open()
+        await done.opened()
+        #expect(!waterfall.isFinished)
+        waterfall.resume()
+        #expect(try await waterfall.value == 2)
+    }
+
+    @Test func d5_aSuspendedWaterfallThatIsCancelledEnds() async {
+        let log = EventLog()
+        let waterfall = Waterfall<Int, Int>().then { input in
+            log.add("job")
+            return input
+        }
+        waterfall.input = 1
+        waterfall.suspend()
+        waterfall.start()
+        waterfall.cancel(withError: TestError.reason)
+        await #expect(throws: TestError.reason) { try await waterfall.value }
+        #expect(log.events.isEmpty && waterfall.isCancelled)
+    }
+
+    // MARK: Cancellation
+
+    @Test func d5_cancelledBeforeTheStartItCallsNoJob() async {
+        let log = EventLog()
+        let waterfall = Waterfall<Int, Int>().then { input in
+            log.add("job")
+            return input
+        }
+        waterfall.input = 1
+        waterfall.completion = { log.add("completion \(text($0.failure))") }
+        await Start.onSuspendedQueue(waterfall) { waterfall.cancel() }
+        #expect(log.events == ["completion cancelled"])
+    }
+
+    @Test(arguments: 0..<5) func d5_cancelledInAJobItCallsNoFurther(at: Int) async {
+        let log = EventLog()
+        let holder = Shared<Waterfall<Int, Int>?>(nil)
+        let waterfall = (0..<5).reduce(Waterfall<Int, Int>()) { waterfall, number in
+            waterfall.then { input in
+                log.add("\(number)")
+                if number == at { holder.value?.cancel() }
+                return input + 1
+            }
+        }
+        holder.value = waterfall
+        waterfall.input = 0
+        await Start.byHand(waterfall)
+        holder.value = nil
+        #expect(log.events == (0...at).map(String.init))
+        #expect(waterfall.error is CancellationError && waterfall.failedStep == nil)
+    }
+
+    @Test func d5_cancellingCancelsTheOperationThatRuns() async {
+        let began = Gate()
+        let running = Step<Void, Int> { _, _ in began.open() }
+        let waterfall = Waterfall<Int, Int>().then { _ in running }.then { $0 }
+        waterfall.input = 0
+        waterfall.start()
+        await began.opened()
+        waterfall.cancel()
+        #expect(running.isCancelled && running.isFinished)
+        await #expect(throws: CancellationError.self) { try await waterfall.value }
+    }
+
+    @Test func d5_finishFromOutsideIsARequest() async {
+        let (began, gate) = (Gate(), Gate())
+        let running = ScriptedStep(began: began, gate: gate)
+        let waterfall = Waterfall<Int, Int>().then { _ in running }
+        waterfall.input = 0
+        waterfall.start()
+        await began.opened()
+        #expect(waterfall.finish(with: 9) && !waterfall.isFinished && running.isCancelled)
+        gate.open()
+        #expect(try! await waterfall.value == 9)
+    }
+
+    private final class ScriptedStep: IOOperation<Void, Int>, @unchecked Sendable {
+        let began: Gate
+        let gate: Gate
+        init(began: Gate, gate: Gate) {
+            self.began = began
+            self.gate = gate
+            super.init()
+        }
+        override func main(input: Void) {
+            elsewhere {
+                self.began.open()
+                self.gate.pass()
+                self.finish(with: 1)
+            }
+        }
+    }
+
+    // MARK: Nesting and mistakes
+
+    @Test func d5_waterfallsNest() async {
+        let waterfall = Waterfall<Int, Int>()
+            .then { input -> Waterfall<Int, Int> in
+                let inner = Waterfall<Int, Int>().then { $0 + 1 }.then { value in TaskOperation { value * 2 } }
+                inner.input = input
+                return inner
+            }
+        let macro = MacroOperation(waterfall).then(IOBlockOperation<Int, String> { "\($0)" })
+        macro.input = 4
+        let compound = CompoundOperation(operations: [macro])
+        await Start.byHand(compound)
+        #expect(macro.output == "10" && compound.error == nil)
+    }
+
+    @Test func d5_theReceiverOfThenIsConsumed() async {
+        let shorter = Waterfall<Int, Int>(name: "shorter")
+        let waterfall = shorter.then { $0 + 1 }
+        let other = shorter.then { $0 + 2 }
+        for operation in [shorter, other] {
+            operation.input = 1
+            await Start.byHand(operation)
+            #expect(operation.error as? WaterfallError == .consumed(waterfall: "shorter"))
+        }
+        waterfall.input = 1
+        await Start.byHand(waterfall)
+        #expect(waterfall.output == 2)
+    }
+
+    @Test func d5_anOperationThatIsPartOfAnotherIsRefusedByName() async {
+        let step = Step<Int, Int>.increment("step")
+        let macro = MacroOperation(step)
+        macro.input = 1
+        let waterfall = Waterfall<Int, Int>(name: "waterfall").then { _ in step }
+        waterfall.input = 1
+        await Start.byHand(waterfall)
+        #expect(waterfall.error?.localizedDescription.contains("“step”") == true)
+        await Start.byHand(macro)
+        #expect(macro.output == 2)
+    }
+
+    @Test func d5_aWaterfallThatReturnsItselfIsRefused() async {
+        let holder = Shared<Waterfall<Int, Int>?>(nil)
+        let waterfall = Waterfall<Int, Int>(name: "loop").then { _ -> IOOperation<Int, Int> in holder.value! }
+        holder.value = waterfall
+        waterfall.input = 1
+        await Start.byHand(waterfall)
+        holder.value = nil
+        #expect(waterfall.error?.localizedDescription.contains("“loop”") == true)
+    }
+
+    @Test func d5_aMissingInputIsAnError() async {
+        let waterfall = Waterfall<Int, Int>(name: "waterfall").then { $0 }
+        await Start.byHand(waterfall)
+        #expect(waterfall.error as? IOOperationError == .missingInput(operation: "waterfall"))
+    }
+
+    // MARK: Size
+
+    @Test func d5_aMillionJobsHoldOneAtATime() async {
+        let most = Shared((alive: 0, most: 0))
+        await onThread(stackSize: workerStackSize) {
+            final class Token: Sendable {
+                let counts: Shared<(alive: Int, most: Int)>
+                init(_ counts: Shared<(alive: Int, most: Int)>) {
+                    self.counts = counts
+                    counts.change { $0 = ($0.alive + 1, max($0.most, $0.alive + 1)) }
+                }
+                deinit { counts.change { $0.alive -= 1 } }
+            }
+            let job: @Sendable (Int) throws -> Int = { input in
+                let token = Token(most)
+                return withExtendedLifetime(token) { input + 1 }
+            }
+            let waterfall = Waterfall<Int, Int>().then(Array(repeating: job, count: 1_000_000))
+            waterfall.input = 0
+            waterfall.start()
+            waterfall.waitUntilFinished()
+            #expect(waterfall.output == 1_000_000)
+        }
+        #expect(most.value.most == 1 && most.value.alive == 0)
+    }
+
+    @Test func d5_operationsAreCreatedWhenTheirTurnComesAndReleasedWhenTheyAreDone() async {
+        let tracker = LeakTracker()
+        let most = Shared(0)
+        await onThread(stackSize: workerStackSize) {
+            let waterfall = (0..<20_000).reduce(Waterfall<Int, Int>()) { waterfall, number in
+                waterfall.then { input in
+                    if number % 100 == 0 { most.change { $0 = max($0, tracker.alive.count) } }
+                    let step = Step<Int, Int>.increment("step").withInput(input)
+                    return number % 100 < 50 ? tracker.track(step) : step
+                }
+            }
+            waterfall.input = 0
+            waterfall.start()
+            waterfall.waitUntilFinished()
+            #expect(waterfall.output == 20_000)
+        }
+        #expect(most.value <= 3, "\(most.value) are alive")
+        await tracker.expectAllReleased()
+    }
+
+    @Test func d5_jobsAndWhatFlowsAreReleased() async {
+        let tracker = LeakTracker()
+        for moment in ["run", "cancel", "drop"] {
+            let token = tracker.token("closure")
+            let waterfall = tracker.track(
+                Waterfall<LeakTracker.Token, LeakTracker.Token>()
+                    .then { input in
+                        token.use()
+                        return input
+                    }
+                    .then { input in tracker.track(TaskOperation { input }) })
+            waterfall.completion = { _ in token.use() }
+            waterfall.input = tracker.token("input")
+            if moment == "cancel" { waterfall.cancel() }
+            if moment != "drop" { await Start.onSuspendedQueue(waterfall) }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func d5_suspendResumeAndCancelRaceWithTheJobs() async {
+        let wrong = EventLog()
+        let seed = SplitMix64.freshSeed()
+        await race(
+            rounds: 500, seed: seed,
+            prepare: { _ in
+                let waterfall = (0..<10).reduce(Waterfall<Int, Int>()) { waterfall, number in
+                    waterfall.then { input -> WaterfallStep<Int> in
+                        number % 3 == 0 ? .operation(Step<Int, Int>.increment("").withInput(input)) : .value(input + 1)
+                    }
+                }
+                waterfall.input = 0
+                return waterfall
+            },
+            [
+                { @Sendable in
+                    $0.start()
+                    $0.waitUntilFinished()
+                },
+                { @Sendable waterfall in
+                    for _ in 0..<5 {
+                        waterfall.suspend()
+                        waterfall.resume()
+                    }
+                },
+                { @Sendable in if $0.input == 0, $0.isRunning { $0.cancel() } },
+            ],
+            check: { waterfall, round in
+                if waterfall.isCancelled
+                    ? !(waterfall.error is CancellationError) && waterfall.output != 10 : waterfall.output != 10
+                {
+                    wrong.add("round \(round): \(String(describing: waterfall.result))")
+                }
+            })
+        #expect(wrong.events.isEmpty, "seed \(seed)")
+    }
+}
+
+extension IOOperation {
+    /// The operation, with its input.
+    func withInput(_ input: Input) -> Self {
+        self.input = input
+        return self
+    }
+}
+
+extension Result {
+    var failure: Failure? {
+        if case .failure(let error) = self { error } else { nil }
+    }
+}
