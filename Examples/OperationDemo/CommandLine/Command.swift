@@ -10,7 +10,7 @@ enum Command: Equatable, Sendable {
 
 /// The scenarios by name, `files` included: it differs from the others only in that it takes a directory.
 enum Scenario: String, CaseIterable, Sendable {
-    case tour, sync, naive, async, compound, cancel, errors, files
+    case tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, files
 
     var summary: String {
         switch self {
@@ -21,6 +21,9 @@ enum Scenario: String, CaseIterable, Sendable {
         case .compound: "two compounds of three operations each"
         case .cancel: "cancelling before the start, in flight, and a whole compound"
         case .errors: "the report of a compound whose children fail, as Swift error and as NSError"
+        case .chain: "a macro: choose a photo, upload it, clean up with the first output; the bar is its progress"
+        case .waterfall: "request, response, parse, model: once to the end, and once with a failure"
+        case .glue: "two plain classes, and a value that is bound from one to the other"
         case .files: "count lines, words and bytes of every file below DIRECTORY"
         }
     }
@@ -34,7 +37,7 @@ enum Scenario: String, CaseIterable, Sendable {
     var defaultMode: Mode {
         switch self {
         case .tour, .sync, .naive, .async, .compound, .cancel: .both
-        case .errors, .files: .concurrent
+        case .errors, .chain, .waterfall, .glue, .files: .concurrent
         }
     }
 }

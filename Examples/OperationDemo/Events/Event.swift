@@ -9,6 +9,7 @@ struct Subject: Hashable, Sendable {
 enum Stage: String, CaseIterable, Sendable {
     case enqueued
     case started
+    case progress
     case mainReturned = "main returned"
     case cancelCalled = "cancel called"
     case workFinished = "work finished"
@@ -21,7 +22,7 @@ enum Stage: String, CaseIterable, Sendable {
     var endsWork: Bool {
         switch self {
         case .workFinished, .workFailed, .workCancelled: true
-        case .enqueued, .started, .mainReturned, .cancelCalled, .asyncCompletion, .completion: false
+        case .enqueued, .started, .progress, .mainReturned, .cancelCalled, .asyncCompletion, .completion: false
         }
     }
 }

@@ -85,7 +85,7 @@ struct Tally: Sendable {
             working.remove(event.subject)
         case .completion:
             waiting.remove(event.subject)
-        case .mainReturned, .cancelCalled, .asyncCompletion:
+        case .progress, .mainReturned, .cancelCalled, .asyncCompletion:
             break
         }
     }

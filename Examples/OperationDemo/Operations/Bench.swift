@@ -34,6 +34,26 @@ final class Bench: @unchecked Sendable {
         return compound(reporter, children, width: queue.maxConcurrentOperationCount)
     }
 
+    /// A typed step that takes its time and then makes its output.
+    func step<Input, Output>(
+        _ name: String, _ seconds: Double, of whole: Whole, isFirst: Bool = false,
+        _ work: @escaping @Sendable (Input) throws -> Output
+    ) -> DataStep<Input, Output> {
+        let step = DataStep(report: reporter(name), of: whole, isFirst: isFirst, seconds: seconds / speed, work)
+        Self.reportEnqueued(step)
+        return step
+    }
+
+    /// The appearance of a macro or a waterfall in the log.
+    func whole(_ name: String) -> Whole {
+        Whole(report: reporter(name))
+    }
+
+    /// An operation of any class.
+    func make<Made>(_ name: String, _ seconds: Double, _ make: (Reporter, Double) -> Made) -> Made {
+        make(reporter(name), seconds / speed)
+    }
+
     func compound(_ name: String, _ children: [any ReportingOperation], width: Int) -> ReportingCompound {
         compound(reporter(name), children, width: width)
     }

@@ -32,7 +32,7 @@ struct Timeline {
             case .started: rows[index].started = time
             case .workFinished, .workFailed, .workCancelled: rows[index].workEnd = (time, event.stage)
             case .completion: rows[index].completion = time
-            case .enqueued, .mainReturned, .cancelCalled, .asyncCompletion: break
+            case .enqueued, .progress, .mainReturned, .cancelCalled, .asyncCompletion: break
             }
         }
         self.rows = rows

@@ -67,6 +67,12 @@ struct Show {
             await CancelScenario.play(on: bench)
         case .errors:
             return await ErrorsScenario.play(on: bench, style: console.style)
+        case .chain:
+            await ChainScenario.play(on: bench)
+        case .waterfall:
+            await WaterfallScenario.play(on: bench)
+        case .glue:
+            await GlueScenario.play(on: bench)
         case .files:
             preconditionFailure("files has a command of its own")
         }

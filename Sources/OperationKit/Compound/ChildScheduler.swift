@@ -261,11 +261,11 @@ extension ChildScheduler: FinishObserving {
     private func ended(_ slot: Int, _ operation: Operation, takeNext: () -> Next? = { nil }) -> Next? {
         if operation.isCancelled, !(operation is AsyncOperation) { operation.detachFromDependencies() }
         let error = operation.endingError
+        // Before another child can begin, so that it finds the progress as it is.
+        changeProgress { $0.ended(slot, weight: children[slot]?.weight ?? 0, hasSucceeded: error == nil) }
         let failure = failure(of: operation, slot: slot, error: error)
         let (child, next, due) = lock.withLock {
             let child = children[slot]
-            ledger.ended(slot, weight: child?.weight ?? 0, hasSucceeded: error == nil)
-            let progressed = progressReport()
             children[slot] = nil
             slots[ObjectIdentifier(operation)] = nil
             for id in child?.dependencies ?? [] { forget(id, slot: slot) }
@@ -280,7 +280,6 @@ extension ChildScheduler: FinishObserving {
             let next = takeNext()
             var due = consequences()
             due.cancelsOthers = cancelsOthers
-            due.progressed = progressed
             return (child, next, due)
         }
         child?.worker?.finish()
@@ -307,7 +306,6 @@ extension ChildScheduler {
     struct Consequences {
         var workers = 0
         var cancelsOthers = false
-        var progressed: ProgressReport?
         /// The compound, once all its children have ended, and their failures.
         var over: (compound: any Composite, failures: [SuboperationError])?
     }
@@ -332,7 +330,6 @@ extension ChildScheduler {
     func perform(_ consequences: Consequences) {
         for _ in 0..<consequences.workers { queue.addOperation(ChildWorker(self)) }
         if consequences.cancelsOthers { cancelAll() }
-        consequences.progressed.map(report)
         if let (compound, failures) = consequences.over { compound.childrenFinished(failures: failures) }
     }
 }

@@ -40,11 +40,9 @@ import Foundation
 /// The steps begin on threads of a private queue, whose quality of service is that of the macro at its start. The
 /// completion block is called on the thread on which the last step ended. Steps are released as they finish.
 public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
-    private typealias Feed = @Sendable (Input) -> Void
-
     private let steps: StepList
     // Both are gone when the macro has been consumed, or is over.
-    private var feed: Feed?
+    private var feed: Feed<Input>?
     private var tail: Tail<Output>?
     private var isConsumed = false
     private var failure: SuboperationError?
@@ -55,11 +53,11 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     ///   - first: The first step. It gets the input of the macro.
     ///   - progressWeight: The step's share in the progress, in proportion to those of the others.
     public convenience init(_ first: IOOperation<Input, Output>, progressWeight: Int64 = 1) {
-        self.init(steps: StepList(), feed: { [weak first] in first?.input = $0 }, tail: Tail(first))
+        self.init(steps: StepList(), feed: Feed { [weak first] in first?.input = $0 }, tail: Tail(first))
         append(first, weight: progressWeight)
     }
 
-    private init(steps: StepList, feed: Feed?, tail: Tail<Output>) {
+    private init(steps: StepList, feed: Feed<Input>?, tail: Tail<Output>) {
         self.steps = steps
         self.feed = feed
         self.tail = tail
@@ -76,7 +74,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     public override func main(input: Input) {
         let (feed, isConsumed) = lock.withLock { (self.feed, self.isConsumed) }
         if isConsumed { return refuseToRun(MacroOperationError.consumed(macro: displayName)) }
-        feed?(input)
+        feed?.first(input)
         steps.run(for: self)
     }
 
@@ -104,7 +102,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     }
 
     override func discardWork() {
-        var discarded: (Feed?, Tail<Output>?)
+        var discarded: (Feed<Input>?, Tail<Output>?)
         lock.withLock {
             discarded = (feed, tail)
             feed = nil
@@ -247,7 +245,7 @@ extension MacroOperation {
         to newTail: Tail<Next>, append: (MacroOperation<Input, Next>, Tail<Output>) -> Void
     ) -> MacroOperation<Input, Next> {
         let name = displayName
-        let taken = lock.withLock { () -> Result<(Feed, Tail<Output>), MacroOperationError> in
+        let taken = lock.withLock { () -> Result<(Feed<Input>, Tail<Output>), MacroOperationError> in
             guard owner == nil else { return .failure(.alreadyUsed(operation: name, macro: name)) }
             guard let feed, let tail else { return .failure(.consumed(macro: name)) }
             guard lifecycle.isPending else { return .failure(.alreadyStarted(macro: name)) }
@@ -268,7 +266,7 @@ extension MacroOperation {
             let macro = MacroOperation<Input, Next>(steps: StepList(), feed: nil, tail: newTail)
             macro.name = self.name
             macro.input = input
-            macro.steps.refuse(error)
+            macro.steps.refuse { _ in error }
             return macro
         }
     }
@@ -294,7 +292,8 @@ extension MacroOperation {
         _ step: IOOperation<StepInput, StepOutput>, weight: Int64?
     ) -> Bool {
         guard !step.isPartOfLongerMacro, steps.claim(step) else {
-            steps.refuse(MacroOperationError.alreadyUsed(operation: step.displayName, macro: displayName))
+            let name = step.displayName
+            steps.refuse { MacroOperationError.alreadyUsed(operation: name, macro: $0) }
             return false
         }
         steps.append(step, weight: weight ?? 0, isHidden: weight == nil)
@@ -303,7 +302,8 @@ extension MacroOperation {
 
     private func requireSteps(_ operations: [AsyncOperation]) -> Bool {
         for operation in operations where !steps.contains(operation) {
-            steps.refuse(MacroOperationError.notAStep(operation: operation.displayName, macro: displayName))
+            let name = operation.displayName
+            steps.refuse { MacroOperationError.notAStep(operation: name, macro: $0) }
             return false
         }
         return true
@@ -313,4 +313,10 @@ extension MacroOperation {
 private func joined<First, Second>(_ first: First?, _ second: Second?) -> (First, Second)? {
     guard let first, let second else { return nil }
     return (first, second)
+}
+
+/// Hands the input to the first step. A struct, because a mere closure would be wrapped in another one each time that it
+/// is handed from macro to macro.
+private struct Feed<Input: Sendable>: Sendable {
+    let first: @Sendable (Input) -> Void
 }

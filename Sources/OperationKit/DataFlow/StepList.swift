@@ -5,12 +5,15 @@ import Foundation
 /// The list is the owner of its steps, and moves from macro to macro as the chain grows. So nothing is copied, and a
 /// step is found to belong to the chain whatever its length.
 final class StepList: @unchecked Sendable {
+    /// Makes an error from the name of the composite.
+    typealias Refusal = @Sendable (String) -> any Error
+
     private let lock = NSLock()
     private var operations: [(operation: AsyncOperation, weight: Int64)] = []
     /// The places of those steps that the user knows of, once there are others; negative for the others.
     private var places: [Int] = []
     private var count = 0
-    private var refusal: (any Error)?
+    private var refusal: Refusal?
     private var isCancelled = false
     private var isProgressWanted = false
     private var scheduler: ChildScheduler?
@@ -42,8 +45,8 @@ final class StepList: @unchecked Sendable {
     }
 
     /// The steps are not to run. The first reason counts.
-    func refuse(_ error: any Error) {
-        lock.withLock { if refusal == nil { refusal = error } }
+    func refuse(_ refusal: @escaping Refusal) {
+        lock.withLock { if self.refusal == nil { self.refusal = refusal } }
     }
 
     /// Cancels all steps, and those that are appended from now on.
@@ -73,7 +76,7 @@ final class StepList: @unchecked Sendable {
     /// Runs the steps, and reports to the composite when all of them have ended.
     func run(for composite: any Composite) {
         let (operations, refusal) = lock.withLock { (self.operations, self.refusal) }
-        if let refusal { composite.finish(withError: refusal) }
+        if let refusal { composite.finish(withError: refusal(composite.displayName)) }
         let scheduler = ChildScheduler(
             limit: OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: .cancelRemaining,
             countsCancellations: true)
@@ -125,13 +128,14 @@ extension IOOperation {
             return WeakReference(source)
         }
         addPreparation { [weak self] target in
-            for reference in references {
-                guard let source = reference.operation else { continue }
+            let sources = references.compactMap(\.operation)
+            let value = input()
+            for source in sources {
                 if let error = source.error { throw error }
                 target.removeDependency(source)
             }
-            guard let input = input() else { throw CancellationError() }
-            self?.input = input
+            guard let value else { throw CancellationError() }
+            self?.input = value
         }
     }
 }

@@ -80,7 +80,7 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
             steps.append(source)
         } else {
             let name = source.displayName
-            steps.refuse(MacroOperationError.alreadyUsed(operation: name, macro: name))
+            steps.refuse { MacroOperationError.alreadyUsed(operation: name, macro: $0) }
         }
     }
 

@@ -117,7 +117,7 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
         var block: Completion?
         lock.withLock { swap(&block, &resultBlock) }
         if let block, let result { block(result) }
-        run.discard()
+        if !isPartOfLongerMacro { run.discard() }
     }
 }
 

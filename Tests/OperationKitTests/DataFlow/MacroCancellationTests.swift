@@ -195,23 +195,24 @@ extension BlockOperation {
         }
     }
 
+    private static func step(
+        _ number: Int, _ tracker: LeakTracker, _ most: Shared<Int>
+    ) -> Step<LeakTracker.Token, LeakTracker.Token> {
+        tracker.track(
+            Step { step, _ in
+                if number == 150 { most.value = tracker.alive.count }
+                step.finish(with: tracker.token("output"))
+            })
+    }
+
     @Test func d2_stepsAreReleasedAsTheyFinish() async {
         let tracker = LeakTracker()
         let most = Shared(0)
         do {
-            let steps = (0..<200).map { number in
-                let step = tracker.track(
-                    Step<LeakTracker.Token, LeakTracker.Token> { step, _ in
-                        if number == 150 { most.value = tracker.alive.count }
-                        step.finish(with: tracker.token("output"))
-                    })
-                step.name = "\(number)"
-                return step
+            let macro = (1..<200).reduce(MacroOperation(Self.step(0, tracker, most))) { macro, number in
+                macro.then(Self.step(number, tracker, most))
             }
-            let first: MacroOperation<LeakTracker.Token, LeakTracker.Token> = MacroOperation(steps[0])
-            let macro = steps.dropFirst().reduce(first) { $0.then($1) }
             macro.input = LeakTracker.Token()
-            _ = consume steps
             await Start.byHand(macro)
             #expect(macro.error == nil)
         }
