@@ -170,9 +170,9 @@ final class WaterfallRun: @unchecked Sendable {
         }
         let next = WaterfallTurn(self, waterfall)
         next.addDependency(operation)
-        // Its share was counted from the beginning, and comes with the operation now.
-        scheduler?.changeProgress { $0.added(-weight) }
         try scheduler?.add([operation, next], weights: [weight, 0], to: waterfall)
+        // Its share was counted from the beginning, and came with the operation once more.
+        scheduler?.changeProgress { $0.added(-weight) }
         turn.finish()
     }
 

@@ -224,6 +224,24 @@ import Testing
         #expect(process.users.count == 2)
     }
 
+    #if os(Linux) || os(macOS)
+    @Test func d6_bindingsCompileInTheSwift5ModeOfAClientToo() async throws {
+        let code = [
+            "final class Fetch: Operation, @unchecked Sendable { var users: [String] = [] }",
+            "final class Process: AsyncOperation, @unchecked Sendable { var users: [String] = []; var first: String? }",
+            "let (fetch, process) = (Fetch(), Process())",
+            "process.bind(\\.users, to: fetch, \\.users)",
+            "process.bind(\\.first, to: fetch, \\.users.description)",
+            "process.bind(to: fetch) { process, fetch in process.users = fetch.users }",
+        ]
+        for version in ["5", "6"] {
+            let messages = try await TypeChecker().check(
+                [CodeBlock(file: "Client.swift", line: 1, code: code)], languageMode: version)
+            #expect(messages == nil, "\(messages ?? "")")
+        }
+    }
+    #endif
+
     @Test func d6_bindingsAreReleased() async {
         let tracker = LeakTracker()
         for isRun in [true, false] {
@@ -284,54 +302,5 @@ import Testing
         await Start.byHand(compound)
         #expect(compound.error == nil)
         #expect(pairs.allSatisfy { $1.seen == $0.number })
-    }
-}
-
-/// What depends on a failed operation runs, as in Foundation, unless it asks not to.
-@Suite("requireSuccess", .mayNotHang) struct RequireSuccessTests {
-    private func run(_ operations: Operation...) async {
-        await onThread { OperationQueue().addOperations(operations, waitUntilFinished: true) }
-    }
-
-    @Test func withoutItADependentOfAFailedOperationRuns() async {
-        let failing = ScriptedOperation { $0.finish(withError: TestError.first) }
-        let dependent = AsyncOperation()
-        dependent.addDependency(failing)
-        await run(failing, dependent)
-        #expect(dependent.isFinished && dependent.error == nil)
-    }
-
-    @Test(arguments: ChildKind.allCases) func afterSuccessTheOperationRuns(kind: ChildKind) async {
-        let log = EventLog()
-        let dependency = kind.make { log.add("dependency") }
-        let operation = ScriptedOperation.logged(log)
-        operation.requireSuccess(of: dependency)
-        await run(operation, dependency)
-        #expect(log.events == ["dependency", "main", "asyncCompletionBlock success"])
-    }
-
-    @Test(arguments: ChildKind.allCases) func afterACancellationItDoesNotRun(kind: ChildKind) async {
-        let log = EventLog()
-        let dependency = kind.make("dependency") {}
-        let operation = ScriptedOperation("operation", main: { _ in log.add("main") })
-        operation.requireSuccess(of: dependency)
-        dependency.cancel()
-        await run(operation, dependency)
-        #expect(log.events.isEmpty)
-        guard case DependencyError.dependencyFailed("operation", "dependency", _)? = operation.error else {
-            Issue.record("\(String(describing: operation.error))")
-            return
-        }
-    }
-
-    @Test func afterAFailureTheErrorIsWrapped() async {
-        let failing = ThrowingBlockOperation(name: "save") { throw TestError.first }
-        let operation = ScriptedOperation("announce")
-        operation.requireSuccess(of: failing)
-        await run(operation, failing)
-        guard case DependencyError.dependencyFailed("announce", "save", TestError.first)? = operation.error else {
-            Issue.record("\(String(describing: operation.error))")
-            return
-        }
     }
 }

@@ -22,6 +22,34 @@ import Testing
         Expectation(
             error: OperationQueueError.cannotBeAdded(operation: "decode"), domain: "OperationKit.OperationQueueError",
             code: 1, phrase: "cannot be added"),
+        Expectation(
+            error: DependencyError.dependencyFailed(
+                operation: "decode", dependency: "load", error: CancellationError()),
+            domain: "OperationKit.DependencyError", code: 1, phrase: "because “load” was cancelled"),
+        Expectation(
+            error: DependencyError.dependencyUnfinished(operation: "decode", dependency: "load"),
+            domain: "OperationKit.DependencyError", code: 2, phrase: "“load” had not finished"),
+        Expectation(
+            error: MacroOperationError.alreadyUsed(operation: "decode", macro: "macro"),
+            domain: "OperationKit.MacroOperationError", code: 1, phrase: "is part of another operation"),
+        Expectation(
+            error: MacroOperationError.consumed(macro: "decode"), domain: "OperationKit.MacroOperationError", code: 2,
+            phrase: "part of a longer macro"),
+        Expectation(
+            error: MacroOperationError.alreadyStarted(macro: "decode"), domain: "OperationKit.MacroOperationError",
+            code: 3, phrase: "had been started"),
+        Expectation(
+            error: MacroOperationError.notAStep(operation: "decode", macro: "macro"),
+            domain: "OperationKit.MacroOperationError", code: 4, phrase: "no earlier step"),
+        Expectation(
+            error: WaterfallError.alreadyUsed(waterfall: "decode"), domain: "OperationKit.WaterfallError", code: 1,
+            phrase: "takes no more jobs"),
+        Expectation(
+            error: WaterfallError.consumed(waterfall: "decode"), domain: "OperationKit.WaterfallError", code: 2,
+            phrase: "part of a longer waterfall"),
+        Expectation(
+            error: WaterfallError.alreadyStarted(waterfall: "decode"), domain: "OperationKit.WaterfallError", code: 3,
+            phrase: "had been started"),
     ]
 
     @Test(arguments: all) func domainAndCodeAreStable(expectation: Expectation) {

@@ -2,8 +2,8 @@ import Foundation
 import OperationKit
 import Testing
 
-/// D2 and D3: chains of typed operations.
-@Suite("D2, D3 MacroOperation", .mayNotHang) struct MacroOperationTests {
+/// D2: chains of typed operations.
+@Suite("D2 MacroOperation", .mayNotHang) struct MacroOperationTests {
     private let length = IOBlockOperation<String, Int>(name: "length") { $0.count }
     private let double = IOBlockOperation<Int, Int>(name: "double") { $0 * 2 }
     private let text = IOBlockOperation<Int, String>(name: "text") { "<\($0)>" }
@@ -248,120 +248,4 @@ import Testing
         await Start.byHand(loop)
         #expect(loop.error as? MacroOperationError == .alreadyUsed(operation: "macro", macro: "macro"))
     }
-
-    // MARK: Graphs
-
-    @Test func d3_aLaterStepTakesAnEarlierOutputButRunsAfterTheOneInBetween() async {
-        let log = EventLog()
-        let download = IOBlockOperation<String, String>(name: "download") { $0 + ".zip" }
-        let process = IOBlockOperation<String, Int>(name: "process") { input in
-            log.add("process \(input)")
-            return 1
-        }
-        let cleanUp = IOBlockOperation<String, String>(name: "clean up") { input in
-            log.add("clean up \(input)")
-            return "done"
-        }
-        let macro = MacroOperation(download).then(process).then(cleanUp, inputFrom: download)
-        macro.input = "photo"
-        await Start.byHand(macro)
-        #expect(log.events == ["process photo.zip", "clean up photo.zip"] && macro.output == "done")
-    }
-
-    @Test func d3_twoOutputsAreJoinedIntoOneStep() async {
-        let join = IOBlockOperation<(Int, Int), String> { "\($0.0), \($0.1)" }
-        let macro = MacroOperation(length).then(double).then(join, inputFrom: length, double)
-        macro.input = "four"
-        await Start.byHand(macro)
-        #expect(macro.output == "4, 8")
-    }
-
-    @Test func d3_oneOutputIsFannedOutAndJoinedAgain() async {
-        let macro = MacroOperation(length).then(double, text)
-            .then(IOBlockOperation<(Int, String), String> { "\($0.0) \($0.1)" })
-        macro.input = "four"
-        await Start.byHand(macro)
-        #expect(macro.output == "8 <4>")
-    }
-
-    @Test func d3_fannedOutStepsRunAtTheSameTime() async {
-        let (one, two) = (Gate(), Gate())
-        let first = IOBlockOperation<Int, Int> { input in
-            one.open()
-            await two.opened()
-            return input
-        }
-        let second = IOBlockOperation<Int, Int> { input in
-            two.open()
-            await one.opened()
-            return input + 1
-        }
-        let macro = MacroOperation(length).then(first, second)
-        macro.input = "four"
-        await Start.byHand(macro)
-        #expect(macro.output?.0 == 4 && macro.output?.1 == 5)
-    }
-
-    @Test(arguments: [0, 1, 100]) func d3_oneOutputIsFannedOutToAnyNumberOfSteps(count: Int) async {
-        let steps = (0..<count).map { number in IOBlockOperation<Int, Int> { $0 + number } }
-        let macro = MacroOperation(length).then(steps).then(IOBlockOperation<[Int], Int> { $0.reduce(0, +) })
-        macro.input = "four"
-        await Start.byHand(macro)
-        #expect(macro.output == (0..<count).reduce(0) { $0 + 4 + $1 })
-    }
-
-    @Test func d3_aFailedStepAfterAJoinIsCountedAsTheUserDoes() async {
-        let failing = IOBlockOperation<(Int, String), Int>(name: "failing") { _ in throw TestError.first }
-        let macro = MacroOperation(length).then(double, text).then(failing)
-        macro.input = "four"
-        await Start.byHand(macro)
-        #expect(
-            macro.failedStep?.index == 3 && macro.failedStep?.name == "failing" && macro.failedStep?.siblingCount == 4)
-    }
-
-    @Test func d3_aStepThatFailsCancelsTheOneBesideIt() async {
-        let began = Gate()
-        let waiting = Step<Int, Int>("waiting") { _, _ in began.open() }
-        let failing = IOBlockOperation<Int, Int>(name: "failing") { _ in
-            await began.opened()
-            throw TestError.first
-        }
-        let macro = MacroOperation(length).then(waiting, failing)
-        macro.input = "four"
-        await Start.byHand(macro)
-        #expect(macro.failedStep?.name == "failing" && waiting.isCancelled && waiting.isFinished)
-    }
-
-    @Test func d3_anOutputOfAnOperationOutsideIsRefused() async {
-        let outside = IOBlockOperation<Int, Int>(name: "outside") { $0 }
-        let macro = MacroOperation(length).then(double, inputFrom: outside)
-        macro.input = "four"
-        macro.name = "macro"
-        await Start.byHand(macro)
-        guard case .notAStep("outside", _)? = macro.error as? MacroOperationError else {
-            Issue.record("\(String(describing: macro.error))")
-            return
-        }
-        #expect(!double.isFinished && length.isFinished)
-    }
-
-    #if os(Linux) || os(macOS)
-    @Test func d3_wrongTypesDoNotCompile() async throws {
-        let code = [
-            "let length = IOBlockOperation<String, Int> { $0.count }",
-            "let shout = IOBlockOperation<String, String> { $0.uppercased() }",
-            "let sum = IOBlockOperation<(Int, String), Int> { $0.0 }",
-            "_ = MacroOperation(length).then(shout)",
-            "_ = MacroOperation(shout).then(length).then(sum, inputFrom: length, length)",
-            "_ = MacroOperation(shout).then(length).then(length, inputFrom: length)",
-            "_ = MacroOperation(shout).then(length, shout).then(length)",
-            "let bound: Int = Waterfall<String, String>().then { $0.count }.output",
-            "length.bind(\\.input, to: length, \\.output)",
-        ]
-        let messages = try #require(
-            try await TypeChecker().check([CodeBlock(file: "Wrong.swift", line: 1, code: code)]))
-        for line in 4...9 { #expect(messages.contains("Wrong.swift:\(line):"), "line \(line): \(messages)") }
-        for line in 1...3 { #expect(!messages.contains("Wrong.swift:\(line): error"), "\(messages)") }
-    }
-    #endif
 }

@@ -36,3 +36,17 @@ func elsewhere(_ work: @escaping @Sendable () -> Void) {
 func chain(of steps: [IOOperation<Int, Int>]) -> MacroOperation<Int, Int> {
     steps.dropFirst().reduce(MacroOperation(steps[0])) { $0.then($1) }
 }
+
+extension IOOperation {
+    /// The operation, with its input.
+    func withInput(_ input: Input) -> Self {
+        self.input = input
+        return self
+    }
+}
+
+extension Result {
+    var failure: Failure? {
+        if case .failure(let error) = self { error } else { nil }
+    }
+}

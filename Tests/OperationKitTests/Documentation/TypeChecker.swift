@@ -34,9 +34,10 @@ struct TypeChecker {
     /// Checks blocks that use the library, in one call.
     ///
     /// - Returns: The compiler's messages, or `nil` if there is no error, and no warning but that a value is not used.
-    func check(_ blocks: [CodeBlock]) async throws -> String? {
+    func check(_ blocks: [CodeBlock], languageMode: String = "6") async throws -> String? {
         try await inTemporaryFolder { folder in
-            var arguments = ["-typecheck", "-swift-version", "6", "-parse-as-library", "-module-name", "Documents"]
+            var arguments = ["-typecheck", "-swift-version", languageMode, "-parse-as-library"]
+            arguments += ["-module-name", "Documents"]
             arguments += ["-I", modules.path]
             for (index, block) in blocks.enumerated() {
                 let file = folder.appendingPathComponent("Block\(index).swift")

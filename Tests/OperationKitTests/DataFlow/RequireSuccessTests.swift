@@ -1,0 +1,52 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// What depends on a failed operation runs, as in Foundation, unless it asks not to.
+@Suite("requireSuccess", .mayNotHang) struct RequireSuccessTests {
+    private func run(_ operations: Operation...) async {
+        await onThread { OperationQueue().addOperations(operations, waitUntilFinished: true) }
+    }
+
+    @Test func withoutItADependentOfAFailedOperationRuns() async {
+        let failing = ScriptedOperation { $0.finish(withError: TestError.first) }
+        let dependent = AsyncOperation()
+        dependent.addDependency(failing)
+        await run(failing, dependent)
+        #expect(dependent.isFinished && dependent.error == nil)
+    }
+
+    @Test(arguments: ChildKind.allCases) func afterSuccessTheOperationRuns(kind: ChildKind) async {
+        let log = EventLog()
+        let dependency = kind.make { log.add("dependency") }
+        let operation = ScriptedOperation.logged(log)
+        operation.requireSuccess(of: dependency)
+        await run(operation, dependency)
+        #expect(log.events == ["dependency", "main", "asyncCompletionBlock success"])
+    }
+
+    @Test(arguments: ChildKind.allCases) func afterACancellationItDoesNotRun(kind: ChildKind) async {
+        let log = EventLog()
+        let dependency = kind.make("dependency") {}
+        let operation = ScriptedOperation("operation", main: { _ in log.add("main") })
+        operation.requireSuccess(of: dependency)
+        dependency.cancel()
+        await run(operation, dependency)
+        #expect(log.events.isEmpty)
+        guard case DependencyError.dependencyFailed("operation", "dependency", _)? = operation.error else {
+            Issue.record("\(String(describing: operation.error))")
+            return
+        }
+    }
+
+    @Test func afterAFailureTheErrorIsWrapped() async {
+        let failing = ThrowingBlockOperation(name: "save") { throw TestError.first }
+        let operation = ScriptedOperation("announce")
+        operation.requireSuccess(of: failing)
+        await run(operation, failing)
+        guard case DependencyError.dependencyFailed("announce", "save", TestError.first)? = operation.error else {
+            Issue.record("\(String(describing: operation.error))")
+            return
+        }
+    }
+}

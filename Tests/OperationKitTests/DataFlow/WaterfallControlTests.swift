@@ -1,0 +1,163 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// D5: suspending, resuming and cancelling a waterfall.
+@Suite("D5 Control of a waterfall", .mayNotHang) struct WaterfallControlTests {
+    @Test func d5_suspendedBetweenJobsItWaitsAndIsResumed() async {
+        let log = EventLog()
+        let reached = Gate()
+        let holder = Shared<Waterfall<Int, Int>?>(nil)
+        let waterfall = Waterfall<Int, Int>()
+            .then { input in
+                log.add("first")
+                holder.value?.suspend()
+                reached.open()
+                return input + 1
+            }
+            .then { input in
+                log.add("second")
+                return input + 1
+            }
+        holder.value = waterfall
+        waterfall.input = 0
+        waterfall.start()
+        await reached.opened()
+        #expect(waterfall.isSuspended && waterfall.isRunning && !waterfall.isCancelled)
+        #expect(log.events == ["first"] && !waterfall.isFinished)
+        waterfall.resume()
+        #expect(try! await waterfall.value == 2)
+        #expect(!waterfall.isSuspended && !waterfall.isRunning && log.events == ["first", "second"])
+        holder.value = nil
+    }
+
+    @Test func d5_suspendedBeforeTheStartItBeginsNothing() async throws {
+        let log = EventLog()
+        let shorter = Waterfall<Int, Int>()
+        shorter.suspend()
+        let waterfall = shorter.then { input in
+            log.add("job")
+            return input
+        }
+        #expect(waterfall.isSuspended)
+        waterfall.input = 1
+        waterfall.start()
+        await onThread {}
+        #expect(log.events.isEmpty && waterfall.isRunning)
+        waterfall.resume()
+        #expect(try await waterfall.value == 1)
+    }
+
+    @Test func d5_anOperationThatRunsGoesOnWhileSuspended() async throws {
+        let (began, gate, done) = (Gate(), Gate(), Gate())
+        let waterfall = Waterfall<Int, Int>()
+            .then { _ in
+                let step = Step<Void, Int> { step, _ in
+                    began.open()
+                    elsewhere {
+                        gate.pass()
+                        step.finish(with: 1)
+                    }
+                }
+                step.asyncCompletionBlock = { _ in done.open() }
+                return step
+            }
+            .then { $0 + 1 }
+        waterfall.input = 0
+        waterfall.start()
+        await began.opened()
+        waterfall.suspend()
+        gate.open()
+        await done.opened()
+        #expect(!waterfall.isFinished)
+        waterfall.resume()
+        #expect(try await waterfall.value == 2)
+    }
+
+    @Test func d5_aSuspendedWaterfallThatIsCancelledEnds() async {
+        let log = EventLog()
+        let waterfall = Waterfall<Int, Int>().then { input in
+            log.add("job")
+            return input
+        }
+        waterfall.input = 1
+        waterfall.suspend()
+        waterfall.start()
+        waterfall.cancel(withError: TestError.reason)
+        await #expect(throws: TestError.reason) { try await waterfall.value }
+        #expect(log.events.isEmpty && waterfall.isCancelled)
+    }
+
+    // MARK: Cancellation
+
+    @Test func d5_cancelledBeforeTheStartItCallsNoJob() async {
+        let log = EventLog()
+        let waterfall = Waterfall<Int, Int>().then { input in
+            log.add("job")
+            return input
+        }
+        waterfall.input = 1
+        waterfall.completion = { log.add("completion \(text($0.failure))") }
+        await Start.onSuspendedQueue(waterfall) { waterfall.cancel() }
+        #expect(log.events == ["completion cancelled"])
+    }
+
+    @Test(arguments: 0..<5) func d5_cancelledInAJobItCallsNoFurther(at: Int) async {
+        let log = EventLog()
+        let holder = Shared<Waterfall<Int, Int>?>(nil)
+        let waterfall = (0..<5).reduce(Waterfall<Int, Int>()) { waterfall, number in
+            waterfall.then { input in
+                log.add("\(number)")
+                if number == at { holder.value?.cancel() }
+                return input + 1
+            }
+        }
+        holder.value = waterfall
+        waterfall.input = 0
+        await Start.byHand(waterfall)
+        holder.value = nil
+        #expect(log.events == (0...at).map(String.init))
+        #expect(waterfall.error is CancellationError && waterfall.failedStep == nil)
+    }
+
+    @Test func d5_cancellingCancelsTheOperationThatRuns() async {
+        let began = Gate()
+        let running = Step<Void, Int> { _, _ in began.open() }
+        let waterfall = Waterfall<Int, Int>().then { _ in running }.then { $0 }
+        waterfall.input = 0
+        waterfall.start()
+        await began.opened()
+        waterfall.cancel()
+        #expect(running.isCancelled && running.isFinished)
+        await #expect(throws: CancellationError.self) { try await waterfall.value }
+    }
+
+    @Test func d5_finishFromOutsideIsARequest() async {
+        let (began, gate) = (Gate(), Gate())
+        let running = ScriptedStep(began: began, gate: gate)
+        let waterfall = Waterfall<Int, Int>().then { _ in running }
+        waterfall.input = 0
+        waterfall.start()
+        await began.opened()
+        #expect(waterfall.finish(with: 9) && !waterfall.isFinished && running.isCancelled)
+        gate.open()
+        #expect(try! await waterfall.value == 9)
+    }
+
+    private final class ScriptedStep: IOOperation<Void, Int>, @unchecked Sendable {
+        let began: Gate
+        let gate: Gate
+        init(began: Gate, gate: Gate) {
+            self.began = began
+            self.gate = gate
+            super.init()
+        }
+        override func main(input: Void) {
+            elsewhere {
+                self.began.open()
+                self.gate.pass()
+                self.finish(with: 1)
+            }
+        }
+    }
+}
