@@ -209,6 +209,19 @@ import Testing
         try compound.addOperation(other)
     }
 
+    @Test(arguments: [ChildKind.throwing, .asynchronous])
+    func c7RefusesAChildThatWasThereAndHasEnded(_ kind: ChildKind) async throws {
+        let hold = ScriptedOperation.idle()
+        let child = kind.make {}
+        let compound = CompoundOperation(operations: [hold, child])
+        OperationQueue().addOperation(compound)
+        await eventually("not ended") { child.isFinished }
+        #expect(throws: CompoundAdditionError.self) { try compound.addOperation(child) }
+        await eventually("not begun") { hold.isExecuting }
+        hold.finish()
+        try await compound.finished()
+    }
+
     @Test func c7RefusesAChildOfAnotherCompound() throws {
         let child = ScriptedOperation("shared")
         let first = CompoundOperation(name: "first", operations: [child])
