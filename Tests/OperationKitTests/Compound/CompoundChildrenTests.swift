@@ -171,6 +171,7 @@ import Testing
         let running = ScriptedOperation.idle()
         let compound = CompoundOperation(operations: [running])
         OperationQueue().addOperation(compound)
+        await eventually("not begun") { running.isExecuting }
         compound.cancel()
         let late = BlockOperation { Issue.record("It does not run.") }
         try compound.addOperation(late)
