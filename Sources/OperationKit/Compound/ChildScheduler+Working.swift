@@ -57,19 +57,17 @@ extension ChildScheduler {
     private func begin(_ operation: Operation, slot: Int) -> Begun {
         if let operation = operation as? AsyncOperation {
             guard operation.observeFinish(FinishObserver(object: self, token: slot)) else { return .ended }
-            guard operation.isReady || operation.isCancelled || operation.isExecuting else { return .leftToQueue }
+            if operation.hasToWait, !operation.isCancelled { return .leftToQueue }
             startOnWorker(operation)
             return .goesOn
         }
         if operation.isFinished { return .ended }
-        if !operation.isExecuting {
-            guard operation.isReady else {
-                watch(operation, slot: slot)
-                return .leftToQueue
-            }
-            startOnWorker(operation)
-            if operation.isFinished { return .ended }
+        if operation.hasToWait {
+            watch(operation, slot: slot)
+            return .leftToQueue
         }
+        if !operation.isExecuting { startOnWorker(operation) }
+        if operation.isFinished { return .ended }
         watch(operation, slot: slot)
         return .goesOn
     }
@@ -153,6 +151,13 @@ extension ChildScheduler: FinishObserving {
         if error is CancellationError { return nil }
         if case .cancelled(_, let errors, _) = error as? CompoundOperationError, errors.isEmpty { return nil }
         return error
+    }
+}
+
+extension Operation {
+    /// Whether the operation cannot be started yet. One that somebody else has started does not have to.
+    fileprivate var hasToWait: Bool {
+        !isReady && !isExecuting && !isFinished
     }
 }
 
