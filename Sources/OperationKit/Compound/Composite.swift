@@ -7,14 +7,15 @@ protocol Composite: AsyncOperation {
 }
 
 extension Composite {
-    /// Traps if `operation` is the compound or one that it is inside of.
-    func requireNotInside(_ operation: Operation) {
-        guard operation is CompoundOperation else { return }
-        precondition(operation !== self, "OperationKit: the compound “\(displayName)” cannot contain itself")
-        precondition(
-            !owners.contains { $0 === operation },
-            "OperationKit: the compound “\(operation.displayName)” cannot be added to “\(displayName)”, which it contains"
-        )
+    /// Whether `operation` is the compound itself, or one that it is inside of.
+    func isInside(_ operation: Operation) -> Bool {
+        operation is CompoundOperation && (operation === self || owners.contains { $0 === operation })
     }
 
+    /// Traps if a compound would contain itself.
+    func requireNotInside(_ operation: Operation) {
+        precondition(
+            !isInside(operation),
+            "OperationKit: “\(operation.displayName)” cannot be added to “\(displayName)”: it would contain itself")
+    }
 }
