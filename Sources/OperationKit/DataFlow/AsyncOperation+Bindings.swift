@@ -17,7 +17,8 @@ extension BindingTarget {
     /// let fetch = Fetch()
     /// let process = Process()
     /// process.bind(\.users, to: fetch, \.users)
-    /// OperationQueue().addOperations([fetch, process], waitUntilFinished: false)
+    /// let queue = OperationQueue()
+    /// for operation in [fetch, process] { queue.addOperation(operation) }
     /// ```
     ///
     /// The value is read and written on the thread that starts this operation, right before its `main()`, after
@@ -47,7 +48,7 @@ extension BindingTarget {
     /// Makes the operation depend on another one, and hands over a value to an optional property before it begins its
     /// work.
     ///
-    /// What ``bind(_:to:_:)`` for a property of the same type says holds here.
+    /// What `bind(_:to:_:)` for a property of the same type says holds here.
     ///
     /// - Parameters:
     ///   - property: What is set on this operation.
@@ -105,7 +106,7 @@ extension AsyncOperation {
     ///
     /// In Foundation, what depends on an operation runs however that ended. With this, the operation finishes without
     /// running if `dependency` failed or was cancelled, with ``DependencyError/dependencyFailed(operation:dependency:error:)``.
-    /// What counts as failed or cancelled is what ``BindingTarget/bind(_:to:_:)`` says. Call it before the start.
+    /// What counts as failed or cancelled is what `bind(_:to:_:)` says. Call it before the start.
     ///
     /// ```swift
     /// let save = ThrowingBlockOperation(name: "save") { /* … */ }

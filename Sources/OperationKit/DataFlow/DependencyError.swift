@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Why an operation did not run that needs another one's success: see ``BindingTarget/bind(_:to:_:)`` and
+/// Why an operation did not run that needs another one's success: see `bind(_:to:_:)` and
 /// ``AsyncOperation/requireSuccess(of:)``.
 public enum DependencyError: Error {
     /// What the operation depends on failed. `CancellationError` as the error says that it was cancelled. Code 1.

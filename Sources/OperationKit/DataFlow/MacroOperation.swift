@@ -17,7 +17,7 @@ import Foundation
 ///
 /// ## Building
 ///
-/// ``then(_:progressWeight:)`` appends a step and returns a new, longer macro. Its receiver is consumed: the steps have
+/// `then` appends a step and returns a new, longer macro. Its receiver is consumed: the steps have
 /// moved, with its name and its input, and started by itself it ends with ``MacroOperationError/consumed(macro:)``. Set
 /// dependencies, blocks and the like on the last macro. Steps may be macros and waterfalls themselves. A step belongs to one
 /// chain, once: otherwise the macro ends with ``MacroOperationError/alreadyUsed(operation:macro:)`` when it is started,

@@ -12,7 +12,7 @@ import Foundation
 /// length.start()
 /// ```
 ///
-/// A new waterfall has no jobs, and returns its input. ``then(progressWeight:_:)`` returns a longer one, and consumes its
+/// A new waterfall has no jobs, and returns its input. `then` returns a longer one, and consumes its
 /// receiver as ``MacroOperation`` does: started by itself, that ends with ``WaterfallError/consumed(waterfall:)``. Name,
 /// input and suspension move along; set everything else on the last one. The types are checked end to end.
 ///
