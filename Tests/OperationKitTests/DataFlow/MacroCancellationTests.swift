@@ -209,11 +209,21 @@ extension BlockOperation {
         let tracker = LeakTracker()
         let most = Shared(0)
         do {
-            let macro = (1..<200).reduce(MacroOperation(Self.step(0, tracker, most))) { macro, number in
+            // Whoever starts the macro holds its steps until then.
+            let isStarted = Gate()
+            let first = Step<LeakTracker.Token, LeakTracker.Token> { step, input in
+                elsewhere {
+                    isStarted.pass()
+                    step.finish(with: input)
+                }
+            }
+            let macro = (1..<200).reduce(MacroOperation(first)) { macro, number in
                 macro.then(Self.step(number, tracker, most))
             }
             macro.input = LeakTracker.Token()
-            await Start.byHand(macro)
+            macro.start()
+            isStarted.open()
+            try? await macro.finished()
             #expect(macro.error == nil)
         }
         // 50 steps to come, those in hand, and their values.
