@@ -267,7 +267,7 @@ import Testing
         await run([fetch])
     }
 
-    @Test func d6_aChainOfAMillionBoundOperationsIsFreedWithoutRecursion() async {
+    @Test func d6_aChainOfManyBoundOperationsIsFreedWithoutRecursion() async {
         await onThread(stackSize: workerStackSize) {
             var last: AsyncOperation = AsyncOperation()
             for _ in 0..<200_000 {

@@ -1,0 +1,42 @@
+import Testing
+
+@testable import OperationKit
+
+/// What the life cycle says when the work has to be prepared, and something happens meanwhile.
+@Suite("Life cycle: preparations") struct LifecyclePreparationTests {
+    private func executing(_ ending: Lifecycle.Ending) -> Lifecycle {
+        var lifecycle = Lifecycle(ending: ending)
+        #expect(lifecycle.isPending && !lifecycle.mayRunMain)
+        _ = lifecycle.started()
+        #expect(!lifecycle.isPending && !lifecycle.mayRunMain)
+        _ = lifecycle.becameExecuting()
+        return lifecycle
+    }
+
+    @Test(arguments: Lifecycle.Ending.allCases) func preparedTheWorkMayBegin(ending: Lifecycle.Ending) {
+        #expect(executing(ending).mayRunMain)
+    }
+
+    @Test func aLeafThatWasGivenAnOutcomeSkipsItsWork() {
+        var lifecycle = executing(.atOnce)
+        #expect(lifecycle.finished(with: .success(())).action == .deliver)
+        #expect(!lifecycle.mayRunMain && lifecycle.mainSkipped() == nil)
+        lifecycle.ended()
+        #expect(lifecycle.mainSkipped() == nil)
+    }
+
+    @Test func aCompositeThatWasGivenAnOutcomeLetsItsChildrenEnd() {
+        var lifecycle = executing(.afterChildren)
+        #expect(lifecycle.finished(with: .failure(TestError.first)).action == .cancelChildren)
+        #expect(!lifecycle.mayRunMain && lifecycle.mainSkipped() == .drain)
+        #expect(lifecycle.drained(with: .success(())) == .deliver)
+        #expect(text(lifecycle.outcome?.error) == "first")
+    }
+
+    @Test func cancelledMeanwhileTheWorkBeginsAndItsHookFollows() {
+        var lifecycle = executing(.atOnce)
+        #expect(lifecycle.cancelled(reason: nil) == .markCancelled)
+        #expect(lifecycle.cancellationMarked().isEmpty && lifecycle.mayRunMain)
+        #expect(lifecycle.mainReturned() == .runHook)
+    }
+}
