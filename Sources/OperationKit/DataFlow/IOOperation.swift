@@ -28,6 +28,10 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         super.init()
     }
 
+    override init(ending: Lifecycle.Ending) {
+        super.init(ending: ending)
+    }
+
     /// What the operation works on. Set it before the start; ``main(input:)`` gets the value it has then.
     public final var input: Input? {
         get { lock.withLock { storedInput } }
