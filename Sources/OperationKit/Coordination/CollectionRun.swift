@@ -42,7 +42,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     /// It is made when it is first asked for; a run whose progress nobody asks for does not count. It is indeterminate
     /// until the operation starts, never goes back, and is complete before the operation finishes with success.
     /// Cancelling it cancels the operation.
-    public var progress: Progress {
+    public var itemProgress: Progress {
         let made = lock.withLock {
             if let reporter { return reporter }
             let new = ProgressReporter { [weak self] in self?.cancel() }
@@ -89,8 +89,11 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     }
 
     override func drainChildren() {
-        lock.withLock { stage = .over }
-        endedWithoutRun()
+        let isFirst = lock.withLock {
+            defer { stage = .over }
+            return stage == .idle
+        }
+        if isFirst { endedWithoutRun() }
     }
 
     /// - Returns: Whether the run may begin. It may not if the operation has been told to end meanwhile.
