@@ -27,22 +27,34 @@ struct ChildSchedule {
         case gone
     }
 
-    private struct Record {
+    /// Who keeps the place of a child on the queue.
+    enum Place {
+        /// The worker that is inside `start()`, or the child itself.
+        case worker
+        /// A worker that waits for the end of the child.
+        case parked
+        /// Nobody: there was no limit when the child was begun.
+        case none
+    }
+
+    struct Record {
         var phase: Phase = .free
         var ordinal = 0
         /// How many of the children it depends on have not ended.
         var open = 0
         /// Whether all dependencies are counted, so that the child may become ready.
         var isKnown = false
+        /// Whether the child was cancelled by itself, and does not wait for its dependencies.
+        var isReleased = false
         var priority: Operation.QueuePriority = .normal
         var dependents: [Int] = []
-        /// Whether a worker keeps its place on the queue until the child ends.
-        var holdsWorker = false
+        /// Who keeps its place on the queue while it runs on.
+        var place = Place.worker
         /// Twice the number of the last search that came here, and one more once it was through with everything behind.
         var search = 0
     }
 
-    private var records: [Record] = []
+    var records: [Record] = []
     private var freeSlots: [Int] = []
     private var ready = ReadyQueue()
 
@@ -60,7 +72,9 @@ struct ChildSchedule {
     /// How many children are left to the operation queue.
     private(set) var queued = 0
     private var running = 0
-    private var searches = 0
+    /// How many children run on without a worker that keeps their place on the queue.
+    private var withoutPlace = 0
+    var searches = 0
 
     /// How many children may run at once; negative for as many as the system likes.
     var limit: Int
@@ -80,8 +94,12 @@ struct ChildSchedule {
     func phase(of slot: Int) -> Phase { records[slot].phase }
     func ordinal(of slot: Int) -> Int { records[slot].ordinal }
 
-    /// Cancelled children have to end, also where the limit is 0 or the compound is suspended.
-    var limitInForce: Int { isCancelled && limit == 0 ? 1 : limit }
+    /// What the private queue is limited to: children that were begun without a limit have no place on it. Cancelled
+    /// children have to end, also where the limit is 0 or the compound is suspended.
+    var limitInForce: Int {
+        if isCancelled { return limit == 0 ? 1 : limit }
+        return limit < 0 ? limit : max(limit - withoutPlace, 0)
+    }
     var isSuspendedInForce: Bool { isSuspended && !isCancelled }
 }
 
@@ -127,6 +145,12 @@ extension ChildSchedule {
         freeIfDue(slot)
     }
 
+    /// A child was cancelled by itself: what it depends on does not matter any more.
+    mutating func released(_ slot: Int) {
+        records[slot].isReleased = true
+        becomeReadyIfDue(slot)
+    }
+
     /// The compound begins, so its children may.
     mutating func began() {
         hasBegun = true
@@ -146,7 +170,7 @@ extension ChildSchedule {
 
     private mutating func becomeReadyIfDue(_ slot: Int) {
         guard hasBegun, records[slot].phase == .waiting, records[slot].isKnown else { return }
-        guard records[slot].open == 0 || isCancelled else { return }
+        guard records[slot].open == 0 || records[slot].isReleased || isCancelled else { return }
         records[slot].phase = .ready
         ready.insert(.init(ordinal: records[slot].ordinal, slot: slot), priority: records[slot].priority)
     }
@@ -195,7 +219,11 @@ extension ChildSchedule {
         case .waiting: break
         case .ready, .gone, .free: preconditionFailure("OperationKit: a child that was not begun has ended")
         }
-        if records[slot].holdsWorker { parked -= 1 }
+        switch records[slot].place {
+        case .worker: break
+        case .parked: parked -= 1
+        case .none: withoutPlace -= 1
+        }
         leave(slot)
     }
 
@@ -236,9 +264,12 @@ extension ChildSchedule {
     /// How many workers have to be sent for, so that all who may begin do. They count as awaited from now on.
     mutating func workersToSendFor() -> Int {
         guard hasBegun, mayBegin, !ready.isEmpty else { return 0 }
-        let places = limitInForce < 0 ? ChildSchedule.mostWorkers : limitInForce
-        var count = min(ready.count - awaited, places - awaited - active - parked)
-        if limit >= 0, !isCancelled { count = min(count, limit - running - awaited) }
+        var count = ready.count - awaited
+        if limit < 0 {
+            count = min(count, ChildSchedule.mostWorkers - awaited - active)
+        } else {
+            count = min(count, limitInForce - awaited - active - parked)
+        }
         if count <= 0 { return 0 }
         awaited += count
         return count
@@ -258,54 +289,14 @@ extension ChildSchedule {
     /// Whether a worker has to keep its place on the queue for a child that runs on: there is a limit, and the queue
     /// counts for it.
     mutating func parksWorker(on slot: Int) -> Bool {
-        guard limit >= 0 else { return false }
-        records[slot].holdsWorker = true
+        guard limit >= 0 else {
+            records[slot].place = .none
+            withoutPlace += 1
+            return false
+        }
+        records[slot].place = .parked
         active -= 1
         parked += 1
         return true
-    }
-}
-
-// Cycles.
-extension ChildSchedule {
-    /// Children that wait for each other in a circle, each for the one after it and the last for the first; `nil` if
-    /// there are none.
-    ///
-    /// Complexity: linear in the children that wait for those in `slots`, directly or not.
-    ///
-    /// - Parameter slots: Where to search. A circle is found if it passes through one of these.
-    mutating func cycle(through slots: some Sequence<Int>) -> [Int]? {
-        searches += 1
-        var path: [(slot: Int, next: Int)] = []
-        for start in slots where records[start].search < 2 * searches {
-            path.append((start, 0))
-            records[start].search = 2 * searches
-            while let (slot, next) = path.last {
-                guard next < records[slot].dependents.count else {
-                    records[slot].search = 2 * searches + 1
-                    path.removeLast()
-                    continue
-                }
-                path[path.count - 1].next += 1
-                let dependent = records[slot].dependents[next]
-                if hasBegun(dependent) { continue }
-                switch records[dependent].search - 2 * searches {
-                case 0: return path.map(\.slot).drop { $0 != dependent }.reversed()
-                case 1: continue
-                default:
-                    path.append((dependent, 0))
-                    records[dependent].search = 2 * searches
-                }
-            }
-        }
-        return nil
-    }
-
-    /// Whether a child waits for nothing any more.
-    private func hasBegun(_ slot: Int) -> Bool {
-        switch records[slot].phase {
-        case .endedWhileStarting, .running, .gone: true
-        case .free, .waiting, .ready, .starting, .queued: false
-        }
     }
 }

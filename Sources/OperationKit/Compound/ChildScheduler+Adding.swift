@@ -26,7 +26,7 @@ extension ChildScheduler {
         let dependencies = operations.map(\.unfinishedDependencies)
         let insertion = insert(operations, dependencies: dependencies)
         if let error = insertion.error(for: compound)
-            ?? selfDependency(insertion, operations, dependencies, in: compound)
+            ?? hopeless(insertion, operations, dependencies, in: compound)
         {
             if !insertion.slots.isEmpty { takeBack(operations, slots: insertion.slots) }
             for operation in operations { operation.giveUpClaim(of: compound) }
@@ -56,13 +56,20 @@ extension ChildScheduler {
         }
     }
 
-    private func selfDependency(
+    /// A child that waits for its own compound, or for one around it, or that the compound itself waits for.
+    private func hopeless(
         _ insertion: Insertion, _ operations: [Operation], _ dependencies: [[Operation]], in compound: CompoundOperation
     ) -> CompoundOperationError? {
-        guard let place = dependencies.firstIndex(where: { $0.contains { $0 === compound } }) else { return nil }
-        let index = lock.withLock { schedule.ordinal(of: insertion.slots[place]) }
-        return .dependencyCycle(
-            name: compound.displayName, path: [operations[place].displayName(at: index), compound.displayName])
+        let before = compound.dependencies
+        for (place, operation) in operations.enumerated() {
+            let around = dependencies[place].first { compound.isInside($0) } ?? before.first { $0 === operation }
+            guard let around else { continue }
+            let index = lock.withLock { schedule.ordinal(of: insertion.slots[place]) }
+            let name = operation.displayName(at: index)
+            let other = around === operation ? compound : around
+            return .dependencyCycle(name: compound.displayName, path: [name, other.displayName])
+        }
+        return nil
     }
 }
 
@@ -174,12 +181,18 @@ extension ChildScheduler {
 extension Operation {
     /// Takes the operation as a part of a composite.
     ///
-    /// - Returns: Whether it was not part of one already. What is not an `AsyncOperation` cannot tell.
+    /// - Returns: Whether it was not part of one already. Operations of other libraries cannot tell.
     func claim(for owner: AnyObject) -> Bool {
-        (self as? AsyncOperation)?.setOwner(owner, from: nil) ?? true
+        changeOwner(to: owner, from: nil)
     }
 
     func giveUpClaim(of owner: AnyObject) {
-        _ = (self as? AsyncOperation)?.setOwner(nil, from: owner)
+        _ = changeOwner(to: nil, from: owner)
+    }
+
+    private func changeOwner(to owner: AnyObject?, from previous: AnyObject?) -> Bool {
+        if let operation = self as? AsyncOperation { return operation.setOwner(owner, from: previous) }
+        if let operation = self as? ThrowingBlockOperation { return operation.setOwner(owner, from: previous) }
+        return true
     }
 }

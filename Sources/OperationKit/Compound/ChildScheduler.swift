@@ -24,7 +24,7 @@ final class ChildScheduler: @unchecked Sendable {
     private enum Stage { case idle, preparing, running, over }
 
     /// After how many children a worker goes to the end of the queue, so that others get their turn.
-    private static let batch = 256
+    static let batch = 256
 
     let queue = OperationQueue()
     let failurePolicy: CompoundOperation.FailurePolicy
@@ -36,7 +36,7 @@ final class ChildScheduler: @unchecked Sendable {
     /// Operations that are no children, and the children that wait for them. They may become children later.
     var awaited: [ObjectIdentifier: Set<Int>] = [:]
     private var stage = Stage.idle
-    private var failures: [SuboperationError] = []
+    var failures: [SuboperationError] = []
     /// The compound, kept alive while it runs.
     private var running: CompoundOperation?
 
@@ -44,6 +44,12 @@ final class ChildScheduler: @unchecked Sendable {
         self.failurePolicy = failurePolicy
         schedule = ChildSchedule(limit: limit)
         queue.maxConcurrentOperationCount = limit
+    }
+
+    deinit {
+        var operations = children.compactMap { $0?.operation }
+        children = []
+        DependencyRelease.release(&operations)
     }
 
     /// Whether the compound has begun, so that children that come have to be made known to the schedule.
@@ -84,9 +90,9 @@ extension ChildScheduler {
         let name = compound.displayName
         for (slot, operation) in waiting {
             let dependencies = operation.unfinishedDependencies
-            if dependencies.contains(where: { $0 === compound }) {
+            if let around = dependencies.first(where: { compound.isInside($0) }) {
                 let index = lock.withLock { schedule.ordinal(of: slot) }
-                return .dependencyCycle(name: name, path: [operation.displayName(at: index), name])
+                return .dependencyCycle(name: name, path: [operation.displayName(at: index), around.displayName])
             }
             lock.withLock { connect(slot, to: dependencies) }
         }
@@ -106,6 +112,16 @@ extension ChildScheduler {
             return consequences()
         }
         applySettings()
+        perform(due)
+    }
+
+    /// A child was cancelled, by the compound or by itself. One that waits for its siblings may end before them.
+    func childWasCancelled(_ child: AsyncOperation) {
+        let due = lock.withLock {
+            guard !schedule.cancelsNewChildren, let slot = slots[ObjectIdentifier(child)] else { return Consequences() }
+            schedule.released(slot)
+            return consequences()
+        }
         perform(due)
     }
 
@@ -140,163 +156,12 @@ extension ChildScheduler {
     }
 }
 
-// Beginning children.
-extension ChildScheduler {
-    private enum Begun { case ended, goesOn, leftToQueue }
-
-    typealias Next = (slot: Int, operation: Operation)
-
-    /// What a worker does: it begins one ready child after the other, until none is left or it is somebody else's turn.
-    func work(_ worker: ChildWorker) {
-        var next = lock.withLock {
-            schedule.workerCame()
-            return nextChild()
-        }
-        var count = 0
-        // Those that ended here, to be released when nothing else in here holds them: the last of a chain holds all of it.
-        var released: [Operation] = []
-        while let (slot, operation) = next {
-            DependencyRelease.release(&released)
-            count += 1
-            let isLast = count == ChildScheduler.batch
-            switch begin(operation, slot: slot) {
-            case .ended:
-                next = ended(slot, operation) { self.nextChild(isLast: isLast) }
-            case .goesOn:
-                var hasEnded = false
-                var isParked = false
-                let due = lock.withLock {
-                    hasEnded = schedule.startReturned(slot)
-                    if hasEnded { return Consequences() }
-                    isParked = schedule.parksWorker(on: slot)
-                    if isParked { children[slot]?.worker = worker } else { next = nextChild(isLast: isLast) }
-                    return consequences()
-                }
-                perform(due)
-                if isParked { return }
-                if hasEnded { next = ended(slot, operation) { self.nextChild(isLast: isLast) } }
-            case .leftToQueue:
-                next = leaveToQueue(operation, slot: slot)
-            }
-            if !(operation is AsyncOperation) { released.append(operation) }
-        }
-        DependencyRelease.release(&released)
-        worker.finish()
-    }
-
-    /// The next child for a worker that has just arrived. If there is none, the worker leaves.
-    private func nextChild() -> Next? {
-        if let slot = schedule.next(), let child = children[slot] { return (slot, child.operation) }
-        schedule.workerLeft()
-        return nil
-    }
-
-    /// The next child for a worker that has begun one. It leaves also when that was its last one, and when children
-    /// that the queue begins wait for a place: it goes to the end of the queue then.
-    private func nextChild(isLast: Bool) -> Next? {
-        if !isLast, schedule.queued == 0 { return nextChild() }
-        schedule.workerLeft()
-        return nil
-    }
-
-    private func begin(_ operation: Operation, slot: Int) -> Begun {
-        if let operation = operation as? AsyncOperation {
-            guard operation.observeFinish(FinishObserver(object: self, token: slot)) else { return .ended }
-            guard operation.isReady || operation.isCancelled || operation.isExecuting else { return .leftToQueue }
-            operation.start()
-            return .goesOn
-        }
-        if operation.isFinished { return .ended }
-        if !operation.isExecuting {
-            guard operation.isReady else {
-                watch(operation, slot: slot)
-                return .leftToQueue
-            }
-            operation.start()
-            if operation.isFinished { return .ended }
-        }
-        watch(operation, slot: slot)
-        return .goesOn
-    }
-
-    private func leaveToQueue(_ operation: Operation, slot: Int) -> Next? {
-        let (next, due) = lock.withLock {
-            schedule.leftToQueue(slot)
-            return (nextChild(isLast: true), consequences())
-        }
-        queue.addOperation(operation)
-        // What the operation waits for may finish while it is being added, and then its wake-up is lost on Linux. This
-        // makes the queue look again.
-        applySettings()
-        perform(due)
-        return next
-    }
-
-    private func watch(_ operation: Operation, slot: Int) {
-        FinishWatch(operation) { self.reported(slot, operation) }
-    }
-}
-
-// Ends of children.
-extension ChildScheduler: FinishObserving {
-    func operationFinished(_ operation: AsyncOperation, token: Int) {
-        reported(token, operation)
-    }
-
-    private func reported(_ slot: Int, _ operation: Operation) {
-        if lock.withLock({ schedule.reportedEnd(slot) }) { ended(slot, operation) }
-    }
-
-    /// A child has ended. Its worker, if it has one at work, says how it takes its next child.
-    @discardableResult
-    private func ended(_ slot: Int, _ operation: Operation, takeNext: () -> Next? = { nil }) -> Next? {
-        if operation.isCancelled, !(operation is AsyncOperation) { operation.detachFromDependencies() }
-        let failure = failure(of: operation, slot: slot)
-        let (child, next, due) = lock.withLock {
-            let child = children[slot]
-            children[slot] = nil
-            slots[ObjectIdentifier(operation)] = nil
-            for id in child?.dependencies ?? [] { forget(id, slot: slot) }
-            schedule.ended(slot)
-            var cancelsOthers = false
-            if let failure {
-                failures.append(failure)
-                cancelsOthers = failurePolicy == .cancelRemaining && !schedule.cancelsNewChildren
-                if cancelsOthers { schedule.cancelling() }
-            }
-            let next = takeNext()
-            var due = consequences()
-            due.cancelsOthers = cancelsOthers
-            return (child, next, due)
-        }
-        child?.worker?.finish()
-        perform(due)
-        return next
-    }
-
-    /// What a child that has finished reports, if it is a failure.
-    private func failure(of operation: Operation, slot: Int) -> SuboperationError? {
-        guard let error = failure(of: operation) else { return nil }
-        let index = lock.withLock { schedule.ordinal(of: slot) }
-        return SuboperationError(name: operation.displayName(at: index), index: index, error: error)
-    }
-
-    /// The error of a child that has finished, if it is a failure.
-    private func failure(of operation: Operation) -> (any Error)? {
-        guard let error = (operation as? AsyncOperation)?.error ?? (operation as? any FailableOperation)?.error else {
-            return nil
-        }
-        if error is CancellationError { return nil }
-        if case .cancelled(_, let errors, _) = error as? CompoundOperationError, errors.isEmpty { return nil }
-        return error
-    }
-}
-
 // What follows from a change, outside the lock.
 extension ChildScheduler {
     struct Consequences {
         var workers = 0
         var cancelsOthers = false
+        var changesSettings = false
         /// The compound, once all its children have ended, and their failures.
         var over: (compound: CompoundOperation, failures: [SuboperationError])?
     }
@@ -319,23 +184,14 @@ extension ChildScheduler {
     }
 
     func perform(_ consequences: Consequences) {
-        for _ in 0..<consequences.workers { queue.addOperation(ChildWorker(self)) }
+        if consequences.changesSettings { applySettings() }
+        for _ in 0..<consequences.workers {
+            let worker = ChildWorker(self)
+            // The queue's own counts for its first operation only, on Linux.
+            if queue.qualityOfService != .default { worker.qualityOfService = queue.qualityOfService }
+            queue.addOperation(worker)
+        }
         if consequences.cancelsOthers { cancelAll() }
         if let (compound, failures) = consequences.over { compound.childrenFinished(failures: failures) }
-    }
-}
-
-/// An operation of the private queue that begins children. It ends when it leaves, or when the child ends whose place
-/// it keeps.
-final class ChildWorker: AsyncOperation, @unchecked Sendable {
-    private let scheduler: ChildScheduler
-
-    init(_ scheduler: ChildScheduler) {
-        self.scheduler = scheduler
-        super.init()
-    }
-
-    override func main() {
-        scheduler.work(self)
     }
 }

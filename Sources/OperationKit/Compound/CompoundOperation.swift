@@ -19,9 +19,11 @@ public import Foundation
 /// not touch their completion blocks. Finished children are released.
 ///
 /// Among the children that are ready, those with the higher `queuePriority` begin first, and those that were added
-/// first among equals. The priority counts that a child has when it is started or added, whichever is later.
-/// Dependencies between children and on operations outside are honoured. Add them before the start, or before the child
-/// is added: later ones count only if the child has not begun yet, and a circle that they close is not found.
+/// first among equals. The priority counts that a child has when it is added or the compound starts, whichever is
+/// later. Dependencies between children and on operations outside are honoured. Add them before the start, or before
+/// the child is added: later ones count only if the child has not begun yet, and a circle that they close is not found.
+/// A child that overrides `isReady` has to be ready once it is cancelled. When a child has ended, it lets go of its
+/// dependencies.
 ///
 /// ## Errors
 ///
@@ -104,8 +106,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// Does nothing: the children are cancelled by `cancel()` itself.
     public final override func didCancel() {}
 
-    /// The quality of service of the private queue, and so of the children that have none of their own. May change at
-    /// any time, for the children that begin later.
+    /// The quality of service of the private queue, with which the children begin, whatever their own is. May change at
+    /// any time, for those that begin later. A ``TaskOperation`` gives its own to its task.
     open override var qualityOfService: QualityOfService {
         get { super.qualityOfService }
         set {
@@ -124,7 +126,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     }
 }
 
-extension CompoundOperation {
+extension CompoundOperation: ChildObserving {
     /// How many children may run at once: 1 for one after the other, 0 for none as long as it is 0, and
     /// `OperationQueue.defaultMaxConcurrentOperationCount` for as many as the system likes.
     ///
@@ -171,6 +173,10 @@ extension CompoundOperation {
         try scheduler.add(operations, to: self)
     }
 
+    func childWasCancelled(_ child: AsyncOperation) {
+        scheduler.childWasCancelled(child)
+    }
+
     /// All children have finished: the compound does too.
     final func childrenFinished(failures: [SuboperationError]) {
         let name = displayName
@@ -185,14 +191,16 @@ extension CompoundOperation {
         }
     }
 
-    /// Traps if `operation` is the compound or one that it is inside of.
+    /// Whether `operation` is the compound itself, or one that it is inside of.
+    final func isInside(_ operation: Operation) -> Bool {
+        operation is CompoundOperation && (operation === self || owners.contains { $0 === operation })
+    }
+
+    /// Traps if a compound would contain itself.
     final func requireNotInside(_ operation: Operation) {
-        guard operation is CompoundOperation else { return }
-        precondition(operation !== self, "OperationKit: the compound “\(displayName)” cannot contain itself")
         precondition(
-            !owners.contains { $0 === operation },
-            "OperationKit: the compound “\(operation.displayName)” cannot be added to “\(displayName)”, which it contains"
-        )
+            !isInside(operation),
+            "OperationKit: “\(operation.displayName)” cannot be added to “\(displayName)”: it would contain itself")
     }
 
     private static func requireLimit(_ limit: Int, of name: String?) {

@@ -97,6 +97,11 @@ struct FinishObserver {
     }
 }
 
+/// A composite that wants to hear of a child that is cancelled by itself, on the thread that cancels it.
+protocol ChildObserving: AnyObject {
+    func childWasCancelled(_ child: AsyncOperation)
+}
+
 /// Told on the thread that ended the operation, after `isFinished` became true and Foundation was told.
 protocol FinishObserving: AnyObject {
     func operationFinished(_ operation: AsyncOperation, token: Int)

@@ -231,6 +231,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
             case .markCancelled:
                 super.cancel()
                 for action in lock.withLock({ lifecycle.cancellationMarked() }) { perform(action) }
+                (lock.withLock { owner } as? any ChildObserving)?.childWasCancelled(self)
             case .cancelChildren:
                 cancelChildren()
             case .drain:

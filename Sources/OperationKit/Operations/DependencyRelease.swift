@@ -28,13 +28,14 @@ final class DependencyRelease: @unchecked Sendable {
     #if !canImport(ObjectiveC)
     /// Called while an operation is freed, with its dependencies.
     ///
-    /// What is returned has to outlive the operation's own list of dependencies. An operation cannot detach its
-    /// dependencies while it is freed: Foundation would ask it for `isReady`, and an override of that would read
-    /// properties that are gone. So the result is handed to Foundation as the operation's completion block, which is
-    /// destroyed after the dependencies.
+    /// What is returned has to outlive the operation's own list of dependencies, so it is handed to Foundation as the
+    /// operation's completion block, which is destroyed after them. Detaching them one by one instead would make
+    /// Foundation ask the operation for `isReady`: code of a subclass whose `deinit` has run, and which may reach for
+    /// what is gone.
     ///
     /// Those that have not finished are the exception. They hold the operation unretained, and would reach for it
-    /// later.
+    /// later. One that finishes at this very moment may do so still: as with every operation of Foundation's, whoever
+    /// drops an operation that was not started sees to it that its dependencies do not finish meanwhile.
     static func hold(_ dependencies: [Operation], remove: (Operation) -> Void) -> DependencyRelease? {
         if dependencies.isEmpty { return nil }
         for dependency in dependencies where !dependency.isFinished { remove(dependency) }
@@ -50,8 +51,8 @@ extension Operation {
     }
 
     /// For an operation that was cancelled, and so may have finished before its dependencies. On Linux they hold it
-    /// unretained, and would reach for it when they finish. So they let go of it while it is alive; also those that read as
-    /// finished, because Foundation may be just about to hear of it.
+    /// unretained, and would reach for it when they finish. So they let go of it while it is alive; also those that
+    /// read as finished, because Foundation may be just about to hear of it.
     func detachFromDependencies() {
         for dependency in dependencies { removeDependency(dependency) }
     }

@@ -19,11 +19,8 @@ final class FinishWatch: Sendable {
             finish(nil)
         }
         watcher.addDependency(operation)
-        let queue = OperationQueue()
-        queue.addOperation(watcher)
-        // An operation that finishes while its dependent is being added can lose the wake-up. This makes the queue look
-        // again.
-        queue.isSuspended = false
+        OperationQueue().addOperation(watcher)
+        watcher.announceReadiness()
     }
 
     /// Gives up, if the operation has not finished yet, and lets go of it.

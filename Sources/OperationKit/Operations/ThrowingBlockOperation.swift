@@ -12,6 +12,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
     private let lock = NSLock()
     private var block: Block?
     private var failure: (any Error)?
+    private weak var owner: AnyObject?
     #if !canImport(ObjectiveC)
     private let completionRelay = CompletionBlockRelay()
     #endif
@@ -78,4 +79,15 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         }
     }
     #endif
+}
+
+extension ThrowingBlockOperation {
+    /// Makes the operation part of a composite, or of none, as an `AsyncOperation` does.
+    func setOwner(_ owner: AnyObject?, from previous: AnyObject?) -> Bool {
+        lock.withLock {
+            guard self.owner === previous else { return false }
+            self.owner = owner
+            return true
+        }
+    }
 }

@@ -66,8 +66,9 @@ extension OperationQueue {
         if operation.isFinished || operation.isExecuting {
             throw OperationQueueError.cannotBeAdded(operation: operation.displayName)
         }
-        addOperation(operation)
+        // The handler comes first: in a task that was cancelled before, the work must not begin.
         await withTaskCancellationHandler {
+            addOperation(operation)
             await operation.waitForEndUncancellably()
         } onCancel: {
             operation.cancel()

@@ -105,6 +105,25 @@ import Testing
         #expect(run(box) == [0, 1, 2])
     }
 
+    @Test func nothingBeginsWhileTheChildrenAreBeingCancelled() {
+        let box = make(children: 2)
+        box.schedule.cancelling()
+        #expect(box { $0.next() } == nil)
+        #expect(box { $0.workersToSendFor() } == 0)
+        box.schedule.cancelled()
+        #expect(run(box) == [0, 1])
+    }
+
+    @Test func aChildThatIsReleasedDoesNotWait() {
+        let box = make(children: 3, dependencies: [(1, 0), (2, 1)])
+        let first = box.schedule.next()!
+        #expect(box { $0.next() } == nil)
+        box.schedule.released(1)
+        #expect(run(box) == [1, 2])
+        box.schedule.ended(first)
+        #expect(box.schedule.remaining == 0)
+    }
+
     @Test func anEndThatIsReportedInsideStartIsLeftToTheWorker() {
         let box = make(children: 1)
         let slot = box.schedule.next()!

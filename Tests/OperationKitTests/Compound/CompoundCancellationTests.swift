@@ -224,4 +224,40 @@ import Testing
         try await compound.finished()
         #expect(!compound.isCancelled)
     }
+
+    @Test(arguments: [-1, 1])
+    func aChildThatIsCancelledByItselfDoesNotWaitForItsSiblings(limit: Int) async throws {
+        let first = ScriptedOperation.idle()
+        let second = ScriptedOperation { _ in Issue.record("It does not run.") }
+        let third = ScriptedOperation()
+        second.addDependency(first)
+        third.addDependency(second)
+        let compound = CompoundOperation(operations: [first, second, third], maxConcurrentOperationCount: limit)
+        OperationQueue().addOperation(compound)
+        await eventually("not begun") { first.isExecuting }
+        if limit < 0 {
+            second.cancel()
+            await eventually("not ended") { third.isFinished }
+            #expect(first.isExecuting)
+        } else {
+            second.cancel()
+        }
+        first.finish()
+        try await compound.finished()
+        #expect(second.error is CancellationError)
+        #expect(third.error == nil)
+    }
+
+    @Test func aChildThatIsCancelledBeforeTheStartDoesNotWaitForItsSiblings() async throws {
+        let first = ScriptedOperation.idle()
+        let second = ScriptedOperation()
+        second.addDependency(first)
+        let compound = CompoundOperation(operations: [first, second])
+        second.cancel()
+        OperationQueue().addOperation(compound)
+        await eventually("not ended") { second.isFinished }
+        #expect(!first.isFinished)
+        first.finish()
+        try await compound.finished()
+    }
 }

@@ -171,6 +171,7 @@ import Testing
         let running = ScriptedOperation.idle()
         let compound = CompoundOperation(operations: [running])
         OperationQueue().addOperation(compound)
+        await eventually("not begun") { running.isExecuting }
         compound.cancel()
         let late = BlockOperation { Issue.record("It does not run.") }
         try compound.addOperation(late)
@@ -207,6 +208,19 @@ import Testing
             try compound.addOperations([other, other])
         }
         try compound.addOperation(other)
+    }
+
+    @Test(arguments: [ChildKind.throwing, .asynchronous])
+    func c7RefusesAChildThatWasThereAndHasEnded(_ kind: ChildKind) async throws {
+        let hold = ScriptedOperation.idle()
+        let child = kind.make {}
+        let compound = CompoundOperation(operations: [hold, child])
+        OperationQueue().addOperation(compound)
+        await eventually("not ended") { child.isFinished }
+        #expect(throws: CompoundAdditionError.self) { try compound.addOperation(child) }
+        await eventually("not begun") { hold.isExecuting }
+        hold.finish()
+        try await compound.finished()
     }
 
     @Test func c7RefusesAChildOfAnotherCompound() throws {

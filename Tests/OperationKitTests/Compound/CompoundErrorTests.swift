@@ -91,24 +91,39 @@ import Testing
     // C9
 
     @Test(arguments: [-1, 1])
-    func c9TheFirstFailureCancelsTheOthersAndTheLaterOnes(limit: Int) async throws {
-        let waiting = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
-        let dependent = BlockOperation { Issue.record("It does not run.") }
-        let compound = CompoundOperation(
-            name: "some", operations: limit == 1 ? [] : [waiting], maxConcurrentOperationCount: limit,
-            failurePolicy: .cancelRemaining)
-        let late = BlockOperation { Issue.record("It does not run either.") }
+    func c9TheFirstFailureCancelsTheOthers(limit: Int) async throws {
+        let others = (0..<3).map { _ in BlockOperation { Issue.record("It does not run.") } }
         let failing = ScriptedOperation("bad") { $0.finish(withError: TestError.first) }
-        failing.asyncCompletionBlock = { [unowned compound] _ in expectNoError { try compound.addOperation(late) } }
-        dependent.addDependency(failing)
-        try compound.addOperations([failing, dependent])
+        for other in others { other.addDependency(failing) }
+        let compound = CompoundOperation(
+            name: "some", operations: others + [failing], maxConcurrentOperationCount: limit,
+            failurePolicy: .cancelRemaining)
         guard case .suboperationFailure("some", let errors) = await outcome(of: compound) else {
             return #expect(Bool(false), "The failure has to be reported, not the cancellations.")
         }
         #expect(errors.map(\.name) == ["bad"])
-        #expect(dependent.isCancelled && dependent.isFinished)
-        #expect(late.isCancelled && late.isFinished)
+        #expect(others.allSatisfy { $0.isCancelled && $0.isFinished })
         #expect(!compound.isCancelled)
+    }
+
+    @Test(arguments: [2, -1])
+    func c9AChildThatIsAddedAfterTheFailureIsCancelled(limit: Int) async throws {
+        let late = BlockOperation { Issue.record("It does not run.") }
+        let compound = CompoundOperation(maxConcurrentOperationCount: limit, failurePolicy: .cancelRemaining)
+        let isRunning = Gate()
+        let running = ScriptedOperation(
+            main: { _ in isRunning.open() },
+            didCancel: { [unowned compound] in
+                expectNoError { try compound.addOperation(late) }
+                $0.finish(withError: CancellationError())
+            })
+        let failing = ThrowingBlockOperation {
+            isRunning.pass()
+            throw TestError.first
+        }
+        try compound.addOperations([running, failing])
+        #expect(await outcome(of: compound)?.leafErrors.map { $0 as? TestError } == [.first])
+        #expect(late.isCancelled && late.isFinished)
     }
 
     @Test func c9EndsAlsoWhenItIsSuspendedMeanwhile() async throws {

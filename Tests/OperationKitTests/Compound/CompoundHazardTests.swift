@@ -86,4 +86,75 @@ import Testing
         await finished.opened()
         await tracker.expectAllReleased()
     }
+
+    /// On Linux a queue may keep an older answer of `isReady` when the operation becomes ready while it is added.
+    @Test(arguments: [-1, 1, 2])
+    func aChildThatBecomesReadyWhileItIsLeftToTheQueueIsBegun(limit: Int) async throws {
+        final class Slow: AsyncOperation, @unchecked Sendable {
+            let asked = Shared(0)
+            let isAsked = Gate()
+            let mayAnswer = Gate()
+
+            override var isReady: Bool {
+                let isReady = super.isReady
+                // The second time is inside of Foundation's addition.
+                if asked.change({
+                    $0 += 1; return $0
+                }) == 2 {
+                    isAsked.open()
+                    mayAnswer.pass()
+                }
+                return isReady
+            }
+        }
+        let outside = ScriptedOperation()
+        let child = Slow()
+        child.addDependency(outside)
+        child.asked.value = 0
+        let compound = CompoundOperation(operations: [child], maxConcurrentOperationCount: limit)
+        compound.start()
+        await child.isAsked.opened()
+        outside.start()
+        child.mayAnswer.open()
+        try await compound.finished()
+        #expect(child.error == nil)
+    }
+
+    /// A finished operation keeps its dependencies, so a chain that is fed for ever would be kept whole.
+    @Test(arguments: [ChildKind.block, .throwing, .asynchronous, .hopping])
+    func aChainThatIsFedForEverIsNotKept(_ kind: ChildKind) async throws {
+        let tracker = LeakTracker()
+        let mostAlive = Shared(0)
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+        let last = Shared<Operation?>(nil)
+        @Sendable func add(_ number: Int) {
+            let child = tracker.track(
+                kind.make { [unowned compound] in
+                    mostAlive.change { $0 = max($0, tracker.alive.count) }
+                    if number < 300 { add(number + 1) }
+                    withExtendedLifetime(compound) {}
+                })
+            if let last = last.value { child.addDependency(last) }
+            last.value = child
+            expectNoError { try compound.addOperation(child) }
+        }
+        add(0)
+        try await OperationQueue().run(compound)
+        last.value = nil
+        #expect(mostAlive.value <= 6)
+        await tracker.expectAllReleased()
+    }
+
+    @Test func aCompoundThatIsDroppedUnstartedLeavesNothingBehindThatIsReachedForLater() async throws {
+        let outside = BlockOperation {}
+        for _ in 0..<20 {
+            let compound = CompoundOperation()
+            for kind in ChildKind.allCases {
+                let child = kind.make {}
+                child.addDependency(outside)
+                try compound.addOperation(child)
+            }
+        }
+        try await OperationQueue().run(outside)
+    }
 }

@@ -14,7 +14,7 @@ import Testing
         }
         await begun.opened()
         task.cancel()
-        // Cancelling a task calls its handlers before it returns.
+        await eventually("the operation was not cancelled") { operation.isCancelled }
         log.add("cancelled \(operation.isCancelled), finished \(operation.isFinished)")
         mayEnd.open()
         return await task.result
@@ -120,7 +120,7 @@ import Testing
             defer { log.add("run returned") }
             try await queue.run(operation)
         }
-        await eventually("the operation was not added") { queue.operationCount == 1 }
+        await operation.becomesAwaited()
         task.cancel()
         log.add("cancelled \(operation.isCancelled)")
         queue.isSuspended = false
@@ -128,20 +128,51 @@ import Testing
         #expect(log.events == ["cancelled true", "asyncCompletionBlock cancelled", "run returned"])
     }
 
-    @Test func aTaskThatIsCancelledAlreadyRunsNothing() async {
-        let log = EventLog()
-        let mayBegin = Gate()
-        let queue = OperationQueue()
-        queue.isSuspended = true
-        let task = Task {
-            while !Task.isCancelled { await mayBegin.opened() }
-            try await queue.run(ScriptedOperation.logged(log))
+    enum Kind: CaseIterable {
+        case asynchronous, throwing, plain
+
+        func make() -> Operation {
+            switch self {
+            case .asynchronous: ScriptedOperation()
+            case .throwing: ThrowingBlockOperation {}
+            case .plain: BlockOperation {}
+            }
         }
-        task.cancel()
-        await eventually("the operation was not added") { queue.operationCount == 1 }
-        queue.isSuspended = false
-        await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(log.events == ["asyncCompletionBlock cancelled"])
+    }
+
+    @Test(arguments: Kind.allCases) func anOperationThatIsCancelledWhileItIsAddedEnds(kind: Kind) async {
+        let seed = SplitMix64.freshSeed()
+        let unfinished = Shared(0)
+        let tracker = LeakTracker()
+        let queue = OperationQueue()
+        await race(
+            rounds: 3_000, seed: seed, prepare: { _ in tracker.track(kind.make()) },
+            [
+                { @Sendable operation in
+                    queue.addOperation(operation)
+                    operation.waitUntilFinished()
+                },
+                { @Sendable in $0.cancel() },
+            ],
+            check: { operation, _ in if !operation.isFinished { unfinished.change { $0 += 1 } } })
+        #expect(unfinished.value == 0, "seed \(seed)")
+        await tracker.expectAllReleased()
+    }
+
+    @Test func aTaskThatIsCancelledBeforeNeverBeginsTheWork() async {
+        let log = EventLog()
+        let queue = OperationQueue()
+        for _ in 0..<500 {
+            let never = Gate()
+            let task = Task {
+                while !Task.isCancelled { await never.opened() }
+                try await queue.run(ScriptedOperation.logged(log))
+            }
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+        #expect(Set(log.events) == ["asyncCompletionBlock cancelled"])
+        #expect(log.events.count == 500)
     }
 
     @Test func cancellingTheTaskRacesWithTheRun() async {

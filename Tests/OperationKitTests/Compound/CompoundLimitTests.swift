@@ -1,0 +1,153 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// C6: how many children run at once.
+@Suite("Compound: limits", .mayNotHang, .serialized) struct CompoundLimitTests {
+    @Test(arguments: ChildKind.allCases, [1, 2, 3])
+    func c6NeverRunsMoreThanTheLimit(_ kind: ChildKind, limit: Int) async throws {
+        let running = Shared((now: 0, most: 0))
+        let children = (0..<40).map { _ in
+            kind.make {
+                running.change {
+                    $0.now += 1
+                    $0.most = max($0.most, $0.now)
+                }
+                running.change { $0.now -= 1 }
+            }
+        }
+        try await OperationQueue().run(CompoundOperation(operations: children, maxConcurrentOperationCount: limit))
+        #expect((1...limit).contains(running.value.most))
+    }
+
+    @Test(arguments: [-1, 3])
+    func c6ReachesTheLimitWithChildrenThatWaitForEachOther(limit: Int) async throws {
+        let line = StartLine(3)
+        let children = (0..<3).map { _ in BlockOperation { line.meet() } }
+        try await OperationQueue().run(CompoundOperation(operations: children, maxConcurrentOperationCount: limit))
+    }
+
+    @Test func c6BeginsAllAsynchronousChildrenAtOnceWithoutALimit() async throws {
+        let children = (0..<200).map { _ in ScriptedOperation.idle() }
+        let compound = CompoundOperation(operations: children)
+        OperationQueue().addOperation(compound)
+        await eventually("not all begun") { children.allSatisfy { $0.isExecuting } }
+        for child in children { child.finish() }
+        try await compound.finished()
+    }
+
+    @Test func c6AnAsynchronousChildKeepsItsPlaceUntilItHasFinished() async throws {
+        let first = ScriptedOperation.idle()
+        let second = ScriptedOperation.idle()
+        let third = ScriptedOperation.idle()
+        let compound = CompoundOperation(operations: [first, second, third], maxConcurrentOperationCount: 2)
+        OperationQueue().addOperation(compound)
+        await eventually("not begun") { first.isExecuting && second.isExecuting }
+        #expect(!third.isExecuting)
+        second.finish()
+        await eventually("not begun") { third.isExecuting }
+        #expect(first.isExecuting)
+        first.finish()
+        third.finish()
+        try await compound.finished()
+    }
+
+    @Test func c6TheLimitMayChangeWhileItRuns() async throws {
+        let children = (0..<6).map { _ in ScriptedOperation.idle() }
+        let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 0)
+        func executing() -> Int { children.count { $0.isExecuting } }
+        OperationQueue().addOperation(compound)
+        await eventually("not begun") { compound.isExecuting }
+        #expect(executing() == 0)
+        compound.maxConcurrentOperationCount = 2
+        await eventually("not begun") { executing() == 2 }
+        compound.maxConcurrentOperationCount = -1
+        await eventually("not begun") { executing() == 6 }
+        compound.maxConcurrentOperationCount = 1
+        #expect(compound.maxConcurrentOperationCount == 1)
+        let late = ScriptedOperation.idle()
+        try compound.addOperation(late)
+        for child in children.dropLast() { child.finish() }
+        #expect(!late.isExecuting)
+        children[5].finish()
+        await eventually("not begun") { late.isExecuting }
+        late.finish()
+        try await compound.finished()
+    }
+
+    @Test func c6LiftingAHighLimitBeginsTheOthers() async throws {
+        let children = (0..<101).map { _ in ScriptedOperation.idle() }
+        let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 100)
+        OperationQueue().addOperation(compound)
+        await eventually("not begun") { children.count { $0.isExecuting } == 100 }
+        compound.maxConcurrentOperationCount = -1
+        await eventually("not begun") { children.allSatisfy { $0.isExecuting } }
+        for child in children { child.finish() }
+        try await compound.finished()
+    }
+
+    @Test func c6ALowerLimitHoldsForChildrenThatTheQueueBegins() async throws {
+        let running = ScriptedOperation.idle()
+        let outside = BlockOperation {}
+        let waiting = ScriptedOperation.idle()
+        waiting.addDependency(outside)
+        let isLeft = BlockOperation {}
+        let compound = CompoundOperation(operations: [running, waiting, isLeft])
+        OperationQueue().addOperation(compound)
+        await eventually("not begun") { running.isExecuting && isLeft.isFinished }
+        compound.maxConcurrentOperationCount = 1
+        try await OperationQueue().run(outside)
+        await eventually("not ready") { waiting.isReady }
+        // A ping on the way that a queue begins operations: had it been let, the child would have begun before.
+        try await OperationQueue().run(BlockOperation {})
+        #expect(!waiting.isExecuting)
+        running.finish()
+        await eventually("not begun") { waiting.isExecuting }
+        waiting.finish()
+        try await compound.finished()
+    }
+
+    @Test(arguments: [-1, 1])
+    func c6SuspendsAndResumesBetweenChildren(limit: Int) async throws {
+        let log = EventLog()
+        let compound = CompoundOperation(maxConcurrentOperationCount: limit)
+        let second = ScriptedOperation { operation in
+            log.add("second")
+            operation.finish()
+        }
+        let first = ScriptedOperation { [unowned compound] operation in
+            compound.isSuspended = true
+            log.add("first")
+            operation.finish()
+        }
+        second.addDependency(first)
+        try compound.addOperations([first, second])
+        OperationQueue().addOperation(compound)
+        await eventually("not run") { first.isFinished }
+        #expect(compound.isSuspended)
+        #expect(log.events == ["first"])
+        compound.isSuspended = false
+        try await compound.finished()
+        #expect(log.events == ["first", "second"])
+    }
+
+    @Test func c6TheQualityOfServiceIsThatOfThePrivateQueue() async throws {
+        let seen = Shared<QualityOfService?>(nil)
+        let compound = CompoundOperation(operations: [
+            BlockOperation { seen.value = OperationQueue.current?.qualityOfService }
+        ])
+        compound.qualityOfService = .utility
+        #expect(compound.qualityOfService == .utility)
+        try await OperationQueue().run(compound)
+        #expect(seen.value == .utility)
+    }
+
+    @Test func aCompoundInACompoundOfWidthOneDoesNotBlockIt() async throws {
+        let log = EventLog()
+        var compound = CompoundOperation(
+            operations: [BlockOperation { log.add("leaf") }], maxConcurrentOperationCount: 1)
+        for _ in 0..<100 { compound = CompoundOperation(operations: [compound], maxConcurrentOperationCount: 1) }
+        try await OperationQueue().run(compound)
+        #expect(log.events == ["leaf"])
+    }
+}
