@@ -10,7 +10,7 @@ enum Command: Equatable, Sendable {
 
 /// The scenarios by name, `files` included: it differs from the others only in that it takes a directory.
 enum Scenario: String, CaseIterable, Sendable {
-    case tour, sync, naive, async, compound, cancel, errors, files
+    case tour, sync, naive, async, compound, cancel, errors, collection, files
 
     var summary: String {
         switch self {
@@ -21,6 +21,7 @@ enum Scenario: String, CaseIterable, Sendable {
         case .compound: "two compounds of three operations each"
         case .cancel: "cancelling before the start, in flight, and a whole compound"
         case .errors: "the report of a compound whose children fail, as Swift error and as NSError"
+        case .collection: "24 images, item by item and batch by batch, in sequence and in parallel"
         case .files: "count lines, words and bytes of every file below DIRECTORY"
         }
     }
@@ -33,7 +34,7 @@ enum Scenario: String, CaseIterable, Sendable {
     /// The queues to run on when `--mode` does not say. One run is enough where a second would only repeat the report.
     var defaultMode: Mode {
         switch self {
-        case .tour, .sync, .naive, .async, .compound, .cancel: .both
+        case .tour, .sync, .naive, .async, .compound, .cancel, .collection: .both
         case .errors, .files: .concurrent
         }
     }

@@ -8,6 +8,7 @@ struct Show {
     let console: Console
 
     func run() async {
+        if scenario == .collection { return await CollectionScenario(options: options, console: console).run() }
         let sections: [Section] =
             switch options.mode ?? scenario.defaultMode {
             case .serial: [.serial]
@@ -67,6 +68,8 @@ struct Show {
             await CancelScenario.play(on: bench)
         case .errors:
             return await ErrorsScenario.play(on: bench, style: console.style)
+        case .collection:
+            preconditionFailure("collection has no queue, but strategies")
         case .files:
             preconditionFailure("files has a command of its own")
         }
