@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct ArgumentTests {
     @Test(arguments: [
-        (["nonsense"], "expected one of tour, sync, naive, async, compound, cancel, errors, files"),
+        (["nonsense"], "expected one of tour, sync, naive, async, compound, cancel, errors, collection, files"),
         (["--bogus"], "Unknown option “--bogus”: expected --mode"),
         (["-x"], "Unknown option “-x”"),
         (["tour", "sync"], "“sync” is too much"),
