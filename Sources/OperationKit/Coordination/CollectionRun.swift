@@ -17,7 +17,8 @@ public import Foundation
 public final class CollectionRun<CollectionType: Sendable>: IOOperation<[CollectionType], Void>, @unchecked Sendable {
     private enum Stage { case idle, running, over }
 
-    private let plan: @Sendable ([CollectionType]) -> CollectionPlan
+    /// What to do with a collection; holds the object that does it, until the run is over.
+    private var plan: (@Sendable ([CollectionType]) -> CollectionPlan)?
     private var stage = Stage.idle
     /// Unowned by the run: it holds the run, until that is over.
     private weak var driver: CollectionDriver?
@@ -55,7 +56,9 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
 
     /// Begins the run.
     public override func main(input: [CollectionType]) {
-        switch plan(input) {
+        switch lock.withLock({ plan })?(input) {
+        case nil:
+            return
         case .units(let units, let word):
             let driver = CollectionDriver(
                 units, qos: DispatchQoS(qualityOfService), unitEnded: { [weak self] in self?.report() },
@@ -96,6 +99,11 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         if isFirst { endedWithoutRun() }
     }
 
+    override func discardWork() {
+        var discarded: (@Sendable ([CollectionType]) -> CollectionPlan)?
+        lock.withLock { swap(&discarded, &plan) }
+    }
+
     /// - Returns: Whether the run may begin. It may not if the operation has been told to end meanwhile.
     private func begins(_ count: Int, _ driver: CollectionDriver?) -> Bool {
         let begins = lock.withLock {
@@ -110,7 +118,8 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     }
 
     private func endedWithoutRun() {
-        switch plan(input ?? []) {
+        switch lock.withLock({ plan })?(input ?? []) {
+        case nil: return
         case .units(let units, let word): ended(Self.cancelled(units.count), word: word)
         case .whole(let count, _): ended(Self.cancelled(count), word: "item")
         case .invalid(let error): refused(error)

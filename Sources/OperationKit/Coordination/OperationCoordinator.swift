@@ -88,13 +88,14 @@ extension OperationCoordinator {
 }
 
 /// Operations that are run together, and what becomes of each.
-private final class Coordination: Sendable {
+private final class Coordination: @unchecked Sendable {
     private enum Part {
         case runs(Operation)
         case refused(CoordinationError)
     }
 
-    private let parts: [Part]
+    /// Changed only when it is freed.
+    private var parts: [Part]
     private let compound: CompoundOperation
     private let invalid: CoordinationError?
 
@@ -117,6 +118,13 @@ private final class Coordination: Sendable {
         compound = CompoundOperation(
             name: name, operations: invalid == nil ? children : [],
             maxConcurrentOperationCount: max(limit, 1), failurePolicy: coordinator.failurePolicy)
+    }
+
+    deinit {
+        // Whoever frees the end of a chain frees all of it, and nobody is to do so by nested calls.
+        var operations = parts.compactMap { if case .runs(let operation) = $0 { operation } else { nil } }
+        parts = []
+        DependencyRelease.release(&operations)
     }
 
     func run(completion: @escaping @Sendable ([(any Error)?]) -> Void) {
