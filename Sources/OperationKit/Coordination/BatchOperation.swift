@@ -43,7 +43,8 @@ public protocol AsyncBatchOperation<CollectionType>: BatchOperation {
 extension AsyncBatchOperation {
     /// Performs the operation on one batch in a task of its own, and hands over what it throws.
     public func performOperation(onBatch batch: [CollectionType], completion: @escaping BatchCompletion) {
-        RunningTasks().run(0, { try await self.performOperation(onBatch: batch) }, completion: completion)
+        let performer = Performer(self)
+        RunningTasks().run(0, { try await performer.object.performOperation(onBatch: batch) }, completion: completion)
     }
 }
 
@@ -82,7 +83,10 @@ extension ParallelBatchOperation {
 
     /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain.
     public func operation() -> CollectionRun<CollectionType> {
-        CollectionRun(name: displayName) { self.plan(for: $0, limit: self.maxConcurrentOperationCount) }
+        let performer = Performer(self)
+        return CollectionRun(name: displayName) {
+            performer.object.plan(for: $0, limit: performer.object.maxConcurrentOperationCount)
+        }
     }
 }
 
@@ -94,7 +98,8 @@ extension SequentialBatchOperation {
 
     /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain.
     public func operation() -> CollectionRun<CollectionType> {
-        CollectionRun(name: displayName) { self.plan(for: $0, limit: 1) }
+        let performer = Performer(self)
+        return CollectionRun(name: displayName) { performer.object.plan(for: $0, limit: 1) }
     }
 }
 
@@ -109,20 +114,23 @@ extension BatchOperation {
             Array(items[unitRange(index, size: size, count: items.count)])
         }
         let count = unitCount(items.count, size: size)
+        let performer = Performer(self)
         let units: CollectionUnits
         if let operation = self as? any AsyncBatchOperation<CollectionType> {
+            let performer = Performer(operation)
             let tasks = RunningTasks()
             units = CollectionUnits(
                 count: count, limit: limit, failurePolicy: failurePolicy,
                 begin: { index, completion in
                     let batch = batch(index)
-                    tasks.run(index, { try await operation.performOperation(onBatch: batch) }, completion: completion)
+                    tasks.run(
+                        index, { try await performer.object.performOperation(onBatch: batch) }, completion: completion)
                 }, cancelRunning: { tasks.cancel() })
         } else {
             units = CollectionUnits(
                 count: count, limit: limit, failurePolicy: failurePolicy,
                 begin: { index, completion in
-                    self.performOperation(onBatch: batch(index), completion: completion)
+                    performer.object.performOperation(onBatch: batch(index), completion: completion)
                 })
         }
         return .units(units, word: "batch")

@@ -17,7 +17,7 @@ extension CollectionOperation {
     ///     once.
     /// - Throws: ``CoordinationError`` if the options are wrong; nothing is run then. `CancellationError` if the task is
     ///   cancelled.
-    public func performOperation<Items: Sequence>(
+    public nonisolated(nonsending) func performOperation<Items: Sequence>(
         onEach sequence: sending Items, failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws where Items.Element == CollectionType {
         var iterator = sequence.makeIterator()
@@ -40,7 +40,7 @@ extension CollectionOperation {
     ///     once.
     /// - Throws: ``CoordinationError`` if the options are wrong; nothing is run then. `CancellationError` if the task is
     ///   cancelled. What the sequence throws, after the items in flight have ended.
-    public func performOperation<Items: AsyncSequence>(
+    public nonisolated(nonsending) func performOperation<Items: AsyncSequence>(
         onEach sequence: sending Items, failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws where Items.Element == CollectionType {
         var iterator = sequence.makeAsyncIterator()
@@ -60,7 +60,7 @@ extension CollectionOperation {
     /// ```
     ///
     /// All that is said of the form with `failed` holds. The failures come in the order of the sequence.
-    public func performOperation<Items: Sequence>(
+    public nonisolated(nonsending) func performOperation<Items: Sequence>(
         onEach sequence: sending Items
     ) async throws -> [CollectionFailure<CollectionType>] where Items.Element == CollectionType {
         let failures = Failures<CollectionType>()
@@ -72,7 +72,7 @@ extension CollectionOperation {
     /// that failed.
     ///
     /// All that is said of the form with `failed` holds. The failures come in the order of the sequence.
-    public func performOperation<Items: AsyncSequence>(
+    public nonisolated(nonsending) func performOperation<Items: AsyncSequence>(
         onEach sequence: sending Items
     ) async throws -> [CollectionFailure<CollectionType>] where Items.Element == CollectionType {
         let failures = Failures<CollectionType>()
@@ -83,7 +83,7 @@ extension CollectionOperation {
 
 extension CollectionOperation {
     /// Runs units in child tasks, as many at once as the strategy allows.
-    private func performOperation(
+    private nonisolated(nonsending) func performOperation(
         next: () async throws -> CollectionType?,
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws {
@@ -143,19 +143,27 @@ private struct UnitStrategy<Item: Sendable>: Sendable {
         failurePolicy = operation.failurePolicy
 
         if let operation = operation as? any AsyncItemOperation<Item> {
-            perform = { unit in await UnitStrategy.error { try await operation.performOperation(onItem: unit[0]) } }
-        } else if let operation = operation as? any AsyncBatchOperation<Item> {
-            perform = { unit in await UnitStrategy.error { try await operation.performOperation(onBatch: unit) } }
-        } else if let operation = operation as? any ItemOperation<Item> {
+            let performer = Performer(operation)
             perform = { unit in
-                await CollectionDriver.perform { operation.performOperation(onItem: unit[0], completion: $0) }
+                await UnitStrategy.error { try await performer.object.performOperation(onItem: unit[0]) }
+            }
+        } else if let operation = operation as? any AsyncBatchOperation<Item> {
+            let performer = Performer(operation)
+            perform = { unit in await UnitStrategy.error { try await performer.object.performOperation(onBatch: unit) }
+            }
+        } else if let operation = operation as? any ItemOperation<Item> {
+            let performer = Performer(operation)
+            perform = { unit in
+                await CollectionDriver.perform { performer.object.performOperation(onItem: unit[0], completion: $0) }
             }
         } else if let operation = operation as? any BatchOperation<Item> {
+            let performer = Performer(operation)
             perform = { unit in
-                await CollectionDriver.perform { operation.performOperation(onBatch: unit, completion: $0) }
+                await CollectionDriver.perform { performer.object.performOperation(onBatch: unit, completion: $0) }
             }
         } else {
-            perform = { unit in await operation.performOperation(on: unit).lazy.compactMap(\.self).first }
+            let performer = Performer(operation)
+            perform = { unit in await performer.object.performOperation(on: unit).lazy.compactMap(\.self).first }
         }
     }
 

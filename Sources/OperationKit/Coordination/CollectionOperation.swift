@@ -25,9 +25,9 @@
 /// The rest is there by conformance: the run with a completion block, with `await`, as an operation, and over sequences
 /// of any length. To change the strategy, change the protocol in the declaration; callers stay as they are.
 ///
-/// Items are performed on threads of a dispatch queue, those of parallel types several at once. So a conforming class
-/// is `Sendable`.
-public protocol CollectionOperation<CollectionType>: AnyObject, Sendable {
+/// Items are performed on threads of a dispatch queue, those of parallel types several at once. A conforming class has to
+/// be safe to use there; make it `Sendable`, and the compiler checks that.
+public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype {
     /// What a collection consists of. It is inferred from the method that performs an item or a batch.
     associatedtype CollectionType: Sendable
 
@@ -74,8 +74,9 @@ extension CollectionOperation {
     /// A run over a collection as an operation, by this type's own `performOperation(on:completion:)`. Once that has
     /// begun it cannot be cancelled.
     public func operation() -> CollectionRun<CollectionType> {
-        CollectionRun(name: displayName) { collection in
-            .whole(count: collection.count) { self.performOperation(on: collection, completion: $0) }
+        let performer = Performer(self)
+        return CollectionRun(name: displayName) { collection in
+            .whole(count: collection.count) { performer.object.performOperation(on: collection, completion: $0) }
         }
     }
 
@@ -113,7 +114,7 @@ extension CollectionOperation {
     /// - Parameter collection: The items.
     /// - Returns: A slot for each item or batch, in the order of the collection, with its error or `nil` for success. If
     ///   the options are wrong, one ``CoordinationError``.
-    public func performOperation(on collection: [CollectionType]) async -> [(any Error)?] {
+    public nonisolated(nonsending) func performOperation(on collection: [CollectionType]) async -> [(any Error)?] {
         let run = operation(on: collection)
         await withTaskCancellationHandler {
             run.start()

@@ -54,7 +54,8 @@ public protocol AsyncItemOperation<CollectionType>: ItemOperation {
 extension AsyncItemOperation {
     /// Performs the operation on one item in a task of its own, and hands over what it throws.
     public func performOperation(onItem item: CollectionType, completion: @escaping ItemCompletion) {
-        RunningTasks().run(0, { try await self.performOperation(onItem: item) }, completion: completion)
+        let performer = Performer(self)
+        RunningTasks().run(0, { try await performer.object.performOperation(onItem: item) }, completion: completion)
     }
 }
 
@@ -84,7 +85,10 @@ extension ParallelItemOperation {
 
     /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain.
     public func operation() -> CollectionRun<CollectionType> {
-        CollectionRun(name: displayName) { self.plan(for: $0, limit: self.maxConcurrentOperationCount) }
+        let performer = Performer(self)
+        return CollectionRun(name: displayName) {
+            performer.object.plan(for: $0, limit: performer.object.maxConcurrentOperationCount)
+        }
     }
 }
 
@@ -96,7 +100,8 @@ extension SequentialItemOperation {
 
     /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain.
     public func operation() -> CollectionRun<CollectionType> {
-        CollectionRun(name: displayName) { self.plan(for: $0, limit: 1) }
+        let performer = Performer(self)
+        return CollectionRun(name: displayName) { performer.object.plan(for: $0, limit: 1) }
     }
 }
 
@@ -105,20 +110,23 @@ extension ItemOperation {
         if limit < 1 {
             return .invalid(.invalidLimit(type: displayName, maxConcurrentOperationCount: limit))
         }
+        let performer = Performer(self)
         let units: CollectionUnits
         if let operation = self as? any AsyncItemOperation<CollectionType> {
+            let performer = Performer(operation)
             let tasks = RunningTasks()
             units = CollectionUnits(
                 count: items.count, limit: limit, failurePolicy: failurePolicy,
                 begin: { index, completion in
                     let item = items[index]
-                    tasks.run(index, { try await operation.performOperation(onItem: item) }, completion: completion)
+                    tasks.run(
+                        index, { try await performer.object.performOperation(onItem: item) }, completion: completion)
                 }, cancelRunning: { tasks.cancel() })
         } else {
             units = CollectionUnits(
                 count: items.count, limit: limit, failurePolicy: failurePolicy,
                 begin: { index, completion in
-                    self.performOperation(onItem: items[index], completion: completion)
+                    performer.object.performOperation(onItem: items[index], completion: completion)
                 })
         }
         return .units(units, word: "item")

@@ -24,7 +24,7 @@ import Testing
 
     private static func make(
         _ strategy: Strategy, _ work: @escaping @Sendable (Int) async throws -> Void
-    ) -> any CollectionOperation<Int> {
+    ) -> any CollectionOperation<Int> & Sendable {
         switch strategy {
         case .parallelItems: A(work)
         case .parallelBatches: B(work)

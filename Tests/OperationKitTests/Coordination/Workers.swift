@@ -55,7 +55,7 @@ enum Strategy: CaseIterable, Sendable {
     func make(
         limit: Int = 3, batchSize: Int = 1, policy: CompoundOperation.FailurePolicy = .continueAll,
         _ work: @escaping Work
-    ) -> any CollectionOperation<Int> {
+    ) -> any CollectionOperation<Int> & Sendable {
         switch self {
         case .parallelItems: ParallelItems(limit, batchSize, policy, work)
         case .parallelBatches: ParallelBatches(limit, batchSize, policy, work)
