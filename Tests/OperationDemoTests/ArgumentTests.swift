@@ -6,7 +6,7 @@ import Testing
     @Test(arguments: [
         (
             ["nonsense"],
-            "expected one of tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, files"
+            "expected one of tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, collection, files"
         ),
         (["--bogus"], "Unknown option “--bogus”: expected --mode"),
         (["-x"], "Unknown option “-x”"),

@@ -126,6 +126,44 @@ import Testing
         #expect(report.filter { $0.hasPrefix("    OperationDemo.PublishingError, code ") }.count == 2)
     }
 
+    @Test func aCollectionIsSyncedInTheFourStrategies() async throws {
+        let sections = try await Self.sections("collection")
+        let strategies = sections.map { $0.title.dropFirst("collection, ".count).prefix { $0 != ":" } }
+        #expect(
+            strategies == [
+                "SequentialItemOperation", "SequentialBatchOperation", "ParallelItemOperation",
+                "ParallelBatchOperation",
+            ])
+        for (section, strategy) in zip(sections, strategies) {
+            let isBatch = strategy.hasSuffix("BatchOperation")
+            let failed = isBatch ? [6, 7, 8, 9, 10, 16, 17, 18, 19, 20] : [9, 18]
+            let names = failed.map { "image-\($0 < 10 ? "0" : "")\($0)" }
+            #expect(section.rest.contains("\(failed.count) of 24 images failed:"))
+            #expect(
+                section.rest.filter { $0.hasSuffix(": The connection was lost.") }
+                    == names.map {
+                        "  \($0): The connection was lost."
+                    })
+            #expect(section.rest.contains("Tried again, 0 of \(failed.count) images failed."))
+            let starts = isBatch ? 7 : 26
+            #expect(section.events.filter { $0.stage == .started }.count == starts, "Both attempts")
+            #expect(section.events.filter { $0.stage == .workFailed }.count == 2)
+            var (running, most) = (0, 0)
+            for event in section.events {
+                running += event.stage == .started ? 1 : -1
+                most = max(most, running)
+            }
+            #expect(most == (strategy.hasPrefix("Parallel") ? 4 : 1))
+        }
+    }
+
+    @Test func theModeChoosesTheStrategiesOfACollection() async throws {
+        let serial = try await Self.sections("collection", "--mode", "serial", speed: 20)
+        #expect(serial.count == 2 && serial.allSatisfy { $0.title.contains("Sequential") })
+        let parallel = try await Self.sections("collection", "--mode", "concurrent", "--width", "2", speed: 20)
+        #expect(parallel.count == 2 && parallel.allSatisfy { $0.title.contains("up to 2 ") })
+    }
+
     @Test func controlCEndsAScenarioWith130() async throws {
         let process = try DemoProcess(["async", "--speed", "0.01"])
         #expect(await process.hasWritten("started"))

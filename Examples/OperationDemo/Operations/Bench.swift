@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import OperationKit
 
@@ -76,7 +77,12 @@ final class Bench: @unchecked Sendable {
         try? await Task.sleep(for: .seconds(seconds / speed))
     }
 
-    private func reporter(_ name: String) -> Reporter {
+    /// Calls `body` on another thread after a time that the speed shortens.
+    func after(_ seconds: Double, _ body: @escaping @Sendable () -> Void) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + seconds / speed, execute: body)
+    }
+
+    func reporter(_ name: String) -> Reporter {
         Reporter(name: name, log: log)
     }
 

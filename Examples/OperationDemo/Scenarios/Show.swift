@@ -8,6 +8,7 @@ struct Show {
     let console: Console
 
     func run() async {
+        if scenario == .collection { return await CollectionScenario(options: options, console: console).run() }
         let sections: [Section] =
             switch options.mode ?? scenario.defaultMode {
             case .serial: [.serial]
@@ -73,6 +74,8 @@ struct Show {
             await WaterfallScenario.play(on: bench)
         case .glue:
             await GlueScenario.play(on: bench)
+        case .collection:
+            preconditionFailure("collection has no queue, but strategies")
         case .files:
             preconditionFailure("files has a command of its own")
         }

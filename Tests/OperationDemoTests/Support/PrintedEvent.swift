@@ -29,7 +29,7 @@ struct PrintedSection {
 
     /// The sections of an output, in their order.
     static func sections(in lines: [String]) -> [PrintedSection] {
-        let starts = lines.indices.filter { lines[$0].contains(" queue: ") }
+        let starts = lines.indices.filter { lines[$0].contains(" queue: ") || lines[$0].hasPrefix("collection, ") }
         return zip(starts, starts.dropFirst() + [lines.count]).map { start, end in
             let body = lines[(start + 1)..<end]
             return PrintedSection(

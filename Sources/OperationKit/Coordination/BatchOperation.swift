@@ -1,0 +1,138 @@
+import Foundation
+
+/// A collection operation that works on several items in one go. Conform to ``ParallelBatchOperation`` or
+/// ``SequentialBatchOperation``.
+public protocol BatchOperation<CollectionType>: CollectionOperation {
+    associatedtype CollectionType
+
+    /// Takes the outcome of a batch: its error, or `nil` for success.
+    ///
+    /// May be called from any thread, at once or later. Only the first call for a batch counts. It has to be called on
+    /// every path, or the run never ends.
+    typealias BatchCompletion = @Sendable (_ error: (any Error)?) -> Void
+
+    /// How many items a batch has. Only the last one may have less.
+    ///
+    /// Less than 1 is reported as ``CoordinationError/invalidBatchSize(type:batchSize:)``. Read once for each run.
+    var batchSize: Int { get }
+
+    /// Performs the operation on one batch.
+    ///
+    /// Called once for each batch, on a thread of a dispatch queue, never from inside the completion of another batch.
+    /// A batch is in flight until this method has returned and the completion has been called.
+    ///
+    /// - Parameters:
+    ///   - batch: The items, at least one, in the order of the collection.
+    ///   - completion: Has to be called when the work is done.
+    func performOperation(onBatch batch: [CollectionType], completion: @escaping BatchCompletion)
+}
+
+/// A batch operation whose method is an `async` function that throws.
+///
+/// Conform to it in addition to a strategy, and implement the `async` method instead of the one with a completion. What
+/// ``AsyncItemOperation`` says of tasks holds here.
+public protocol AsyncBatchOperation<CollectionType>: BatchOperation {
+    associatedtype CollectionType
+
+    /// Performs the operation on one batch: returns for success, throws for failure.
+    ///
+    /// - Parameter batch: The items, at least one, in the order of the collection.
+    func performOperation(onBatch batch: [CollectionType]) async throws
+}
+
+extension AsyncBatchOperation {
+    /// Performs the operation on one batch in a task of its own, and hands over what it throws.
+    public func performOperation(onBatch batch: [CollectionType], completion: @escaping BatchCompletion) {
+        let performer = Performer(self)
+        RunningTasks().run(0, { try await performer.object.performOperation(onBatch: batch) }, completion: completion)
+    }
+}
+
+/// A batch operation that works on several batches at once.
+///
+/// Batches begin in the order of the collection. As many are in flight as ``maxConcurrentOperationCount`` allows.
+public protocol ParallelBatchOperation<CollectionType>: BatchOperation {
+    /// How many batches may be in flight at once. The default is the number of active processors, which suits batches
+    /// that compute; for batches that mostly wait, set more.
+    ///
+    /// Less than 1 is reported as ``CoordinationError/invalidLimit(type:maxConcurrentOperationCount:)``. Read once for
+    /// each run.
+    var maxConcurrentOperationCount: Int { get }
+}
+
+/// A batch operation that works on one batch after the other, in the order of the collection.
+public protocol SequentialBatchOperation<CollectionType>: BatchOperation {}
+
+extension BatchOperation {
+    /// Each item of a failed batch with the error of the batch.
+    public func failures(
+        in collection: [CollectionType], errors: [(any Error)?]
+    ) -> [CollectionFailure<CollectionType>] {
+        CollectionFailure.pairs(collection, errors, unitSize: batchSize)
+    }
+}
+
+extension ParallelBatchOperation {
+    /// The number of active processors.
+    public var maxConcurrentOperationCount: Int { ProcessInfo.processInfo.activeProcessorCount }
+
+    /// Performs the operation on all batches, several at once.
+    public func performOperation(on collection: [CollectionType], completion: @escaping Completion) {
+        plan(for: collection, limit: maxConcurrentOperationCount).run(completion: completion)
+    }
+
+    /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain.
+    public func operation() -> CollectionRun<CollectionType> {
+        let performer = Performer(self)
+        return CollectionRun(name: displayName) {
+            performer.object.plan(for: $0, limit: performer.object.maxConcurrentOperationCount)
+        }
+    }
+}
+
+extension SequentialBatchOperation {
+    /// Performs the operation on all batches, one after the other.
+    public func performOperation(on collection: [CollectionType], completion: @escaping Completion) {
+        plan(for: collection, limit: 1).run(completion: completion)
+    }
+
+    /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain.
+    public func operation() -> CollectionRun<CollectionType> {
+        let performer = Performer(self)
+        return CollectionRun(name: displayName) { performer.object.plan(for: $0, limit: 1) }
+    }
+}
+
+extension BatchOperation {
+    func plan(for items: [CollectionType], limit: Int) -> CollectionPlan {
+        let size = batchSize
+        if size < 1 { return .invalid(.invalidBatchSize(type: displayName, batchSize: size)) }
+        if limit < 1 {
+            return .invalid(.invalidLimit(type: displayName, maxConcurrentOperationCount: limit))
+        }
+        let batch: @Sendable (Int) -> [CollectionType] = { index in
+            Array(items[unitRange(index, size: size, count: items.count)])
+        }
+        let count = unitCount(items.count, size: size)
+        let performer = Performer(self)
+        let units: CollectionUnits
+        if let operation = self as? any AsyncBatchOperation<CollectionType> {
+            let performer = Performer(operation)
+            let tasks = RunningTasks()
+            units = CollectionUnits(
+                count: count, limit: limit, failurePolicy: failurePolicy,
+                begin: { index, completion in
+                    let batch = batch(index)
+                    tasks.run(
+                        index, { try await performer.object.performOperation(onBatch: batch) }, completion: completion)
+                }, cancelRunning: { tasks.cancel() })
+        } else {
+            units = CollectionUnits(
+                count: count, limit: limit, failurePolicy: failurePolicy,
+                begin: { index, completion in
+                    performer.object.performOperation(onBatch: batch(index), completion: completion)
+                })
+        }
+        return .units(units, word: "batch")
+    }
+}

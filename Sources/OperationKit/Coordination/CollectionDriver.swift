@@ -1,0 +1,142 @@
+import Dispatch
+import Foundation
+
+/// One run over a collection: ``CollectionSchedule`` decides, a lock guards it, and what follows is done after unlocking.
+///
+/// Who holds the driver: the workers, and the completions of the units in flight. It holds the work, and with it the
+/// object that does it, until the run is over. Afterwards it is an empty shell, which a completion that somebody keeps
+/// may hold for as long as it likes.
+final class CollectionDriver: @unchecked Sendable {
+    typealias UnitCompletion = @Sendable ((any Error)?) -> Void
+    typealias Completion = @Sendable ([(any Error)?]) -> Void
+
+    /// Where units begin. Each block drains its autorelease pool, so that a long run of quick items does not fill one.
+    private static let queue = DispatchQueue(
+        label: "OperationKit.Coordination", attributes: .concurrent, autoreleaseFrequency: .workItem)
+
+    /// After how many units a worker goes to the end of the queue, so that others get their turn.
+    private static let share = 256
+
+    private let qos: DispatchQoS
+    private let lock = NSLock()
+    private var schedule: CollectionSchedule
+    private var units: CollectionUnits?
+    private var completion: Completion?
+    private let unitEnded: (@Sendable () -> Void)?
+
+    /// - Parameters:
+    ///   - units: The work.
+    ///   - unitEnded: Called after each end of a unit but before the end of the run, on the thread that reported it.
+    ///   - completion: Called once, on the thread that reported the last end.
+    init(
+        _ units: CollectionUnits, qos: DispatchQoS = .unspecified, unitEnded: (@Sendable () -> Void)? = nil,
+        completion: @escaping Completion
+    ) {
+        self.units = units
+        self.qos = qos
+        self.unitEnded = unitEnded
+        self.completion = completion
+        schedule = CollectionSchedule(
+            count: units.count, limit: units.limit, stopsAtFirstFailure: units.failurePolicy == .cancelRemaining)
+    }
+
+    /// How many units have ended.
+    var endedCount: Int { lock.withLock { schedule.endedCount } }
+
+    /// Begins the run. To be called once.
+    func start() {
+        follow(lock.withLock { schedule.started() })
+    }
+
+    /// Has no further unit begin. Those in flight are waited for.
+    func cancel() {
+        let (orders, units) = lock.withLock { (schedule.cancelled(), self.units) }
+        follow(orders)
+        units?.cancelRunning?()
+    }
+
+    private func follow(_ orders: CollectionSchedule.Orders) {
+        if orders.sendsForWorker {
+            CollectionDriver.queue.async(qos: qos) {
+                let (step, orders) = self.lock.withLock { self.schedule.workerCame() }
+                self.follow(orders)
+                self.work(step)
+            }
+        }
+        if let errors = orders.errors { end(errors) }
+    }
+
+    /// What a worker does: it begins one unit after the other.
+    private func work(_ first: CollectionSchedule.Step) {
+        guard let begin = lock.withLock({ units?.begin }) else { return }
+        var next = first
+        for _ in 0..<CollectionDriver.share {
+            guard case .begin(let index) = next else { return }
+            begin(index) { [self] error in ended(index, error) }
+            let (step, orders) = lock.withLock { schedule.returned(index) }
+            follow(orders)
+            next = step
+        }
+        if next != .leave { CollectionDriver.queue.async(qos: qos) { [next] in self.work(next) } }
+    }
+
+    private func ended(_ index: Int, _ error: (any Error)?) {
+        let (isAccepted, orders) = lock.withLock { schedule.ended(index, error: error) }
+        if isAccepted { unitEnded?() }
+        follow(orders)
+    }
+
+    private func end(_ errors: [(any Error)?]) {
+        // Released after unlocking and before the call: whoever is told that the run is over finds nothing held by it.
+        var units: CollectionUnits?
+        let completion = lock.withLock {
+            swap(&units, &self.units)
+            defer { self.completion = nil }
+            return self.completion
+        }
+        units = nil
+        completion?(errors)
+    }
+}
+
+/// The work of a run, cut into units.
+struct CollectionUnits: Sendable {
+    /// Begins a unit. The completion may be called at once, later, repeatedly, on any thread.
+    typealias Begin = @Sendable (_ index: Int, _ completion: @escaping CollectionDriver.UnitCompletion) -> Void
+
+    let count: Int
+    /// At least 1.
+    let limit: Int
+    let failurePolicy: CompoundOperation.FailurePolicy
+    let begin: Begin
+    /// Asks the units in flight to stop, if they can be.
+    var cancelRunning: (@Sendable () -> Void)?
+}
+
+/// What a collection operation is going to do with a collection.
+enum CollectionPlan: Sendable {
+    /// A number of units, which errors call by this word and their index.
+    case units(CollectionUnits, word: String)
+    /// All at once, by a strategy of the type's own.
+    case whole(count: Int, @Sendable (_ completion: @escaping CollectionDriver.Completion) -> Void)
+    /// Nothing: the options are wrong.
+    case invalid(CoordinationError)
+
+    /// Carries the plan out.
+    ///
+    /// - Returns: Who carries it out, if it can be cancelled.
+    @discardableResult
+    func run(completion: @escaping CollectionDriver.Completion) -> CollectionDriver? {
+        switch self {
+        case .units(let units, _):
+            let driver = CollectionDriver(units, completion: completion)
+            driver.start()
+            return driver
+        case .whole(_, let perform):
+            perform(completion)
+        case .invalid(let error):
+            completion([error])
+        }
+        return nil
+    }
+}

@@ -1,0 +1,214 @@
+import Foundation
+
+// Sequences of any length: items are taken as there is place for them, and let go of when they have ended.
+extension CollectionOperation {
+    /// Performs the operation on all items of a sequence, without loading it whole, and suspends until that is done.
+    ///
+    /// An item is taken from the sequence when there is place for it. So there are never more items in memory than may
+    /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy count
+    /// as for collections.
+    ///
+    /// Cancelling the task cancels the run: no further item is taken, items in flight are waited for, those that are
+    /// `async` functions are cancelled, and `CancellationError` is thrown.
+    ///
+    /// - Parameters:
+    ///   - sequence: The items. It is read in the task of the caller, one item at a time.
+    ///   - failed: Called with each item that failed, as soon as it has; for parallel types from several threads at
+    ///     once.
+    /// - Throws: ``CoordinationError`` if the options are wrong; nothing is run then. `CancellationError` if the task is
+    ///   cancelled.
+    public nonisolated(nonsending) func performOperation<Items: Sequence>(
+        onEach sequence: sending Items, failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
+    ) async throws where Items.Element == CollectionType {
+        var iterator = sequence.makeIterator()
+        try await performOperation(next: { iterator.next() }, failed: failed)
+    }
+
+    /// Performs the operation on all items of an asynchronous sequence, without loading it whole, and suspends until
+    /// that is done.
+    ///
+    /// An item is taken from the sequence when there is place for it. So there are never more items in memory than may
+    /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy count
+    /// as for collections; that an item failed is noticed once the sequence has given the next one.
+    ///
+    /// Cancelling the task cancels the run: no further item is taken, items in flight are waited for, those that are
+    /// `async` functions are cancelled, and `CancellationError` is thrown.
+    ///
+    /// - Parameters:
+    ///   - sequence: The items. It is read in the task of the caller, one item at a time.
+    ///   - failed: Called with each item that failed, as soon as it has; for parallel types from several threads at
+    ///     once.
+    /// - Throws: ``CoordinationError`` if the options are wrong; nothing is run then. `CancellationError` if the task is
+    ///   cancelled. What the sequence throws, after the items in flight have ended.
+    public nonisolated(nonsending) func performOperation<Items: AsyncSequence>(
+        onEach sequence: sending Items, failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
+    ) async throws where Items.Element == CollectionType {
+        var iterator = sequence.makeAsyncIterator()
+        try await performOperation(next: { try await iterator.next() }, failed: failed)
+    }
+
+    /// Performs the operation on all items of a sequence, without loading it whole, and returns those that failed.
+    ///
+    /// ```swift
+    /// final class Import: SequentialBatchOperation {
+    ///     let batchSize = 500
+    ///     func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) { completion(nil) }
+    /// }
+    ///
+    /// let failures = try await Import().performOperation(onEach: (1...1_000_000).lazy.map { $0 * 2 })
+    /// assert(failures.isEmpty)
+    /// ```
+    ///
+    /// All that is said of the form with `failed` holds. The failures come in the order of the sequence.
+    public nonisolated(nonsending) func performOperation<Items: Sequence>(
+        onEach sequence: sending Items
+    ) async throws -> [CollectionFailure<CollectionType>] where Items.Element == CollectionType {
+        let failures = Failures<CollectionType>()
+        try await performOperation(onEach: sequence) { failures.add($0) }
+        return failures.sorted
+    }
+
+    /// Performs the operation on all items of an asynchronous sequence, without loading it whole, and returns those
+    /// that failed.
+    ///
+    /// All that is said of the form with `failed` holds. The failures come in the order of the sequence.
+    public nonisolated(nonsending) func performOperation<Items: AsyncSequence>(
+        onEach sequence: sending Items
+    ) async throws -> [CollectionFailure<CollectionType>] where Items.Element == CollectionType {
+        let failures = Failures<CollectionType>()
+        try await performOperation(onEach: sequence) { failures.add($0) }
+        return failures.sorted
+    }
+}
+
+extension CollectionOperation {
+    /// Runs units in child tasks, as many at once as the strategy allows.
+    private nonisolated(nonsending) func performOperation(
+        next: () async throws -> CollectionType?,
+        failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
+    ) async throws {
+        let strategy = try UnitStrategy(self)
+        let hasFailed = Flag()
+        let problem = await withTaskGroup(of: Void.self) { group -> (any Error)? in
+            var first = 0
+            var inFlight = 0
+            while true {
+                var unit: [CollectionType] = []
+                do {
+                    while unit.count < strategy.size, !Task.isCancelled, let item = try await next() {
+                        unit.append(item)
+                    }
+                } catch {
+                    return error
+                }
+                if Task.isCancelled { return CancellationError() }
+                if unit.isEmpty || hasFailed.isSet { return nil }
+                group.addTask { [first, unit] in
+                    guard let error = await strategy.perform(unit) else { return }
+                    if strategy.failurePolicy == .cancelRemaining, !(error is CancellationError) { hasFailed.set() }
+                    for (index, item) in unit.enumerated() {
+                        failed(CollectionFailure(index: first + index, item: item, error: error))
+                    }
+                }
+                first += unit.count
+                inFlight += 1
+                if inFlight == strategy.limit {
+                    await group.next()
+                    inFlight -= 1
+                    if hasFailed.isSet { return nil }
+                }
+            }
+        }
+        if let problem { throw problem }
+    }
+}
+
+/// How a type works on the items of a sequence: how many at once, in units of which size, and how on each unit.
+private struct UnitStrategy<Item: Sendable>: Sendable {
+    let limit: Int
+    let size: Int
+    let failurePolicy: CompoundOperation.FailurePolicy
+    /// Returns the error of the unit.
+    let perform: @Sendable ([Item]) async -> (any Error)?
+
+    init<Operation: CollectionOperation<Item>>(_ operation: Operation) throws(CoordinationError) {
+        let name = operation.displayName
+        let batchSize = (operation as? any BatchOperation)?.batchSize
+        if let batchSize, batchSize < 1 { throw .invalidBatchSize(type: name, batchSize: batchSize) }
+        size = batchSize ?? 1
+        limit =
+            (operation as? any ParallelItemOperation)?.maxConcurrentOperationCount
+            ?? (operation as? any ParallelBatchOperation)?.maxConcurrentOperationCount ?? 1
+        if limit < 1 { throw .invalidLimit(type: name, maxConcurrentOperationCount: limit) }
+        failurePolicy = operation.failurePolicy
+
+        if let operation = operation as? any AsyncItemOperation<Item> {
+            let performer = Performer(operation)
+            perform = { unit in
+                await UnitStrategy.error { try await performer.object.performOperation(onItem: unit[0]) }
+            }
+        } else if let operation = operation as? any AsyncBatchOperation<Item> {
+            let performer = Performer(operation)
+            perform = { unit in await UnitStrategy.error { try await performer.object.performOperation(onBatch: unit) }
+            }
+        } else if let operation = operation as? any ItemOperation<Item> {
+            let performer = Performer(operation)
+            perform = { unit in
+                await CollectionDriver.perform { performer.object.performOperation(onItem: unit[0], completion: $0) }
+            }
+        } else if let operation = operation as? any BatchOperation<Item> {
+            let performer = Performer(operation)
+            perform = { unit in
+                await CollectionDriver.perform { performer.object.performOperation(onBatch: unit, completion: $0) }
+            }
+        } else {
+            let performer = Performer(operation)
+            perform = { unit in await performer.object.performOperation(on: unit).lazy.compactMap(\.self).first }
+        }
+    }
+
+    private static func error(of body: () async throws -> Void) async -> (any Error)? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+}
+
+extension CollectionDriver {
+    /// Performs one unit, and returns its error.
+    static func perform(_ begin: @escaping @Sendable (@escaping UnitCompletion) -> Void) async -> (any Error)? {
+        let units = CollectionUnits(count: 1, limit: 1, failurePolicy: .continueAll) { begin($1) }
+        return await withCheckedContinuation { continuation in
+            CollectionDriver(units) { continuation.resume(returning: $0[0]) }.start()
+        }
+    }
+}
+
+/// Failures from any thread.
+private final class Failures<Item: Sendable>: @unchecked Sendable {
+    private let lock = NSLock()
+    private var failures: [CollectionFailure<Item>] = []
+
+    func add(_ failure: CollectionFailure<Item>) {
+        lock.withLock { failures.append(failure) }
+    }
+
+    var sorted: [CollectionFailure<Item>] {
+        lock.withLock { failures }.sorted { $0.index < $1.index }
+    }
+}
+
+/// Set once, from any thread.
+private final class Flag: @unchecked Sendable {
+    private let lock = NSLock()
+    private var value = false
+
+    var isSet: Bool { lock.withLock { value } }
+
+    func set() {
+        lock.withLock { value = true }
+    }
+}

@@ -1,0 +1,181 @@
+/// A type that performs its operation on all items of a collection, and says for each how it went.
+///
+/// Types do not conform to this protocol itself but to one of those that bring a strategy along:
+///
+/// | | item by item | batch by batch |
+/// |---|---|---|
+/// | several at once | ``ParallelItemOperation`` | ``ParallelBatchOperation`` |
+/// | one after the other | ``SequentialItemOperation`` | ``SequentialBatchOperation`` |
+///
+/// ```swift
+/// final class ImageSync: ParallelItemOperation {
+///     let maxConcurrentOperationCount = 8
+///
+///     func performOperation(onItem image: String, completion: @escaping ItemCompletion) {
+///         DispatchQueue.global().async { completion(image.isEmpty ? CocoaError(.fileNoSuchFile) : nil) }
+///     }
+/// }
+///
+/// let sync = ImageSync()
+/// let images = ["cat.jpg", "", "dog.jpg"]
+/// let errors = await sync.performOperation(on: images)
+/// for failure in sync.failures(in: images, errors: errors) { print(failure.index, failure.error) }
+/// ```
+///
+/// The rest is there by conformance: the run with a completion block, with `await`, as an operation, and over sequences
+/// of any length. To change the strategy, change the protocol in the declaration; callers stay as they are.
+///
+/// Items are performed on threads of a dispatch queue, those of parallel types several at once. A conforming class has to
+/// be safe to use there; make it `Sendable`, and the compiler checks that.
+public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype {
+    /// What a collection consists of. It is inferred from the method that performs an item or a batch.
+    associatedtype CollectionType: Sendable
+
+    /// Takes the result of a run: a slot for each item or batch, in the order of the collection, with its error or
+    /// `nil` for success.
+    typealias Completion = @Sendable (_ errors: [(any Error)?]) -> Void
+
+    /// What the first failure means for the items that have not begun. The default is `continueAll`.
+    ///
+    /// With `cancelRemaining` they are not begun, and their slots say `CancellationError`; those in flight are waited
+    /// for. An item that ends with `CancellationError` has not failed. Read once for each run.
+    var failurePolicy: CompoundOperation.FailurePolicy { get }
+
+    /// Performs the operation on all items of a collection.
+    ///
+    /// Returns at once. Several runs may go on at the same time. The object is kept alive until the run is over.
+    ///
+    /// - Parameters:
+    ///   - collection: The items.
+    ///   - completion: Called once, on the thread that reported the last end, with a slot for each item or batch. For
+    ///     an empty collection it is called before this method returns, with `[]`. If the options are wrong, it is
+    ///     called before this method returns with one ``CoordinationError``, also for an empty collection, and nothing
+    ///     is run.
+    func performOperation(on collection: [CollectionType], completion: @escaping Completion)
+
+    /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain. Its `input` is
+    /// the collection.
+    func operation() -> CollectionRun<CollectionType>
+
+    /// The items that failed, each with its error: what to try again.
+    ///
+    /// The items of a failed batch all have the error of the batch.
+    ///
+    /// - Parameters:
+    ///   - collection: The items that a run was given.
+    ///   - errors: The errors that it reported.
+    func failures(in collection: [CollectionType], errors: [(any Error)?]) -> [CollectionFailure<CollectionType>]
+}
+
+extension CollectionOperation {
+    /// All items are performed, also when some fail.
+    public var failurePolicy: CompoundOperation.FailurePolicy { .continueAll }
+
+    /// A run over a collection as an operation, by this type's own `performOperation(on:completion:)`. Once that has
+    /// begun it cannot be cancelled.
+    public func operation() -> CollectionRun<CollectionType> {
+        let performer = Performer(self)
+        return CollectionRun(name: displayName) { collection in
+            .whole(count: collection.count) { performer.object.performOperation(on: collection, completion: $0) }
+        }
+    }
+
+    /// Each item with the error in its slot, if there is one.
+    public func failures(
+        in collection: [CollectionType], errors: [(any Error)?]
+    ) -> [CollectionFailure<CollectionType>] {
+        CollectionFailure.pairs(collection, errors, unitSize: 1)
+    }
+}
+
+extension CollectionOperation {
+    /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain.
+    ///
+    /// ```swift
+    /// final class Upload: SequentialItemOperation {
+    ///     func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
+    /// }
+    ///
+    /// try await OperationQueue().run(Upload().operation(on: [1, 2, 3]))
+    /// ```
+    ///
+    /// - Parameter collection: The items. They become the operation's `input`.
+    public func operation(on collection: [CollectionType]) -> CollectionRun<CollectionType> {
+        let operation = operation()
+        operation.input = collection
+        return operation
+    }
+
+    /// Performs the operation on all items of a collection, and suspends until that is done.
+    ///
+    /// Cancelling the task cancels the run: no further item begins, and those that have not begun are reported with
+    /// `CancellationError`. Items in flight are waited for; those that are `async` functions are cancelled.
+    ///
+    /// - Parameter collection: The items.
+    /// - Returns: A slot for each item or batch, in the order of the collection, with its error or `nil` for success. If
+    ///   the options are wrong, one ``CoordinationError``.
+    public nonisolated(nonsending) func performOperation(on collection: [CollectionType]) async -> [(any Error)?] {
+        let run = operation(on: collection)
+        await withTaskCancellationHandler {
+            run.start()
+            await run.waitForFinishUncancellably()
+        } onCancel: {
+            run.cancel()
+        }
+        return run.errors
+    }
+
+    /// How messages call the object.
+    var displayName: String { String(describing: Self.self) }
+}
+
+/// An item that failed, and how.
+public struct CollectionFailure<Item: Sendable>: Sendable {
+    /// The place of the item in the collection or sequence, from 0.
+    public let index: Int
+    /// What failed.
+    public let item: Item
+    /// What it, or the batch that it was part of, failed with.
+    public let error: any Error
+
+    /// Describes the failure of an item.
+    ///
+    /// - Parameters:
+    ///   - index: Its place, from 0.
+    ///   - item: What failed.
+    ///   - error: What it failed with.
+    public init(index: Int, item: Item, error: any Error) {
+        self.index = index
+        self.item = item
+        self.error = error
+    }
+
+    /// Pairs items with the errors of the units that they were part of.
+    static func pairs(_ items: [Item], _ errors: [(any Error)?], unitSize: Int) -> [CollectionFailure] {
+        guard unitSize >= 1, errors.count == unitCount(items.count, size: unitSize) else {
+            // Nothing was run, and the only error says why.
+            let error = errors.lazy.compactMap(\.self).first
+            return error.map { error in
+                items.enumerated().map { CollectionFailure(index: $0, item: $1, error: error) }
+            } ?? []
+        }
+        return errors.enumerated().flatMap { unit, error in
+            error.map { error in
+                unitRange(unit, size: unitSize, count: items.count).map {
+                    CollectionFailure(index: $0, item: items[$0], error: error)
+                }
+            } ?? []
+        }
+    }
+}
+
+/// How many units of a size it takes for so many items.
+func unitCount(_ count: Int, size: Int) -> Int {
+    count == 0 ? 0 : (count - 1) / size + 1
+}
+
+/// The items of a unit. No sum here can overflow, however large the size.
+func unitRange(_ unit: Int, size: Int, count: Int) -> Range<Int> {
+    let start = unit * size
+    return start..<(count - start <= size ? count : start + size)
+}

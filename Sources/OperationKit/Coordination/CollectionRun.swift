@@ -1,0 +1,179 @@
+public import Foundation
+
+/// One run of a ``CollectionOperation`` over a collection, as an operation. Its `input` is the collection.
+///
+/// ``CollectionOperation/operation(on:)`` makes it. Like every operation it runs once, can be put on a queue, into a
+/// compound or into a chain, be cancelled and awaited.
+///
+/// It succeeds if no item failed. Otherwise its error is ``CompoundOperationError/suboperationFailure(name:errors:)``,
+/// with the index of each item or batch that failed. As with compounds, `CancellationError` is no failure. Wrong options
+/// end it with their ``CoordinationError``. How each item ended is told by ``errors``.
+///
+/// ## Cancellation
+///
+/// No further item is begun, those in flight are waited for, and the operation finishes after them with
+/// ``CompoundOperationError/cancelled(name:errors:reason:)``. Items that have not begun have `CancellationError` in
+/// their slots. `finish(withError:)` from outside does the same, but the operation ends with the outcome it was given.
+public final class CollectionRun<CollectionType: Sendable>: IOOperation<[CollectionType], Void>, @unchecked Sendable {
+    private enum Stage { case idle, running, over }
+
+    /// What to do with a collection; holds the object that does it, until the run is over.
+    private var plan: (@Sendable ([CollectionType]) -> CollectionPlan)?
+    private var stage = Stage.idle
+    /// Unowned by the run: it holds the run, until that is over.
+    private weak var driver: CollectionDriver?
+    private var slots: [(any Error)?] = []
+    private var unitCount: Int?
+    private var reporter: ProgressReporter?
+
+    init(name: String, plan: @escaping @Sendable ([CollectionType]) -> CollectionPlan) {
+        self.plan = plan
+        super.init(ending: .afterChildren)
+        self.name = name
+    }
+
+    /// How each item or batch ended, once the operation has finished: a slot for each, in the order of the collection,
+    /// with its error or `nil` for success. Empty before. Can be read from any thread, from `asyncCompletionBlock` on.
+    public var errors: [(any Error)?] {
+        lock.withLock { slots }
+    }
+
+    /// The progress of the run, counted in items or batches that have ended, however they did.
+    ///
+    /// It is made when it is first asked for; a run whose progress nobody asks for does not count. It is indeterminate
+    /// until the operation starts, never goes back, and is complete before the operation finishes with success.
+    /// Cancelling it cancels the operation.
+    public var itemProgress: Progress {
+        let made = lock.withLock {
+            if let reporter { return reporter }
+            let new = ProgressReporter { [weak self] in self?.cancel() }
+            reporter = new
+            return new
+        }
+        report()
+        return made.progress
+    }
+
+    /// Begins the run.
+    public override func main(input: [CollectionType]) {
+        switch lock.withLock({ plan })?(input) {
+        case nil:
+            return
+        case .units(let units, let word):
+            let driver = CollectionDriver(
+                units, qos: DispatchQoS(qualityOfService), unitEnded: { [weak self] in self?.report() },
+                completion: { self.ended($0, word: word) })
+            guard begins(units.count, driver) else { return }
+            // Whoever cancels from here on finds the driver.
+            if isCancelled { driver.cancel() }
+            driver.start()
+        case .whole(let count, let perform):
+            guard begins(count, nil) else { return }
+            if isCancelled { return ended(Self.cancelled(count), word: "item") }
+            perform { self.ended($0, word: "item") }
+        case .invalid(let error):
+            guard begins(0, nil) else { return }
+            refused(error)
+        }
+    }
+
+    override func cancelChildren() {
+        let (driver, isOver) = lock.withLock { () -> (CollectionDriver?, Bool) in
+            // Before the start, `drainChildren()` will be called. After it, nothing has begun yet, as when the input is
+            // missing, and nothing will.
+            if case .idle = stage, lifecycle.isExecuting {
+                stage = .over
+                return (nil, true)
+            }
+            return (self.driver, false)
+        }
+        driver?.cancel()
+        if isOver { endedWithoutRun() }
+    }
+
+    override func drainChildren() {
+        let isFirst = lock.withLock {
+            defer { stage = .over }
+            return stage == .idle
+        }
+        if isFirst { endedWithoutRun() }
+    }
+
+    override func discardWork() {
+        var discarded: (@Sendable ([CollectionType]) -> CollectionPlan)?
+        lock.withLock { swap(&discarded, &plan) }
+    }
+
+    /// - Returns: Whether the run may begin. It may not if the operation has been told to end meanwhile.
+    private func begins(_ count: Int, _ driver: CollectionDriver?) -> Bool {
+        let begins = lock.withLock {
+            guard case .idle = stage else { return false }
+            stage = .running
+            unitCount = count
+            self.driver = driver
+            return true
+        }
+        report()
+        return begins
+    }
+
+    private func endedWithoutRun() {
+        switch lock.withLock({ plan })?(input ?? []) {
+        case nil: return
+        case .units(let units, let word): ended(Self.cancelled(units.count), word: word)
+        case .whole(let count, _): ended(Self.cancelled(count), word: "item")
+        case .invalid(let error): refused(error)
+        }
+    }
+
+    private static func cancelled(_ count: Int) -> [(any Error)?] {
+        Array(repeating: CancellationError(), count: count)
+    }
+}
+
+// What the run reports.
+extension CollectionRun {
+    private func refused(_ error: CoordinationError) {
+        over(slots: [error]) { _, _ in .failure(error) }
+    }
+
+    private func ended(_ errors: [(any Error)?], word: String) {
+        let failures = errors.enumerated().compactMap { index, error -> SuboperationError? in
+            guard let error, !(error is CancellationError) else { return nil }
+            return SuboperationError(name: "\(word) \(index)", index: index, error: error, siblingCount: errors.count)
+        }
+        let name = displayName
+        over(slots: errors) { isCancelled, reason in
+            if isCancelled {
+                .failure(CompoundOperationError.cancelled(name: name, errors: failures, reason: reason))
+            } else if failures.isEmpty {
+                .success(())
+            } else {
+                .failure(CompoundOperationError.suboperationFailure(name: name, errors: failures))
+            }
+        }
+    }
+
+    private func over(slots: [(any Error)?], own: @escaping ProgressReporter.Outcome) {
+        let reporter = lock.withLock {
+            stage = .over
+            self.slots = slots
+            return self.reporter
+        }
+        guard let reporter else { return childrenFinished(own: own) }
+        report()
+        reporter.end { self.childrenFinished(own: own) }
+    }
+
+    /// Has the progress follow, if somebody asked for it.
+    private func report() {
+        guard let reporter = lock.withLock({ reporter }) else { return }
+        let (ended, total) = lock.withLock { () -> (Int, Int?) in
+            guard case .over = stage else { return (driver?.endedCount ?? 0, unitCount) }
+            // An empty collection is done, too.
+            if slots.isEmpty { return (1, 1) }
+            return (slots.count { !($0 is CancellationError) }, slots.count)
+        }
+        reporter.report(ended, of: total)
+    }
+}

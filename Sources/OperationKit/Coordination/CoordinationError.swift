@@ -1,0 +1,47 @@
+public import Foundation
+
+/// Why something could not be coordinated: a mistake in the options, or in the operations that were given.
+public enum CoordinationError: Error, Equatable {
+    /// A batch cannot have less than one item; nothing was run. `type` is the one that asked for it. Code 1.
+    case invalidBatchSize(type: String, batchSize: Int)
+    /// Less than one at a time would be none; nothing was run. `type` is the one that asked for it. Code 2.
+    case invalidLimit(type: String, maxConcurrentOperationCount: Int)
+    /// The operation had been started before, so the coordinator left it alone. Code 3.
+    case alreadyStarted(operation: String, coordinator: String)
+    /// The operation was given twice. It ran once, and the first of its slots tells how it ended. Code 4.
+    case givenTwice(operation: String, coordinator: String)
+}
+
+extension CoordinationError: LocalizedError, CustomNSError {
+    /// `OperationKit.CoordinationError`
+    public static var errorDomain: String { "OperationKit.CoordinationError" }
+
+    /// The code documented at each case.
+    public var errorCode: Int {
+        switch self {
+        case .invalidBatchSize: 1
+        case .invalidLimit: 2
+        case .alreadyStarted: 3
+        case .givenTwice: 4
+        }
+    }
+
+    /// What is wrong, with what, and what to do about it.
+    public var errorDescription: String? {
+        switch self {
+        case .invalidBatchSize(let type, let batchSize):
+            "“\(type)” asks for batches of \(batchSize). Set its batchSize to 1 or more."
+        case .invalidLimit(let type, let limit):
+            "“\(type)” allows \(limit) at a time. Set its maxConcurrentOperationCount to 1 or more."
+        case .alreadyStarted(let operation, let coordinator):
+            "The operation “\(operation)” was not run by “\(coordinator)”, because it has been started before. Create a new one for each run."
+        case .givenTwice(let operation, let coordinator):
+            "The operation “\(operation)” was given to “\(coordinator)” twice. It ran once: give each operation once."
+        }
+    }
+
+    /// The localized description.
+    public var errorUserInfo: [String: Any] {
+        [NSLocalizedDescriptionKey: errorDescription ?? ""]
+    }
+}

@@ -1,0 +1,66 @@
+import Foundation
+
+/// Keeps a `Progress` in step with a run, from any thread and without holding a lock meanwhile.
+///
+/// One thread at a time writes, the latest numbers each time; whoever comes meanwhile leaves the numbers to it. So the
+/// progress never goes back, although units end on many threads at once.
+final class ProgressReporter: @unchecked Sendable {
+    typealias Outcome = @Sendable (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
+
+    let progress: Progress
+    private let lock = NSLock()
+    private var ended = 0
+    private var total: Int?
+    private var isStale = false
+    private var isWriting = false
+    private var atEnd: (@Sendable () -> Void)?
+
+    init(cancellation: @escaping @Sendable () -> Void) {
+        // Not a part of whatever progress is current on this thread.
+        progress = Progress(parent: nil, userInfo: nil)
+        progress.totalUnitCount = -1
+        progress.cancellationHandler = cancellation
+    }
+
+    /// - Parameter total: `nil` as long as it is not known.
+    func report(_ ended: Int, of total: Int?) {
+        write {
+            if ended < self.ended && total == self.total { return }
+            (self.ended, self.total) = (ended, total)
+            isStale = true
+        }
+    }
+
+    /// Does something once the progress is up to date.
+    func end(_ body: @escaping @Sendable () -> Void) {
+        write { atEnd = body }
+    }
+
+    private func write(_ change: () -> Void) {
+        let isMine = lock.withLock {
+            change()
+            defer { isWriting = true }
+            return !isWriting
+        }
+        guard isMine else { return }
+        while true {
+            let (numbers, body) = lock.withLock { () -> ((Int, Int?)?, (@Sendable () -> Void)?) in
+                if isStale {
+                    isStale = false
+                    return ((ended, total), nil)
+                }
+                defer { atEnd = nil }
+                isWriting = atEnd != nil
+                return (nil, atEnd)
+            }
+            if let (ended, total) = numbers {
+                progress.totalUnitCount = Int64(total ?? -1)
+                progress.completedUnitCount = Int64(ended)
+            } else if let body {
+                body()
+            } else {
+                return
+            }
+        }
+    }
+}

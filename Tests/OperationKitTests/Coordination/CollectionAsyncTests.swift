@@ -1,0 +1,151 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// Asynchronous functions: as the way to call, and as the way to implement.
+@Suite("Collection operations with async", .serialized, .mayNotHang) struct CollectionAsyncTests {
+    private class AsyncNumbers: @unchecked Sendable {
+        let maxConcurrentOperationCount = 3
+        let batchSize = 1
+        let work: @Sendable (Int) async throws -> Void
+
+        init(_ work: @escaping @Sendable (Int) async throws -> Void) {
+            self.work = work
+        }
+
+        func performOperation(onItem item: Int) async throws { try await work(item) }
+        func performOperation(onBatch batch: [Int]) async throws { try await work(batch[0]) }
+    }
+
+    private final class A: AsyncNumbers, ParallelItemOperation, AsyncItemOperation, @unchecked Sendable {}
+    private final class B: AsyncNumbers, ParallelBatchOperation, AsyncBatchOperation, @unchecked Sendable {}
+    private final class C: AsyncNumbers, SequentialItemOperation, AsyncItemOperation, @unchecked Sendable {}
+    private final class D: AsyncNumbers, SequentialBatchOperation, AsyncBatchOperation, @unchecked Sendable {}
+
+    private static func make(
+        _ strategy: Strategy, _ work: @escaping @Sendable (Int) async throws -> Void
+    ) -> any CollectionOperation<Int> & Sendable {
+        switch strategy {
+        case .parallelItems: A(work)
+        case .parallelBatches: B(work)
+        case .sequentialItems: C(work)
+        case .sequentialBatches: D(work)
+        }
+    }
+
+    @Test(arguments: Strategy.allCases) func theErrorsAreReturned(strategy: Strategy) async {
+        let operation = strategy.make { items, completion in completion(items[0] == 2 ? TestError.second : nil) }
+        #expect(await operation.performOperation(on: [1, 2, 3]).map(text) == ["success", "second", "success"])
+        #expect(await operation.performOperation(on: []).isEmpty)
+    }
+
+    @Test(arguments: Strategy.allCases) func asyncMethodsReportWhatTheyThrow(strategy: Strategy) async {
+        let operation = Self.make(strategy) { item in
+            await Task.yield()
+            if item == 2 { throw TestError.second }
+        }
+        #expect(await operation.performOperation(on: [1, 2, 3]).map(text) == ["success", "second", "success"])
+        let (errors, calls) = await operation.run(on: [1, 2, 3])
+        #expect(errors.map(text) == ["success", "second", "success"] && calls == 1)
+    }
+
+    @Test func aSingleItemCanBePerformedWithACompletionToo() async {
+        let operation = A { if $0 == 2 { throw TestError.second } }
+        let error = await withCheckedContinuation { continuation in
+            operation.performOperation(onItem: 2) { continuation.resume(returning: $0) }
+        }
+        #expect(text(error) == "second")
+        let batch = await withCheckedContinuation { continuation in
+            B { _ in }.performOperation(onBatch: [1]) { continuation.resume(returning: $0) }
+        }
+        #expect(batch == nil)
+    }
+
+    @Test(arguments: Strategy.allCases) func asyncMethodsAreCancelledWithTheRun(strategy: Strategy) async {
+        let begun = Shared(0)
+        let full = Gate()
+        let never = Gate()
+        let operation = Self.make(strategy) { _ in
+            let count = begun.change {
+                $0 += 1
+                return $0
+            }
+            if count == strategy.width(3) { full.open() }
+            await never.opened()
+            throw Task.isCancelled ? TestError.first : TestError.second
+        }
+        let task = Task { await operation.performOperation(on: Array(0..<10)) }
+        await full.opened()
+        task.cancel()
+        let width = strategy.width(3)
+        #expect(await task.value.map(text) == (0..<10).map { $0 < width ? "first" : "cancelled" })
+        #expect(begun.value == width)
+    }
+
+    @Test(arguments: Strategy.allCases) func cancellingTheTaskCancelsTheRun(strategy: Strategy) async {
+        let log = WorkLog()
+        let full = Gate()
+        let operation = strategy.make { items, completion in
+            log.began(items)
+            log.keep(completion)
+            if log.keptCount == strategy.width(3) { full.open() }
+        }
+        let isOver = Gate()
+        let task = Task {
+            defer { isOver.open() }
+            return await operation.performOperation(on: Array(0..<10))
+        }
+        await full.opened()
+        task.cancel()
+        let kept = log.takeKept()
+        for completion in kept.dropLast() { completion(nil) }
+        #expect(!isOver.isOpen, "What is in flight is waited for")
+        kept.last?(TestError.first)
+        let slots = await task.value.map(text)
+        let width = strategy.width(3)
+        #expect(slots.filter { $0 == "cancelled" }.count == 10 - width)
+        #expect(slots.prefix(width).sorted() == ["first"] + Array(repeating: "success", count: width - 1))
+    }
+
+    @Test(arguments: Strategy.allCases) func aTaskThatIsCancelledBeforeRunsNothing(strategy: Strategy) async {
+        let log = WorkLog()
+        let operation = strategy.make { items, _ in log.began(items) }
+        let mayBegin = Gate()
+        let task = Task {
+            // Returns at once: the task has been cancelled.
+            await mayBegin.opened()
+            return await operation.performOperation(on: [1, 2])
+        }
+        task.cancel()
+        #expect(await task.value.map(text) == ["cancelled", "cancelled"])
+        #expect(log.units.isEmpty)
+    }
+
+    // Failures, for a retry.
+
+    @Test(arguments: Strategy.allCases) func failuresPairItemsWithTheirErrors(strategy: Strategy) async {
+        let attempts = Shared<[Int: Int]>([:])
+        let operation = strategy.make(batchSize: 2) { items, completion in
+            let isFirst = attempts.change {
+                $0[items[0], default: 0] += 1
+                return $0[items[0]] == 1
+            }
+            completion(isFirst && items[0] % 4 == 0 ? TestError.numbered(items[0]) : nil)
+        }
+        let items = Array(0...8)
+        let failures = operation.failures(in: items, errors: await operation.performOperation(on: items))
+        let expected = strategy.isBatch ? [0, 1, 4, 5, 8] : [0, 4, 8]
+        #expect(failures.map(\.item) == expected && failures.map(\.index) == expected)
+        #expect(failures.map { text($0.error) } == expected.map { "numbered(\($0 / 4 * 4))" })
+        let retry = failures.map(\.item)
+        #expect(operation.failures(in: retry, errors: await operation.performOperation(on: retry)).isEmpty)
+    }
+
+    @Test func wrongOptionsFailEveryItem() async {
+        let operation = SequentialBatches(1, 0, .continueAll) { _, _ in }
+        let failures = operation.failures(in: [7, 8], errors: await operation.performOperation(on: [7, 8]))
+        #expect(failures.map(\.item) == [7, 8])
+        #expect(failures.allSatisfy { $0.error is CoordinationError })
+        #expect(operation.failures(in: [7, 8], errors: []).isEmpty)
+    }
+}

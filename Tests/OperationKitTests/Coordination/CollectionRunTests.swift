@@ -1,0 +1,298 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// Runs as operations: on queues, in compounds, cancelled at every point.
+@Suite("Collection runs", .serialized, .mayNotHang) struct CollectionRunTests {
+    private static let succeeding: Work = { _, completion in completion(nil) }
+
+    @Test(arguments: Strategy.allCases) func aRunOnAQueueSucceedsIfNoItemFails(strategy: Strategy) async throws {
+        let run = strategy.make(batchSize: 2, Self.succeeding).operation(on: [1, 2, 3])
+        try await OperationQueue().run(run)
+        #expect(run.errors.count == strategy.units(3, batchSize: 2).count)
+        #expect(run.errors.allSatisfy { $0 == nil })
+    }
+
+    @Test(arguments: Strategy.allCases) func failuresArriveTogetherWithTheirIndices(strategy: Strategy) async throws {
+        let run = strategy.make(batchSize: 2) { items, completion in
+            completion(items[0] == 1 || items[0] == 4 ? TestError.numbered(items[0]) : nil)
+        }.operation(on: [0, 0, 1, 1, 4, 4])
+        try? await OperationQueue().run(run)
+        guard case .suboperationFailure(let name, let errors) = run.error as? CompoundOperationError else {
+            Issue.record("\(text(run.error))")
+            return
+        }
+        let word = strategy.isBatch ? "batch" : "item"
+        let indices = strategy.isBatch ? [1, 2] : [2, 3, 4, 5]
+        #expect(name == run.name)
+        #expect(errors.map(\.index) == indices)
+        #expect(errors.map(\.name) == indices.map { "\(word) \($0)" })
+        #expect(errors.map(\.siblingCount) == indices.map { _ in run.errors.count })
+        #expect(run.errors.map { $0 == nil } == run.errors.indices.map { !indices.contains($0) })
+    }
+
+    @Test func aRunInACompoundReportsItsFailuresInside() async {
+        let run = ParallelItems(2, 1, .continueAll) { items, completion in
+            completion(items[0] == 2 ? TestError.second : nil)
+        }.operation(on: [1, 2])
+        let compound = CompoundOperation(name: "outer", operations: [run, BlockOperation {}])
+        try? await OperationQueue().run(compound)
+        let errors = (compound.error as? CompoundOperationError)?.leafErrors
+        #expect(errors?.map(text) == ["second"])
+    }
+
+    @Test(arguments: Strategy.allCases) func cancellingWorksAtEveryPoint(strategy: Strategy) async {
+        for point in 0..<8 {
+            for endsFirst in [false, true] {
+                let log = WorkLog()
+                let run = Shared<AsyncOperation?>(nil)
+                let operation = strategy.make { items, completion in
+                    log.began(items)
+                    if endsFirst { completion(nil) }
+                    if items[0] == point { run.value?.cancel() }
+                    completion(nil)
+                }.operation(on: Array(0..<8))
+                run.value = operation
+                try? await OperationQueue().run(operation)
+                let begun = log.units.count
+                // In parallel, others go on while this one is about to cancel.
+                #expect(strategy.isParallel ? begun > point : begun == point + 1)
+                #expect(operation.errors.map(text) == (0..<8).map { $0 < begun ? "success" : "cancelled" })
+                // Cancelling after the last end comes too late.
+                if endsFirst && begun == 8 { continue }
+                guard case .cancelled(_, let errors, nil) = operation.error as? CompoundOperationError else {
+                    Issue.record("\(text(operation.error)) at \(point)")
+                    continue
+                }
+                #expect(errors.isEmpty)
+            }
+        }
+    }
+
+    @Test(arguments: Strategy.allCases) func aRunThatIsCancelledBeforeItsStartRunsNothing(strategy: Strategy) async {
+        let log = EventLog()
+        let run = strategy.make { _, _ in log.add("work") }.operation(on: [1, 2])
+        run.asyncCompletionBlock = { _ in log.add("completion") }
+        run.cancel(withError: TestError.reason)
+        #expect(!run.isFinished)
+        try? await OperationQueue().run(run)
+        #expect(log.events == ["completion"])
+        #expect(run.errors.map(text) == ["cancelled", "cancelled"])
+        guard case .cancelled(_, _, TestError.reason as TestError) = run.error as? CompoundOperationError else {
+            Issue.record("\(text(run.error))")
+            return
+        }
+    }
+
+    @Test(arguments: Strategy.allCases, [false, true])
+    func itemsInFlightAreWaitedFor(strategy: Strategy, isFinishedFromOutside: Bool) async {
+        let log = WorkLog()
+        let full = Gate()
+        let run = strategy.make { items, completion in
+            log.began(items)
+            log.keep(completion)
+            if log.keptCount == strategy.width(3) { full.open() }
+        }.operation(on: Array(0..<10))
+        OperationQueue().addOperation(run)
+        await full.opened()
+        if isFinishedFromOutside {
+            #expect(run.finish(withError: TestError.reason))
+            #expect(!run.finish())
+        } else {
+            run.cancel()
+        }
+        let kept = log.takeKept()
+        for completion in kept.dropLast() { completion(nil) }
+        #expect(!run.isFinished)
+        kept.last?(TestError.first)
+        try? await run.finished()
+        #expect(log.units.count == strategy.width(3))
+        #expect(run.errors.map(text).filter { $0 != "success" }.first == "first")
+        if isFinishedFromOutside {
+            #expect(text(run.error) == "reason")
+        } else if case .cancelled(_, let errors, nil) = run.error as? CompoundOperationError {
+            #expect(errors.map { text($0.error) } == ["first"])
+        } else {
+            Issue.record("\(text(run.error))")
+        }
+    }
+
+    @Test func anOutcomeThatIsGivenBeforeTheStartStands() async {
+        let log = EventLog()
+        let run = ParallelItems(2, 1, .continueAll) { _, _ in log.add("work") }.operation(on: [1])
+        run.finish(withError: TestError.first)
+        await #expect(throws: TestError.first) { try await OperationQueue().run(run) }
+        #expect(log.events.isEmpty && run.errors.map(text) == ["cancelled"])
+    }
+
+    @Test func aMissingInputIsAnErrorAndAnEmptyOneIsNot() async throws {
+        let operation = SequentialItems(1, 1, .continueAll, Self.succeeding)
+        await #expect(throws: IOOperationError.missingInput(operation: "SequentialItems")) {
+            try await OperationQueue().run(operation.operation())
+        }
+        try await OperationQueue().run(operation.operation(on: []))
+        let run = operation.operation()
+        run.input = [1]
+        try await OperationQueue().run(run)
+        #expect(run.errors.count == 1)
+    }
+
+    @Test func wrongOptionsEndTheRunWithTheirError() async {
+        let error = CoordinationError.invalidBatchSize(type: "ParallelBatches", batchSize: 0)
+        for isCancelled in [false, true] {
+            let run = ParallelBatches(1, 0, .continueAll, Self.succeeding).operation(on: [1, 2])
+            if isCancelled { run.cancel() }
+            await #expect(throws: error) { try await OperationQueue().run(run) }
+            #expect(run.errors.map(text) == [text(error)])
+        }
+    }
+
+    /// A strategy of its own: two slots, whatever the collection.
+    private final class Own: CollectionOperation {
+        let log = EventLog()
+
+        func performOperation(on collection: [String], completion: @escaping Completion) {
+            log.add(collection.joined())
+            completion([nil, TestError.second])
+        }
+    }
+
+    @Test func aTypeWithAStrategyOfItsOwnGetsTheRestToo() async {
+        let own = Own()
+        let errors = await own.performOperation(on: ["a", "b"])
+        #expect(errors.map(text) == ["success", "second"])
+        #expect(own.failures(in: ["a", "b"], errors: errors).map(\.item) == ["b"])
+        let run = own.operation(on: ["c", "d"])
+        run.cancel()
+        run.start()
+        #expect(run.errors.map(text) == ["cancelled", "cancelled"])
+        #expect(own.log.events == ["ab"])
+    }
+
+    // Progress.
+
+    @Test(arguments: Strategy.allCases) func progressCountsWhatHasEnded(strategy: Strategy) async throws {
+        let seen = Shared<[Int64]>([])
+        let progress = Shared<Progress?>(nil)
+        let run = strategy.make(limit: 1) { items, completion in
+            seen.change { $0.append(progress.value?.completedUnitCount ?? -1) }
+            completion(items[0] == 2 ? TestError.first : nil)
+        }.operation(on: Array(0..<5))
+        progress.value = run.itemProgress
+        #expect(run.itemProgress === run.itemProgress && run.itemProgress.isIndeterminate)
+        run.asyncCompletionBlock = { _ in seen.change { $0.append(progress.value?.completedUnitCount ?? -1) } }
+        try? await OperationQueue().run(run)
+        #expect(seen.value == [0, 1, 2, 3, 4, 5])
+        #expect(run.itemProgress.totalUnitCount == 5 && run.itemProgress.fractionCompleted == 1)
+    }
+
+    @Test func progressThatIsAskedForAfterTheEndIsComplete() async throws {
+        let operation = ParallelItems(2, 1, .continueAll, Self.succeeding)
+        for items in [[], [1, 2, 3]] {
+            for asksBefore in [false, true] {
+                let run = operation.operation(on: items)
+                if asksBefore { _ = run.itemProgress }
+                try await OperationQueue().run(run)
+                #expect(run.itemProgress.fractionCompleted == 1)
+            }
+        }
+    }
+
+    @Test func cancellingTheProgressCancelsTheRun() async {
+        let log = WorkLog()
+        let begun = Gate()
+        let run = SequentialItems(1, 1, .continueAll) { _, completion in
+            log.keep(completion)
+            begun.open()
+        }.operation(on: [1, 2, 3])
+        OperationQueue().addOperation(run)
+        await begun.opened()
+        run.itemProgress.cancel()
+        // Foundation calls the handler on another thread.
+        await eventually("not cancelled") { run.isCancelled }
+        for completion in log.takeKept() { completion(nil) }
+        try? await run.finished()
+        #expect(run.errors.map(text) == ["success", "cancelled", "cancelled"])
+        #expect(run.itemProgress.completedUnitCount == 1 && run.itemProgress.totalUnitCount == 3)
+    }
+
+    @Test func progressIsCompleteWhenTheRunIsAlsoIfItemsEndTogether() async throws {
+        for _ in 0..<50 {
+            let run = ParallelItems(8, 1, .continueAll) { _, completion in
+                DispatchQueue.global().async { completion(nil) }
+            }.operation(on: Array(0..<100))
+            let progress = run.itemProgress
+            let fraction = Shared(0.0)
+            run.asyncCompletionBlock = { _ in fraction.value = progress.fractionCompleted }
+            try await OperationQueue().run(run)
+            #expect(fraction.value == 1)
+        }
+    }
+
+    // Races.
+
+    @Test func cancellingAndEndingMayMeetAnywhere() async {
+        let seed = SplitMix64.freshSeed()
+        print("seed \(seed)")
+        let wrong = EventLog()
+        let kept = Shared<[@Sendable ((any Error)?) -> Void]>([])
+        await race(
+            rounds: 500, seed: seed,
+            prepare: { _ in
+                kept.value = []
+                let run = ParallelItems(2, 1, .continueAll) { items, completion in
+                    if items[0] % 2 == 0 { return completion(nil) }
+                    kept.change { $0.append(completion) }
+                }.operation(on: [0, 1, 2, 3, 4])
+                _ = run.itemProgress
+                return run
+            },
+            [
+                { @Sendable run in run.start() },
+                { @Sendable run in run.cancel() },
+                { @Sendable run in
+                    while !run.isFinished {
+                        var taken: [@Sendable ((any Error)?) -> Void] = []
+                        kept.change { swap(&taken, &$0) }
+                        if taken.isEmpty { sched_yield() }
+                        for completion in taken { completion(nil) }
+                    }
+                },
+            ],
+            check: { run, round in
+                let slots = run.errors.map(text)
+                let begun = slots.prefix { $0 == "success" }.count
+                if slots.count != 5 || slots.dropFirst(begun).contains(where: { $0 != "cancelled" }) {
+                    wrong.add("\(slots) in round \(round), seed \(seed)")
+                }
+                if run.isCancelled != (run.error != nil) { wrong.add("\(text(run.error)) in round \(round)") }
+            })
+        #expect(wrong.events.isEmpty)
+    }
+
+    @Test func aFinishedRunDoesNotHoldItsObject() async {
+        let tracker = LeakTracker()
+        let runs = [false, true].map { isCancelled in
+            let operation = tracker.track(ParallelItems(2, 1, .continueAll, Self.succeeding))
+            let run = operation.operation(on: [1])
+            if isCancelled { run.cancel() }
+            return run
+        }
+        for run in runs { try? await OperationQueue().run(run) }
+        await tracker.expectAllReleased()
+        #expect(runs.map(\.errors.count) == [1, 1])
+    }
+
+    @Test(arguments: Strategy.allCases) func runsAreReleased(strategy: Strategy) async {
+        let tracker = LeakTracker()
+        for cancels in [false, true] {
+            let operation = strategy.make { _, completion in DispatchQueue.global().async { completion(nil) } }
+            tracker.track(operation, "operation")
+            let run = tracker.track(operation.operation(on: Array(0..<20)), "run")
+            tracker.track(run.itemProgress, "progress")
+            if cancels { run.asyncCompletionBlock = { [unowned run] _ in run.cancel() } }
+            try? await OperationQueue().run(run)
+        }
+        await tracker.expectAllReleased()
+    }
+}

@@ -1,0 +1,32 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// What is promised of every public error.
+@Suite("Coordination errors") struct CoordinationErrorTests {
+    private static let errors: [CoordinationError] = [
+        .invalidBatchSize(type: "Sync", batchSize: -1),
+        .invalidLimit(type: "Sync", maxConcurrentOperationCount: 0),
+        .alreadyStarted(operation: "Backup", coordinator: "Nightly"),
+        .givenTwice(operation: "Backup", coordinator: "Nightly"),
+    ]
+
+    @Test func domainAndCodesAreStable() {
+        let errors = Self.errors.map { $0 as NSError }
+        #expect(errors.map(\.domain) == Array(repeating: "OperationKit.CoordinationError", count: 4))
+        #expect(errors.map(\.code) == [1, 2, 3, 4])
+    }
+
+    @Test func descriptionsAreSentencesWithTheNames() {
+        let descriptions = Self.errors.map { ($0 as NSError).localizedDescription }
+        #expect(descriptions == Self.errors.map(\.localizedDescription))
+        #expect(
+            descriptions == [
+                "“Sync” asks for batches of -1. Set its batchSize to 1 or more.",
+                "“Sync” allows 0 at a time. Set its maxConcurrentOperationCount to 1 or more.",
+                "The operation “Backup” was not run by “Nightly”, because it has been started before. "
+                    + "Create a new one for each run.",
+                "The operation “Backup” was given to “Nightly” twice. It ran once: give each operation once.",
+            ])
+    }
+}

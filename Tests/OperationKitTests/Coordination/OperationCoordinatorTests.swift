@@ -1,0 +1,224 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// K6: coordinators take operations of any class.
+@Suite("Operation coordinators", .serialized, .mayNotHang) struct OperationCoordinatorTests {
+    private struct Parallel: ParallelOperationCoordinator {
+        var maxConcurrentOperationCount = 4
+        var failurePolicy = CompoundOperation.FailurePolicy.continueAll
+    }
+
+    private struct Sequential: SequentialOperationCoordinator {
+        var failurePolicy = CompoundOperation.FailurePolicy.continueAll
+    }
+
+    private struct Defaults: ParallelOperationCoordinator {}
+
+    private static let coordinators: [any OperationCoordinator & Sendable] = [Parallel(), Sequential()]
+
+    private static func perform(
+        _ operations: [Operation], by coordinator: any OperationCoordinator
+    ) async -> [(any Error)?] {
+        await withCheckedContinuation { continuation in
+            coordinator.performOperations(operations) { continuation.resume(returning: $0) }
+        }
+    }
+
+    @Test("K6", arguments: [0, 1]) func mixedOperationsHaveASlotEach(index: Int) async {
+        let coordinator = Self.coordinators[index]
+        for isAsync in [false, true] {
+            let cancelled = BlockOperation {}
+            cancelled.cancel()
+            let collection = SequentialItems(1, 1, .continueAll) { _, completion in completion(TestError.second) }
+            let operations: [Operation] =
+                ChildKind.allCases.map { $0.make {} } + [
+                    ThrowingBlockOperation { throw TestError.first },
+                    ScriptedOperation(main: { $0.finish(withError: TestError.second) }),
+                    cancelled,
+                    CompoundOperation(operations: [ThrowingBlockOperation { throw TestError.first }]),
+                    collection.operation(on: [1]),
+                    TaskOperation { throw CancellationError() },
+                ]
+            let errors =
+                isAsync
+                ? await coordinator.performOperations(operations)
+                : await Self.perform(operations, by: coordinator)
+            #expect(errors.prefix(ChildKind.allCases.count).allSatisfy { $0 == nil })
+            let failures = errors.dropFirst(ChildKind.allCases.count).map { $0 }
+            #expect(failures.prefix(3).map(text) == ["first", "second", "cancelled"])
+            #expect(failures[3] is CompoundOperationError && failures[4] is CompoundOperationError)
+            #expect(text(failures[5]) == "cancelled")
+            #expect(operations.allSatisfy { $0.isFinished })
+        }
+    }
+
+    @Test("K6: sequential") func sequentialMeansOneAfterTheOtherInOrder() async {
+        let log = WorkLog()
+        let operations = (0..<50).map { number in
+            ChildKind.allCases[number % ChildKind.allCases.count].make {
+                log.began([number])
+                log.ended()
+            }
+        }
+        _ = await Sequential().performOperations(operations)
+        #expect(log.units == (0..<50).map { [$0] } && log.mostInFlight == 1)
+    }
+
+    @Test("K6: parallel") func theLimitIsReachedAndNeverExceeded() async {
+        let log = WorkLog()
+        let full = Gate()
+        let operations = (0..<20).map { _ in
+            ScriptedOperation(main: { operation in
+                log.began([])
+                log.keep { _ in
+                    log.ended()
+                    operation.finish()
+                }
+                if log.keptCount == 4 { full.open() }
+            })
+        }
+        async let errors = Parallel().performOperations(operations)
+        await full.opened()
+        while log.units.count < 20 || log.inFlight > 0 {
+            for completion in log.takeKept() { completion(nil) }
+            await Task.yield()
+        }
+        #expect(await errors.count == 20 && log.mostInFlight == 4)
+    }
+
+    @Test func theDefaultLimitIsThatOfTheMachine() {
+        #expect(Defaults().maxConcurrentOperationCount == ProcessInfo.processInfo.activeProcessorCount)
+        #expect(Sequential().maxConcurrentOperationCount == 1)
+    }
+
+    @Test func noOperationsCompleteAtOnceAndSoDoesAWrongLimit() {
+        let log = EventLog()
+        for coordinator in Self.coordinators { coordinator.performOperations([]) { log.add("\($0.count)") } }
+        for limit in [0, -1] {
+            let operation = BlockOperation { log.add("work") }
+            Parallel(maxConcurrentOperationCount: limit).performOperations([operation]) {
+                log.add($0.map(text).joined())
+            }
+            #expect(!operation.isFinished && !operation.isCancelled)
+        }
+        let errors = [0, -1].map {
+            text(CoordinationError.invalidLimit(type: "Parallel", maxConcurrentOperationCount: $0))
+        }
+        #expect(log.events == ["0", "0"] + errors)
+    }
+
+    @Test(arguments: [0, 1]) func mistakesAreReportedInTheirSlots(index: Int) async {
+        let log = EventLog()
+        let name = ["Parallel", "Sequential"][index]
+        let twice = BlockOperation { log.add("twice") }
+        twice.name = "twice"
+        let started = ScriptedOperation.idle("started")
+        started.start()
+        let finished = ScriptedOperation("finished")
+        finished.start()
+        let operations = [twice, started, twice, finished, BlockOperation {}]
+        let errors = await Self.coordinators[index].performOperations(operations)
+        #expect(
+            errors.map { $0 as? CoordinationError } == [
+                nil, .alreadyStarted(operation: "started", coordinator: name),
+                .givenTwice(operation: "twice", coordinator: name),
+                .alreadyStarted(operation: "finished", coordinator: name), nil,
+            ])
+        #expect(errors[0] == nil && errors[4] == nil)
+        #expect(log.events == ["twice"] && !started.isFinished)
+        started.finish()
+    }
+
+    @Test func operationsThatCannotRunSayWhy() async {
+        let (first, second) = (ScriptedOperation("first"), ScriptedOperation("second"))
+        first.addDependency(second)
+        second.addDependency(first)
+        let errors = await Sequential().performOperations([first, second])
+        for error in errors {
+            guard case .dependencyCycle = error as? CompoundOperationError else {
+                Issue.record("\(text(error))")
+                continue
+            }
+        }
+        let child = ScriptedOperation("child")
+        let owner = CompoundOperation(name: "owner", operations: [child])
+        let refused = await Sequential().performOperations([BlockOperation {}, child])
+        #expect(refused.allSatisfy { $0 is CompoundAdditionError })
+        withExtendedLifetime(owner) {}
+    }
+
+    @Test func dependenciesCountAndTheFirstFailureCancelsTheRestIfThePolicySaysSo() async {
+        let log = EventLog()
+        let (first, second) = (BlockOperation { log.add("first") }, BlockOperation { log.add("second") })
+        first.addDependency(second)
+        #expect(await Sequential().performOperations([first, second]).allSatisfy { $0 == nil })
+        #expect(log.events == ["second", "first"])
+        let failing = ThrowingBlockOperation { throw TestError.first }
+        let errors = await Sequential(failurePolicy: .cancelRemaining)
+            .performOperations([ScriptedOperation(), failing, ScriptedOperation(), BlockOperation {}])
+        #expect(errors.map(text) == ["success", "first", "cancelled", "cancelled"])
+    }
+
+    @Test(arguments: [0, 1]) func cancellingTheTaskCancelsTheOperations(index: Int) async {
+        let begun = Gate()
+        let running = ScriptedOperation(
+            main: { _ in begun.open() }, didCancel: { $0.finish(withError: TestError.first) })
+        let waiting = ScriptedOperation()
+        waiting.addDependency(running)
+        let coordinator = Self.coordinators[index]
+        let task = Task { await coordinator.performOperations([running, waiting]) }
+        await begun.opened()
+        task.cancel()
+        #expect(await task.value.map(text) == ["first", "cancelled"])
+    }
+
+    @Test("K6: many", arguments: [0, 1]) func manySynchronousOperationsDoNotGrowTheStack(index: Int) async {
+        #if DEBUG
+        let count = 50_000
+        #else
+        let count = 1_000_000
+        #endif
+        let operations = (0..<count).map { $0 % 2 == 0 ? AsyncOperation() : BlockOperation() }
+        let errors = await Self.coordinators[index].performOperations(operations)
+        #expect(errors.count == count && errors.allSatisfy { $0 == nil })
+    }
+
+    @Test func everythingIsReleased() async {
+        let tracker = LeakTracker()
+        do {
+            let operations = ChildKind.allCases.map { tracker.track($0.make {}) }
+            for coordinator in Self.coordinators {
+                let token = tracker.token("completion")
+                let operations = operations.first.map { $0.isFinished } == true ? [] : operations
+                await withCheckedContinuation { continuation in
+                    coordinator.performOperations(operations) { _ in
+                        token.use()
+                        continuation.resume()
+                    }
+                }
+            }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    private static func chain(_ count: Int) -> [Operation] {
+        var operations: [Operation] = []
+        for number in 0..<count {
+            let operation = [BlockOperation(), AsyncOperation(), ThrowingBlockOperation {}][number % 3]
+            if let last = operations.last { operation.addDependency(last) }
+            operations.append(operation)
+        }
+        return operations
+    }
+
+    @Test func longChainsOfOperationsAreFreedWithoutRecursion() async {
+        await withCheckedContinuation { continuation in
+            // Nobody but the coordinator holds them.
+            Parallel().performOperations(Self.chain(30_000)) { errors in
+                #expect(errors.count == 30_000 && errors.allSatisfy { $0 == nil })
+                continuation.resume()
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// What a conforming class may look like.
+@Suite("Coordination: classes without Sendable", .mayNotHang) struct UncheckedConformanceTests {
+    /// No `Sendable`, as in code that is older than the word: it sees to its safety itself.
+    private final class Unchecked: SequentialItemOperation {
+        var seen: [Int] = []
+
+        func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {
+            seen.append(item)
+            completion(item == 2 ? TestError.first : nil)
+        }
+    }
+
+    @Test func aClassNeedNotBeSendable() async throws {
+        let operation = Unchecked()
+        let isDone = Gate()
+        operation.performOperation(on: [1, 2, 3]) { errors in
+            #expect(errors.map { $0 as? TestError } == [nil, .first, nil])
+            isDone.open()
+        }
+        await isDone.opened()
+        #expect(operation.seen == [1, 2, 3])
+        #expect(await operation.performOperation(on: [4]).count == 1)
+        #expect(try await operation.performOperation(onEach: 5...6).isEmpty)
+        try await OperationQueue().run(operation.operation(on: [7]))
+        #expect(operation.seen == Array(1...7))
+    }
+}
