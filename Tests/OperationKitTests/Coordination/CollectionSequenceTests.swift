@@ -113,7 +113,8 @@ import Testing
         }
         let failures = try await operation.performOperation(onEach: 0...)
         #expect(failures.map { text($0.error) } == ["cancelled", "first"])
-        #expect(log.units.count >= 6 && log.units.count <= 5 + strategy.width(3))
+        // In parallel, others go on until this one has failed. That the run ends at all is what counts: there is no end.
+        #expect(strategy.isParallel ? log.units.count >= 6 : log.units.count == 6)
     }
 
     @Test func theErrorOfTheSequenceIsThrownAfterTheItemsInFlight() async {
@@ -147,7 +148,7 @@ import Testing
         #expect(taken.value == 0)
     }
 
-    private final class Sleepers: ParallelItemOperation, AsyncItemOperation {
+    private final class Sleepers: ParallelItemOperation, AsyncItemOperation, Sendable {
         let maxConcurrentOperationCount = 2
         let never = Gate()
         let begun = WorkLog()
