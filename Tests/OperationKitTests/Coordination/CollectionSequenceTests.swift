@@ -148,7 +148,7 @@ import Testing
         #expect(taken.value == 0)
     }
 
-    private final class Sleepers: ParallelItemOperation, AsyncItemOperation {
+    private final class Sleepers: ParallelItemOperation, AsyncItemOperation, Sendable {
         let maxConcurrentOperationCount = 2
         let never = Gate()
         let begun = WorkLog()

@@ -33,10 +33,10 @@ import Testing
         #expect(batches?.contains("does not conform") == true)
     }
 
-    /// A class that is safe only in sequence would race after the change of one word.
-    @Test func aClassWithUnguardedVariablesDoesNotCompile() async throws {
+    /// A class that is safe only in sequence would race after the change of one word. `Sendable` tells.
+    @Test func aSendableClassWithUnguardedVariablesDoesNotCompile() async throws {
         let code = """
-            final class Unsafe: SequentialItemOperation {
+            final class Unsafe: SequentialItemOperation, Sendable {
                 var count = 0
                 func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { count += item }
             }
