@@ -6,8 +6,8 @@ public import Foundation
 /// compound or into a chain, be cancelled and awaited.
 ///
 /// It succeeds if no item failed. Otherwise its error is ``CompoundOperationError/suboperationFailure(name:errors:)``,
-/// with the index of each item or batch that failed. As with compounds, `CancellationError` is no failure. Wrong options
-/// end it with their ``CoordinationError``. How each item ended is told by ``errors``.
+/// with the index of each item or batch that failed. As with compounds, `CancellationError` is no failure. Wrong
+/// options end it with their ``CoordinationError``. How each item ended is told by ``errors``.
 ///
 /// ## Cancellation
 ///
@@ -25,6 +25,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     private var slots: [(any Error)?] = []
     private var unitCount: Int?
     private var reporter: ProgressReporter?
+    private var isProgressWanted = false
 
     init(name: String, plan: @escaping @Sendable ([CollectionType]) -> CollectionPlan) {
         self.plan = plan
@@ -38,7 +39,8 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         lock.withLock { slots }
     }
 
-    /// The progress of the run, counted in items or batches that have ended, however they did.
+    /// The progress of the run, counted in items or batches that have ended, however they did. The same as a fraction,
+    /// and as a part of the compounds and chains around, is told by `progress`.
     ///
     /// It is made when it is first asked for; a run whose progress nobody asks for does not count. It is indeterminate
     /// until the operation starts, never goes back, and is complete before the operation finishes with success.
@@ -75,6 +77,17 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
             guard begins(0, nil) else { return }
             refused(error)
         }
+    }
+
+    override var isComposite: Bool { true }
+
+    override var fractionOfChildren: Double {
+        let (ended, total) = count
+        return total.map { Double(ended) / Double(max($0, 1)) } ?? 0
+    }
+
+    override func progressIsWanted() {
+        lock.withLock { isProgressWanted = true }
     }
 
     override func cancelChildren() {
@@ -160,20 +173,27 @@ extension CollectionRun {
             self.slots = slots
             return self.reporter
         }
-        guard let reporter else { return childrenFinished(own: own) }
         report()
+        guard let reporter else { return childrenFinished(own: own) }
         reporter.end { self.childrenFinished(own: own) }
     }
 
-    /// Has the progress follow, if somebody asked for it.
+    /// Has both kinds of progress follow, if somebody asked for them.
     private func report() {
-        guard let reporter = lock.withLock({ reporter }) else { return }
-        let (ended, total) = lock.withLock { () -> (Int, Int?) in
+        let (reporter, isProgressWanted) = lock.withLock { (self.reporter, self.isProgressWanted) }
+        if isProgressWanted { progressed(to: fractionOfChildren) }
+        guard let reporter else { return }
+        let (ended, total) = count
+        reporter.report(ended, of: total)
+    }
+
+    /// How many items or batches have ended, and how many there are, once that is known.
+    private var count: (ended: Int, total: Int?) {
+        lock.withLock {
             guard case .over = stage else { return (driver?.endedCount ?? 0, unitCount) }
             // An empty collection is done, too.
             if slots.isEmpty { return (1, 1) }
             return (slots.count { !($0 is CancellationError) }, slots.count)
         }
-        reporter.report(ended, of: total)
     }
 }
