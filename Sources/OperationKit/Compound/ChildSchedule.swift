@@ -91,7 +91,6 @@ struct ChildSchedule {
         self.limit = limit
     }
 
-    func phase(of slot: Int) -> Phase { records[slot].phase }
     func ordinal(of slot: Int) -> Int { records[slot].ordinal }
 
     /// What the private queue is limited to: children that were begun without a limit have no place on it. Cancelled

@@ -4,6 +4,9 @@ import Foundation
 extension ChildScheduler {
     typealias ProgressReport = (composite: any Composite, fraction: Double)
 
+    /// How far they are, from 0 to 1.
+    var fraction: Double { lock.withLock { ledger.fraction } }
+
     /// What the composite has to be told, if somebody wants to know. With the lock held.
     func progressReport() -> ProgressReport? {
         guard isProgressWanted, let running else { return nil }

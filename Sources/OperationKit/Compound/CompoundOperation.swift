@@ -118,7 +118,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
 
     override var isComposite: Bool { true }
 
-    override var fractionOfChildren: Double { scheduler.lock.withLock { scheduler.ledger.fraction } }
+    override var fractionOfChildren: Double { scheduler.fraction }
 
     override func progressIsWanted() {
         scheduler.wantProgress()

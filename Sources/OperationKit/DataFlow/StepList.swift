@@ -69,8 +69,7 @@ final class StepList: @unchecked Sendable {
     }
 
     var fraction: Double {
-        guard let scheduler = lock.withLock({ scheduler }) else { return 0 }
-        return scheduler.lock.withLock { scheduler.ledger.fraction }
+        lock.withLock({ scheduler })?.fraction ?? 0
     }
 
     /// Runs the steps, and reports to the composite when all of them have ended.

@@ -66,8 +66,7 @@ final class WaterfallRun: @unchecked Sendable {
     }
 
     var fraction: Double {
-        guard let scheduler = lock.withLock({ scheduler }) else { return 0 }
-        return scheduler.lock.withLock { scheduler.ledger.fraction }
+        lock.withLock({ scheduler })?.fraction ?? 0
     }
 
     func childProgressed(_ child: AsyncOperation, to fraction: Double) {
