@@ -34,14 +34,14 @@ extension ChildSchedule {
 
     /// Only a child that waits for others, and for which others wait, can be on a circle.
     private func mayBeOnCircle(_ slot: Int) -> Bool {
-        records[slot].open > 0 && !records[slot].dependents.isEmpty
+        records[slot].open > records[slot].openOutside && !records[slot].dependents.isEmpty
     }
 
     /// Whether a child waits for nothing any more.
     private func hasBegun(_ slot: Int) -> Bool {
         switch records[slot].phase {
-        case .endedWhileStarting, .running, .gone: true
-        case .free, .waiting, .ready, .starting, .queued: false
+        case .running, .gone: true
+        case .free, .waiting, .ready, .starting, .queued, .outside: false
         }
     }
 }

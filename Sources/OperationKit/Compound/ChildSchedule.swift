@@ -17,39 +17,29 @@ struct ChildSchedule {
         case ready
         /// A worker is inside `start()` of the child.
         case starting
-        /// As `starting`, and the child has reported its end meanwhile.
-        case endedWhileStarting
-        /// Begun, and going on without a worker's thread.
+        /// Begun, and going on without a worker, and so without a place on the queue.
         case running
         /// Left to the operation queue, because its readiness is its own affair.
         case queued
-        /// It has ended before the children it depends on, so they still know its slot.
+        /// It has ended before what it depends on, which still knows its slot.
         case gone
-    }
-
-    /// Who keeps the place of a child on the queue.
-    enum Place {
-        /// The worker that is inside `start()`, or the child itself.
-        case worker
-        /// A worker that waits for the end of the child.
-        case parked
-        /// Nobody: there was no limit when the child was begun.
-        case none
+        /// No child, but an operation for which children wait.
+        case outside
     }
 
     struct Record {
         var phase: Phase = .free
         var ordinal = 0
-        /// How many of the children it depends on have not ended.
+        /// How many of those that it depends on have not ended.
         var open = 0
+        /// How many of these are operations outside.
+        var openOutside = 0
         /// Whether all dependencies are counted, so that the child may become ready.
         var isKnown = false
         /// Whether the child was cancelled by itself, and does not wait for its dependencies.
         var isReleased = false
         var priority: Operation.QueuePriority = .normal
         var dependents: [Int] = []
-        /// Who keeps its place on the queue while it runs on.
-        var place = Place.worker
         /// Twice the number of the last search that came here, and one more once it was through with everything behind.
         var search = 0
     }
@@ -71,8 +61,9 @@ struct ChildSchedule {
     var cancelsNewChildren: Bool { isCancelling || isCancelled }
     /// How many children are left to the operation queue.
     private(set) var queued = 0
-    private var running = 0
-    /// How many children run on without a worker that keeps their place on the queue.
+    /// How many children were begun by workers and have not ended.
+    private var begun = 0
+    /// How many of these run on without a place on the queue.
     private var withoutPlace = 0
     var searches = 0
 
@@ -80,24 +71,20 @@ struct ChildSchedule {
     var limit: Int
     var isSuspended = false
 
-    // Workers are on their way, at work, or keeping the place of a child that runs on without them.
-    private var awaited = 0
+    // Workers are on their way, one at a time, or at work.
+    private var isWorkerAwaited = false
     private var active = 0
-    private var parked = 0
-    /// How many workers there may be when there is no limit: as many as libdispatch would give threads at most.
-    private static let mostWorkers = 64
-
     init(limit: Int) {
         self.limit = limit
     }
 
     func ordinal(of slot: Int) -> Int { records[slot].ordinal }
 
-    /// What the private queue is limited to: children that were begun without a limit have no place on it. Cancelled
-    /// children have to end, also where the limit is 0 or the compound is suspended.
+    /// What the private queue is limited to. Children that run on have no place on it, which matters where it begins
+    /// children itself. Cancelled children have to end, also where the limit is 0 or the compound is suspended.
     var limitInForce: Int {
         if isCancelled { return limit == 0 ? 1 : limit }
-        return limit < 0 ? limit : max(limit - withoutPlace, 0)
+        return limit < 0 || queued == 0 ? limit : max(limit - withoutPlace, 0)
     }
     var isSuspendedInForce: Bool { isSuspended && !isCancelled }
 }
@@ -108,26 +95,67 @@ extension ChildSchedule {
     ///
     /// - Returns: Its slot.
     mutating func addedChild() -> Int {
-        let slot = freeSlots.popLast() ?? records.count
-        if slot == records.count { records.append(Record()) }
+        let slot = takeSlot()
+        becomeChild(slot)
+        return slot
+    }
+
+    /// Children wait for an operation that is none.
+    ///
+    /// - Returns: Its slot.
+    mutating func addedOutside() -> Int {
+        let slot = takeSlot()
+        records[slot].phase = .outside
+        return slot
+    }
+
+    /// An operation for which children wait becomes a child itself.
+    mutating func adopted(_ slot: Int) {
+        becomeChild(slot)
+        for dependent in records[slot].dependents { records[dependent].openOutside -= 1 }
+    }
+
+    private mutating func takeSlot() -> Int {
+        if let slot = freeSlots.popLast() { return slot }
+        records.append(Record())
+        return records.count - 1
+    }
+
+    private mutating func becomeChild(_ slot: Int) {
         records[slot].phase = .waiting
         records[slot].ordinal = added
         added += 1
         remaining += 1
-        return slot
     }
 
-    /// A child depends on another one. This makes no difference to a child that has had its turn.
+    /// A child depends on another one, or on an operation outside.
     mutating func depends(_ slot: Int, on dependency: Int) {
         records[dependency].dependents.append(slot)
         records[slot].open += 1
+        if records[dependency].phase == .outside { records[slot].openOutside += 1 }
     }
 
-    /// A child does not depend on another one any more.
+    /// A child that is not known yet does not depend on another one after all. Complexity: O(1) for what was the last to
+    /// come.
     mutating func dependsNoMore(_ slot: Int, on dependency: Int) {
-        guard let index = records[dependency].dependents.firstIndex(of: slot) else { return }
+        guard let index = records[dependency].dependents.lastIndex(of: slot) else { return }
         records[dependency].dependents.remove(at: index)
-        dependencyEnded(of: slot)
+        records[slot].open -= 1
+        if records[dependency].phase == .outside { records[slot].openOutside -= 1 }
+    }
+
+    /// Whether children wait for a child, or for an operation outside.
+    func isAwaited(_ slot: Int) -> Bool { !records[slot].dependents.isEmpty }
+
+    /// Nobody depends on anybody, as long as nothing has begun. The slots of operations outside are free.
+    mutating func forgetDependencies() {
+        for slot in records.indices {
+            records[slot].dependents = []
+            records[slot].open = 0
+            records[slot].openOutside = 0
+            if case .outside = records[slot].phase { records[slot].phase = .gone }
+            freeIfDue(slot)
+        }
     }
 
     /// All that a child depends on is counted. Where `cancelsNewChildren` holds, the child has been cancelled.
@@ -135,13 +163,6 @@ extension ChildSchedule {
         records[slot].isKnown = true
         records[slot].priority = priority
         becomeReadyIfDue(slot)
-    }
-
-    /// A child that this one depends on has ended, or was taken back.
-    private mutating func dependencyEnded(of slot: Int) {
-        records[slot].open -= 1
-        becomeReadyIfDue(slot)
-        freeIfDue(slot)
     }
 
     /// A child was cancelled by itself: what it depends on does not matter any more.
@@ -181,71 +202,67 @@ extension ChildSchedule {
     mutating func next() -> Int? {
         guard mayBegin, let slot = ready.popFirst()?.slot else { return nil }
         records[slot].phase = .starting
-        running += 1
+        begun += 1
         return slot
     }
 
     /// A child could not be begun by a worker and is left to the queue.
     mutating func leftToQueue(_ slot: Int) {
         records[slot].phase = .queued
-        running -= 1
+        begun -= 1
         queued += 1
     }
 
-    /// `start()` of a child returned.
-    ///
-    /// - Returns: Whether the child has ended, so that ``ended(_:)`` is due.
-    mutating func startReturned(_ slot: Int) -> Bool {
-        if records[slot].phase == .endedWhileStarting { return true }
+    /// `start()` of a child returned, and the child has not ended.
+    mutating func wentOn(_ slot: Int) {
         records[slot].phase = .running
-        return false
-    }
-
-    /// A child reported its end.
-    ///
-    /// - Returns: Whether ``ended(_:)`` is due. If not, the worker that is inside `start()` sees to it.
-    mutating func reportedEnd(_ slot: Int) -> Bool {
-        guard records[slot].phase == .starting else { return true }
-        records[slot].phase = .endedWhileStarting
-        return false
+        withoutPlace += 1
     }
 
     /// A child has ended: its dependents may be ready, and its slot is free.
     mutating func ended(_ slot: Int) {
         switch records[slot].phase {
-        case .queued: queued -= 1
-        case .starting, .endedWhileStarting, .running: running -= 1
         case .waiting: break
-        case .ready, .gone, .free: preconditionFailure("OperationKit: a child that was not begun has ended")
+        case .starting: begun -= 1
+        case .running:
+            begun -= 1
+            withoutPlace -= 1
+        case .queued: queued -= 1
+        case .ready, .gone, .free, .outside: preconditionFailure("OperationKit: a child that was not begun has ended")
         }
-        switch records[slot].place {
-        case .worker: break
-        case .parked: parked -= 1
-        case .none: withoutPlace -= 1
-        }
+        remaining -= 1
         leave(slot)
     }
 
-    /// Takes back a child that is not known yet and depends on none, as if it had never been there.
-    ///
-    /// - Returns: Those that waited for it. They wait for something outside now.
-    mutating func removed(_ slot: Int) -> [Int] {
-        let dependents = records[slot].dependents
-        if records[slot].ordinal == added - 1 { added -= 1 }
+    /// An operation outside, for which children wait, has ended.
+    mutating func outsideEnded(_ slot: Int) {
+        for dependent in records[slot].dependents { records[dependent].openOutside -= 1 }
         leave(slot)
-        return dependents
+    }
+
+    /// Takes back a child that is not known yet and depends on none, as if it had never been there. If others wait for
+    /// it, it keeps its slot as an operation outside.
+    mutating func removed(_ slot: Int) {
+        if records[slot].ordinal == added - 1 { added -= 1 }
+        remaining -= 1
+        guard isAwaited(slot) else { return leave(slot) }
+        records[slot].phase = .outside
+        for dependent in records[slot].dependents { records[dependent].openOutside += 1 }
     }
 
     private mutating func leave(_ slot: Int) {
         let dependents = records[slot].dependents
         records[slot].dependents = []
         records[slot].phase = .gone
-        remaining -= 1
         freeIfDue(slot)
-        for dependent in dependents { dependencyEnded(of: dependent) }
+        for dependent in dependents {
+            records[dependent].open -= 1
+            becomeReadyIfDue(dependent)
+            freeIfDue(dependent)
+        }
     }
 
-    /// A slot is used again once no other child knows it.
+    /// A slot is used again once nobody knows it.
     private mutating func freeIfDue(_ slot: Int) {
         guard records[slot].phase == .gone, records[slot].open == 0 else { return }
         records[slot] = Record()
@@ -254,48 +271,36 @@ extension ChildSchedule {
 
     private var mayBegin: Bool {
         if isCancelled { return true }
-        return !isCancelling && !isSuspended && (limit < 0 || running < limit)
+        return !isCancelling && !isSuspended && (limit < 0 || begun < limit)
     }
 }
 
-// Workers, each an operation on the private queue that begins one child after the other.
+// Workers, each of which begins one child after the other.
 extension ChildSchedule {
-    /// How many workers have to be sent for, so that all who may begin do. They count as awaited from now on.
-    mutating func workersToSendFor() -> Int {
-        guard hasBegun, mayBegin, !ready.isEmpty else { return 0 }
-        var count = ready.count - awaited
-        if limit < 0 {
-            count = min(count, ChildSchedule.mostWorkers - awaited - active)
-        } else {
-            count = min(count, limitInForce - awaited - active - parked)
-        }
-        if count <= 0 { return 0 }
-        awaited += count
-        return count
+    /// Whether a worker has to be sent for, because a child may begin. It counts as awaited from now on.
+    ///
+    /// One is awaited at a time: where there is more to begin when it comes, the next one is sent for.
+    mutating func sendsForWorker() -> Bool {
+        guard hasBegun, !isWorkerAwaited, mayBegin, !ready.isEmpty, active < mostWorkers else { return false }
+        isWorkerAwaited = true
+        return true
+    }
+
+    /// How many workers may be at work: as many as there are places, and where there is no limit, as many as libdispatch
+    /// would give threads at most.
+    private var mostWorkers: Int {
+        if limit < 0 { return 64 }
+        return isCancelled ? max(limit, 1) : limit - withoutPlace
     }
 
     /// A worker has arrived.
     mutating func workerCame() {
-        awaited -= 1
+        isWorkerAwaited = false
         active += 1
     }
 
     /// A worker leaves.
     mutating func workerLeft() {
         active -= 1
-    }
-
-    /// Whether a worker has to keep its place on the queue for a child that runs on: there is a limit, and the queue
-    /// counts for it.
-    mutating func parksWorker(on slot: Int) -> Bool {
-        guard limit >= 0 else {
-            records[slot].place = .none
-            withoutPlace += 1
-            return false
-        }
-        records[slot].place = .parked
-        active -= 1
-        parked += 1
-        return true
     }
 }

@@ -2,25 +2,29 @@ import Foundation
 
 // Children come: all of a batch, or none.
 extension ChildScheduler {
-    /// The children that a compound is created with. Whether they depend on each other in a circle is looked at when it
-    /// starts.
+    /// The children that a compound is created with. Whom they wait for is looked at when it starts, or when another
+    /// child is added.
     ///
     /// - Throws: The first one that is there twice, or belongs to another composite. Those before it have been added.
     func addInitial(_ operations: [Operation], to compound: any Composite) throws {
         for operation in operations {
-            guard slots[ObjectIdentifier(operation)] == nil, operation.claim(for: compound) else {
+            // Those that can be claimed twice are looked for among the children.
+            let isNew = operation.claim(for: compound)
+            guard isNew, operation is AsyncOperation || withState({ $0.slot(of: operation) == nil }) else {
                 throw CompoundAdditionError.alreadyAdded(
                     operation: operation.displayName, compound: compound.displayName)
             }
-            let slot = insert(operation, weight: 1, isBeingAdded: false)
-            connect(slot, to: operation.unfinishedDependencies)
+            addClaimed(operation, weight: 1)
         }
     }
 
     /// Adds a child that has been claimed, to a composite that has not begun. Whom it waits for is looked at when it
     /// does.
     func addClaimed(_ operation: Operation, weight: Int64) {
-        _ = insert(operation, weight: weight, isBeingAdded: false)
+        withState { state in
+            let slot = state.insert(operation, weight: weight, isBeingAdded: false)
+            state.unconnected.append(slot)
+        }
     }
 
     /// Adds children, at any time before the last one has ended.
@@ -29,31 +33,41 @@ extension ChildScheduler {
     /// last step, so that a cancelled compound can cancel them first.
     func add(_ operations: [Operation], weights: [Int64] = [], to compound: any Composite) throws {
         try claim(operations, for: compound)
-        let dependencies = operations.map(\.unfinishedDependencies)
-        let insertion = insert(operations, weights: weights, dependencies: dependencies)
-        if let error = insertion.error(for: compound)
-            ?? hopeless(insertion, operations, dependencies, in: compound)
-        {
-            if !insertion.slots.isEmpty { takeBack(operations, slots: insertion.slots) }
+        connectEarlier()
+        var arrivals = operations.map { Arrival((-1, $0), dependencies: $0.dependencies) }
+        let refusal = insert(&arrivals, weights: weights)
+        if let error = refusal?.error(for: compound) ?? hopeless(arrivals, in: compound) {
+            takeBack(arrivals)
             for operation in operations { operation.giveUpClaim(of: compound) }
             throw error
         }
         // Whoever cancels the children from here on finds these among them.
-        if lock.withLock({ schedule.cancelsNewChildren }) {
+        if withState({ $0.schedule.cancelsNewChildren }) {
             for operation in operations { operation.cancel() }
         }
-        if lock.withLock({ isProgressWanted }) {
+        if withState({ $0.isProgressWanted }) {
             for operation in operations { (operation as? AsyncOperation)?.progressIsWanted() }
         }
-        let priorities = operations.map(\.queuePriority)
-        let due = lock.withLock {
-            for (index, slot) in insertion.slots.enumerated() {
-                children[slot]?.isBeingAdded = false
-                if hasBegun { schedule.known(slot, priority: priorities[index]) }
+        let due = withState { state in
+            for child in arrivals {
+                state.children[child.slot]?.isBeingAdded = false
+                if state.stage != .idle { state.known(child) }
             }
-            return consequences()
+            return consequences(of: &state)
         }
         perform(due)
+    }
+
+    /// A circle may pass through children that were there when the compound was created.
+    private func connectEarlier() {
+        let operations = withState { $0.takeUnconnected() }
+        let dependencies = operations.map(\.operation.unfinishedDependencies)
+        withState { state in
+            guard state.stage == .idle else { return }
+            for (next, dependencies) in zip(operations, dependencies) where state.isPresent(next) {
+                state.connect(next.slot, to: dependencies)
+            }
+        }
     }
 
     private func claim(_ operations: [Operation], for compound: any Composite) throws {
@@ -66,37 +80,30 @@ extension ChildScheduler {
     }
 
     /// A child that waits for its own compound, or for one around it, or that the compound itself waits for.
-    private func hopeless(
-        _ insertion: Insertion, _ operations: [Operation], _ dependencies: [[Operation]], in compound: any Composite
-    ) -> CompoundOperationError? {
+    private func hopeless(_ arrivals: [Arrival], in compound: any Composite) -> CompoundOperationError? {
         let before = compound.dependencies
-        for (place, operation) in operations.enumerated() {
-            let around = dependencies[place].first { compound.isInside($0) } ?? before.first { $0 === operation }
+        for child in arrivals {
+            let around = child.unfinished.first { compound.isInside($0) } ?? before.first { $0 === child.operation }
             guard let around else { continue }
-            let index = lock.withLock { schedule.ordinal(of: insertion.slots[place]) }
-            let name = operation.displayName(at: index)
-            let other = around === operation ? compound : around
+            let index = withState { $0.schedule.ordinal(of: child.slot) }
+            let name = child.operation.displayName(at: index)
+            let other = around === child.operation ? compound : around
             return .dependencyCycle(name: compound.displayName, path: [name, other.displayName])
         }
         return nil
     }
 }
 
-// Children as the scheduler knows them. With the lock held, or before anybody else knows the scheduler.
+// Children as the scheduler knows them.
 extension ChildScheduler {
-    private struct Insertion {
-        enum Refusal {
-            case isOver(Operation)
-            case isThere(Operation)
-            case closesCycle([(operation: Operation, index: Int)])
-        }
+    private enum Refusal {
+        case isOver(Operation)
+        case isThere(Operation)
+        case closesCycle([(operation: Operation, index: Int)])
 
-        var slots: [Int] = []
-        var refusal: Refusal?
-
-        func error(for compound: any Composite) -> (any Error)? {
+        func error(for compound: any Composite) -> any Error {
             let name = compound.displayName
-            switch refusal {
+            switch self {
             case .isOver(let operation):
                 return CompoundAdditionError.compoundFinished(operation: operation.displayName, compound: name)
             case .isThere(let operation):
@@ -104,91 +111,36 @@ extension ChildScheduler {
             case .closesCycle(let circle):
                 return CompoundOperationError.dependencyCycle(
                     name: name, path: circle.map { $0.operation.displayName(at: $0.index) })
-            case nil:
-                return nil
             }
         }
     }
 
-    private func insert(_ operations: [Operation], weights: [Int64], dependencies: [[Operation]]) -> Insertion {
-        lock.withLock {
-            var insertion = Insertion()
+    /// Gives the children their slots, unless one of them cannot be added. If they close a circle, they are there and
+    /// have to be taken back.
+    private func insert(_ arrivals: inout [Arrival], weights: [Int64]) -> Refusal? {
+        withState { state in
             var seen = Set<ObjectIdentifier>()
-            for operation in operations {
-                if isOver {
-                    insertion.refusal = .isOver(operation)
-                    return insertion
-                }
-                let id = ObjectIdentifier(operation)
-                if slots[id] != nil || !seen.insert(id).inserted {
-                    insertion.refusal = .isThere(operation)
-                    return insertion
-                }
+            for child in arrivals {
+                if state.stage == .over { return .isOver(child.operation) }
+                let isNew =
+                    state.slot(of: child.operation) == nil && seen.insert(ObjectIdentifier(child.operation)).inserted
+                if !isNew { return .isThere(child.operation) }
             }
-            insertion.slots = operations.indices.map { index in
-                insert(operations[index], weight: weights.isEmpty ? 1 : weights[index], isBeingAdded: true)
+            for index in arrivals.indices {
+                arrivals[index].slot = state.insert(
+                    arrivals[index].operation, weight: weights.isEmpty ? 1 : weights[index], isBeingAdded: true)
             }
-            for (slot, dependencies) in zip(insertion.slots, dependencies) { connect(slot, to: dependencies) }
-            if let circle = circle(through: insertion.slots) { insertion.refusal = .closesCycle(circle) }
-            return insertion
+            for child in arrivals { state.connect(child.slot, to: child.unfinished) }
+            return state.circle(through: arrivals.lazy.map(\.slot)).map { .closesCycle($0) }
         }
     }
 
-    private func insert(_ operation: Operation, weight: Int64, isBeingAdded: Bool) -> Int {
-        let weight = max(0, weight)
-        ledger.added(weight)
-        let slot = schedule.addedChild()
-        if slot == children.count { children.append(nil) }
-        children[slot] = Child(operation: operation, isBeingAdded: isBeingAdded, weight: weight)
-        let id = ObjectIdentifier(operation)
-        slots[id] = slot
-        for waiting in awaited.removeValue(forKey: id) ?? [] { schedule.depends(waiting, on: slot) }
-        return slot
-    }
-
-    private func takeBack(_ operations: [Operation], slots taken: [Int]) {
-        let due = lock.withLock {
-            for (operation, slot) in zip(operations, taken).reversed() {
-                connect(slot, to: [])
-                let id = ObjectIdentifier(operation)
-                for waiting in schedule.removed(slot) { awaited[id, default: []].insert(waiting) }
-                slots[id] = nil
-                ledger.added(-(children[slot]?.weight ?? 0))
-                children[slot] = nil
-            }
-            return consequences()
+    private func takeBack(_ arrivals: [Arrival]) {
+        let due = withState { state in
+            state.remove(arrivals)
+            return consequences(of: &state)
         }
         perform(due)
-    }
-
-    /// Tells the schedule which children a child depends on, and notes which operations that are none; instead of those
-    /// that it was told before.
-    func connect(_ slot: Int, to dependencies: [Operation]) {
-        let ids = dependencies.map { ObjectIdentifier($0) }
-        guard let known = children[slot]?.dependencies, known != ids else { return }
-        for id in known {
-            if let child = slots[id] { schedule.dependsNoMore(slot, on: child) } else { forget(id, slot: slot) }
-        }
-        for id in ids {
-            if let child = slots[id] {
-                schedule.depends(slot, on: child)
-            } else {
-                awaited[id, default: []].insert(slot)
-            }
-        }
-        children[slot]?.dependencies = ids
-    }
-
-    /// A child does not wait for an operation that is none.
-    func forget(_ id: ObjectIdentifier, slot: Int) {
-        awaited[id]?.remove(slot)
-        if awaited[id]?.isEmpty == true { awaited[id] = nil }
-    }
-
-    func circle(through slots: some Sequence<Int>) -> [(operation: Operation, index: Int)]? {
-        schedule.cycle(through: slots)?.compactMap { slot in
-            children[slot].map { ($0.operation, schedule.ordinal(of: slot)) }
-        }
     }
 }
 

@@ -5,13 +5,7 @@ extension ChildScheduler {
     typealias ProgressReport = (composite: any Composite, fraction: Double)
 
     /// How far they are, from 0 to 1.
-    var fraction: Double { lock.withLock { ledger.fraction } }
-
-    /// What the composite has to be told, if somebody wants to know. With the lock held.
-    func progressReport() -> ProgressReport? {
-        guard isProgressWanted, let running else { return nil }
-        return (running, ledger.fraction)
-    }
+    var fraction: Double { withState { $0.ledger.fraction } }
 
     func report(_ progressed: ProgressReport) {
         progressed.composite.progressed(to: progressed.fraction)
@@ -19,31 +13,44 @@ extension ChildScheduler {
 
     /// Changes what is known of the progress, and reports it if somebody wants to know.
     func changeProgress(_ change: (inout ProgressLedger) -> Void) {
-        let progressed = lock.withLock {
-            change(&ledger)
-            return progressReport()
+        let progressed = withState { state in
+            change(&state.ledger)
+            return state.progressReport
         }
         progressed.map(report)
     }
 
     /// A child reports how far it has come, so somebody wants to know.
     func childProgressed(_ child: AsyncOperation, to fraction: Double) {
-        let progressed = lock.withLock { () -> ProgressReport? in
-            guard let slot = slots[ObjectIdentifier(child)], let weight = children[slot]?.weight, let running else {
-                return nil
-            }
-            ledger.advanced(slot, weight: weight, to: fraction)
-            return (running, ledger.fraction)
+        let progressed = withState { state -> ProgressReport? in
+            guard let slot = state.slot(of: child), let weight = state.children[slot]?.weight else { return nil }
+            state.ledger.advanced(slot, weight: weight, to: fraction)
+            return state.progressReport
         }
         progressed.map(report)
     }
 
     /// Somebody wants to know the progress of the composite, and so that of its children.
     func wantProgress() {
-        let operations = lock.withLock {
-            isProgressWanted = true
-            return children.compactMap { $0?.operation as? AsyncOperation }
+        let operations = withState { state in
+            state.isProgressWanted = true
+            return state.operations
         }
-        for operation in operations { operation.progressIsWanted() }
+        for operation in operations { (operation as? AsyncOperation)?.progressIsWanted() }
+    }
+}
+
+extension ChildScheduler.State {
+    /// What the composite has to be told, if somebody wants to know.
+    fileprivate var progressReport: ChildScheduler.ProgressReport? {
+        guard isProgressWanted, let running else { return nil }
+        return (running, ledger.fraction)
+    }
+
+    /// A child has ended.
+    mutating func progressEnded(_ child: Next, hasSucceeded: Bool) -> ChildScheduler.ProgressReport? {
+        guard isPresent(child), let weight = children[child.slot]?.weight else { return nil }
+        ledger.ended(child.slot, weight: weight, hasSucceeded: hasSucceeded)
+        return progressReport
     }
 }

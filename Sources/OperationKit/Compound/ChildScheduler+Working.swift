@@ -2,73 +2,61 @@ import Foundation
 
 // Beginning children.
 extension ChildScheduler {
-    private enum Begun { case ended, goesOn, leftToQueue }
-
-    typealias Next = (slot: Int, operation: Operation)
+    /// What became of a child that a worker began.
+    private enum Begun {
+        case ended((any Error)?)
+        /// It will report its end.
+        case goesOn
+        case notReady
+    }
 
     /// What a worker does: it begins one ready child after the other, until none is left or it is somebody else's turn.
-    func work(_ worker: ChildWorker) {
-        var next = lock.withLock {
-            schedule.workerCame()
-            return nextChild()
+    func work() {
+        var (next, due) = withState { state in
+            state.schedule.workerCame()
+            return (state.next(), consequences(of: &state))
         }
+        perform(due)
         var count = 0
-        while let (slot, operation) = next {
+        while let child = next {
             count += 1
-            let isLast = count == ChildScheduler.batch
-            switch begin(operation, slot: slot) {
-            case .ended:
-                next = ended(slot, operation) { self.nextChild(isLast: isLast) }
-            case .goesOn:
-                var hasEnded = false
-                var isParked = false
-                let due = lock.withLock {
-                    hasEnded = schedule.startReturned(slot)
-                    if hasEnded { return Consequences() }
-                    isParked = schedule.parksWorker(on: slot)
-                    if isParked { children[slot]?.worker = worker } else { next = nextChild(isLast: isLast) }
-                    return consequences()
-                }
-                perform(due)
-                if isParked { return }
-                if hasEnded { next = ended(slot, operation) { self.nextChild(isLast: isLast) } }
-            case .leftToQueue:
-                next = leaveToQueue(operation, slot: slot)
-            }
+            next = work(on: child, isLast: count == ChildScheduler.batch)
         }
-        worker.finish()
     }
 
-    /// The next child for a worker that has just arrived. If there is none, the worker leaves.
-    private func nextChild() -> Next? {
-        if let slot = schedule.next(), let child = children[slot] { return (slot, child.operation) }
-        schedule.workerLeft()
-        return nil
+    /// - Returns: The next child for this worker.
+    private func work(on child: Next, isLast: Bool) -> Next? {
+        switch begin(child) {
+        case .ended(let error):
+            return ended(child, error: error) { $0.next(isLast: isLast) }
+        case .goesOn:
+            let (next, due) = withState { state in
+                // It may have ended meanwhile.
+                if state.isPresent(child) { state.schedule.wentOn(child.slot) }
+                return (state.next(isLast: isLast), consequences(of: &state))
+            }
+            perform(due)
+            return next
+        case .notReady:
+            leaveToQueue(child)
+            return nil
+        }
     }
 
-    /// The next child for a worker that has begun one. It leaves also when that was its last one, and when children
-    /// that the queue begins wait for a place: it goes to the end of the queue then.
-    private func nextChild(isLast: Bool) -> Next? {
-        if !isLast, schedule.queued == 0 { return nextChild() }
-        schedule.workerLeft()
-        return nil
-    }
-
-    private func begin(_ operation: Operation, slot: Int) -> Begun {
-        if let operation = operation as? AsyncOperation {
-            guard operation.observeFinish(FinishObserver(object: self, token: slot)) else { return .ended }
-            if operation.hasToWait, !operation.isCancelled { return .leftToQueue }
-            startOnWorker(operation)
+    private func begin(_ child: Next) -> Begun {
+        let operation = child.operation
+        guard let operation = operation as? AsyncOperation else {
+            if !operation.isFinished {
+                if operation.hasToWait { return .notReady }
+                if !operation.isExecuting { startOnWorker(operation) }
+            }
+            if operation.isFinished { return .ended(operation.endingError) }
+            watch(child)
             return .goesOn
         }
-        if operation.isFinished { return .ended }
-        if operation.hasToWait {
-            watch(operation, slot: slot)
-            return .leftToQueue
-        }
-        if !operation.isExecuting { startOnWorker(operation) }
-        if operation.isFinished { return .ended }
-        watch(operation, slot: slot)
+        if operation.hasToWait, !operation.isCancelled { return .notReady }
+        startOnWorker(operation)
+        if let outcome = operation.observeFinish(self) { return .ended(outcome.error) }
         return .goesOn
     }
 
@@ -81,70 +69,105 @@ extension ChildScheduler {
         #endif
     }
 
-    private func leaveToQueue(_ operation: Operation, slot: Int) -> Next? {
-        let (next, due) = lock.withLock {
-            schedule.leftToQueue(slot)
-            return (nextChild(isLast: true), consequences())
+    /// The worker leaves, so that the queue has a place for the child.
+    private func leaveToQueue(_ child: Next) {
+        let due = withState { state in
+            state.schedule.leftToQueue(child.slot)
+            state.schedule.workerLeft()
+            return consequences(of: &state)
         }
-        queue.addOperation(operation)
-        operation.announceReadiness()
         perform(due)
-        return next
+        if let operation = child.operation as? AsyncOperation {
+            // Somebody else may have started it.
+            if let outcome = operation.observeFinish(self) { return _ = ended(child, error: outcome.error) }
+        } else {
+            watch(child)
+        }
+        queue.addOperation(child.operation)
+        child.operation.announceReadiness()
     }
 
-    private func watch(_ operation: Operation, slot: Int) {
-        FinishWatch(operation) { self.reported(slot, operation) }
+    private func watch(_ child: Next) {
+        FinishWatch(child.operation) { self.ended(child, error: child.operation.endingError) }
+    }
+}
+
+extension ChildScheduler.State {
+    /// The next child for a worker that has just arrived. If there is none, the worker leaves.
+    fileprivate mutating func next() -> Next? {
+        if let slot = schedule.next(), let child = children[slot] { return (slot, child.operation) }
+        schedule.workerLeft()
+        return nil
+    }
+
+    /// The next child for a worker that has begun one. It leaves also when that was its last one, and when children
+    /// that the queue begins wait for a place: it goes to the end of the queue then.
+    fileprivate mutating func next(isLast: Bool) -> Next? {
+        if !isLast, schedule.queued == 0 { return next() }
+        schedule.workerLeft()
+        return nil
     }
 }
 
 // Ends of children.
 extension ChildScheduler: FinishObserving {
-    func operationFinished(_ operation: AsyncOperation, token: Int) {
-        reported(token, operation)
-    }
-
-    private func reported(_ slot: Int, _ operation: Operation) {
-        if lock.withLock({ schedule.reportedEnd(slot) }) { ended(slot, operation) }
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?) {
+        guard let slot = operation.slot else { return }
+        ended((slot, operation), error: error)
     }
 
     /// A child has ended. Its worker, if it has one at work, says how it takes its next child.
+    ///
+    /// Progress is reported before another child can begin, so that it finds the progress as it is. As long as nobody
+    /// wants to know, there is nothing to report, and the lock is taken once.
     @discardableResult
-    func ended(_ slot: Int, _ operation: Operation, takeNext: () -> Next? = { nil }) -> Next? {
-        operation.detachFromDependencies()
-        let error = operation.endingError
-        // Before another child can begin, so that it finds the progress as it is.
-        changeProgress { $0.ended(slot, weight: children[slot]?.weight ?? 0, hasSucceeded: error == nil) }
-        let failure = failure(of: operation, slot: slot, error: error)
-        let (child, next, due) = lock.withLock {
-            let child = children[slot]
-            children[slot] = nil
-            slots[ObjectIdentifier(operation)] = nil
-            for id in child?.dependencies ?? [] { forget(id, slot: slot) }
-            let limit = schedule.limitInForce
-            schedule.ended(slot)
-            var cancelsOthers = false
-            if let failure, !(countsCancellations && schedule.cancelsNewChildren && failure.error is CancellationError)
-            {
-                failures.append(failure)
-                cancelsOthers = failurePolicy == .cancelRemaining && !schedule.cancelsNewChildren
-                if cancelsOthers { schedule.cancelling() }
-            }
-            let next = takeNext()
-            var due = consequences()
-            due.cancelsOthers = cancelsOthers
-            due.changesSettings = limit != schedule.limitInForce
-            return (child, next, due)
+    func ended(_ child: Next, error: (any Error)?, takeNext: (inout State) -> Next? = { _ in nil }) -> Next? {
+        let failure = failure(of: child, error: error)
+        let (report, settled) = withState { state -> (ProgressReport?, Settled?) in
+            if let report = state.progressEnded(child, hasSucceeded: error == nil) { return (report, nil) }
+            return (nil, settle(child, failure, &state, takeNext))
         }
-        child?.worker?.finish()
+        report.map(self.report)
+        let (next, due, hadDependencies) = settled ?? withState { settle(child, failure, &$0, takeNext) }
+        if hadDependencies { child.operation.detachFromDependencies() }
         perform(due)
         return next
     }
 
+    private typealias Settled = (next: Next?, due: Consequences, hadDependencies: Bool)
+
+    /// What the end of a child means for the others. With the lock held.
+    private func settle(
+        _ child: Next, _ failure: SuboperationError?, _ state: inout State, _ takeNext: (inout State) -> Next?
+    ) -> Settled {
+        var cancelsOthers = false
+        // Somebody else may have noticed its end, too.
+        let known = state.isPresent(child) ? state.forget(child.slot) : nil
+        if known != nil {
+            state.schedule.ended(child.slot)
+            if let failure { cancelsOthers = failed(failure, &state) }
+        }
+        let next = takeNext(&state)
+        var due = consequences(of: &state)
+        due.cancelsOthers = cancelsOthers
+        return (next, due, known?.mayHaveDependencies ?? false)
+    }
+
+    /// - Returns: Whether the other children have to be cancelled.
+    private func failed(_ failure: SuboperationError, _ state: inout State) -> Bool {
+        let isCancelling = state.schedule.cancelsNewChildren
+        if countsCancellations, isCancelling, failure.error is CancellationError { return false }
+        state.failures.append(failure)
+        guard failurePolicy == .cancelRemaining, !isCancelling else { return false }
+        state.schedule.cancelling()
+        return true
+    }
+
     /// What a child that has finished with this error reports, if it is a failure.
-    private func failure(of operation: Operation, slot: Int, error: (any Error)?) -> SuboperationError? {
+    private func failure(of child: Next, error: (any Error)?) -> SuboperationError? {
         guard let error, countsCancellations || isFailure(error) else { return nil }
-        let index = lock.withLock { schedule.ordinal(of: slot) }
-        return SuboperationError(name: operation.displayName(at: index), index: index, error: error)
+        let index = withState { $0.schedule.ordinal(of: child.slot) }
+        return SuboperationError(name: child.operation.displayName(at: index), index: index, error: error)
     }
 
     private func isFailure(_ error: any Error) -> Bool {
@@ -158,20 +181,5 @@ extension Operation {
     /// Whether the operation cannot be started yet. One that somebody else has started does not have to.
     fileprivate var hasToWait: Bool {
         !isReady && !isExecuting && !isFinished
-    }
-}
-
-/// An operation of the private queue that begins children. It ends when it leaves, or when the child ends whose place
-/// it keeps.
-final class ChildWorker: AsyncOperation, @unchecked Sendable {
-    private let scheduler: ChildScheduler
-
-    init(_ scheduler: ChildScheduler) {
-        self.scheduler = scheduler
-        super.init()
-    }
-
-    override func main() {
-        scheduler.work(self)
     }
 }

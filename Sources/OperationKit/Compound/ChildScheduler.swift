@@ -3,28 +3,14 @@ import Foundation
 /// Runs the children of one compound, or of another composite, on its private queue.
 ///
 /// ``ChildSchedule`` decides, a lock guards it, and what follows is done after unlocking. Ready children are begun by
-/// workers, operations on the private queue each of which calls `start()` on one child after the other. So the queue's
-/// own limit and suspension hold, inside a synchronous child the current queue is the private one, and a thousand quick
-/// children cost one operation of the queue, not a thousand. A child that is not ready when its turn comes (it waits
-/// for something outside, or overrides `isReady`) is put on the queue itself, which watches it and begins it.
+/// workers, blocks on the private queue each of which calls `start()` on one child after the other. So inside a
+/// synchronous child the current queue is the private one, and a thousand quick children cost one operation of the
+/// queue, not a thousand. A child that is not ready when its turn comes, because its class overrides `isReady`, is put
+/// on the queue itself, which watches it and begins it.
 ///
 /// The end of an `AsyncOperation` is reported by itself. A synchronous operation has ended when `start()` returns. Any
-/// other one is watched.
+/// other one is watched, and so are operations outside for which children wait, each of them once.
 final class ChildScheduler: @unchecked Sendable {
-    struct Child {
-        let operation: Operation
-        /// Until its addition is complete it may be taken back, and is not begun.
-        var isBeingAdded: Bool
-        /// Its share in the progress.
-        let weight: Int64
-        /// What it depends on, as far as that had not finished: other children, and operations outside.
-        var dependencies: [ObjectIdentifier] = []
-        /// The worker that keeps the child's place on the queue.
-        var worker: ChildWorker?
-    }
-
-    private enum Stage { case idle, preparing, running, over }
-
     /// After how many children a worker goes to the end of the queue, so that others get their turn.
     static let batch = 256
 
@@ -34,122 +20,116 @@ final class ChildScheduler: @unchecked Sendable {
     /// come in the order in which they happened then.
     let countsCancellations: Bool
 
-    let lock = NSLock()
-    var schedule: ChildSchedule
-    var children: [Child?] = []
-    var slots: [ObjectIdentifier: Int] = [:]
-    /// Operations that are no children, and the children that wait for them. They may become children later.
-    var awaited: [ObjectIdentifier: Set<Int>] = [:]
-    var ledger = ProgressLedger()
-    /// Whether the composite has to be told about its progress.
-    var isProgressWanted = false
-    private var stage = Stage.idle
-    var failures: [SuboperationError] = []
-    /// The compound, kept alive while it runs.
-    private(set) var running: (any Composite)?
+    private let lock = NSLock()
+    private var state: State
 
     init(limit: Int, failurePolicy: CompoundOperation.FailurePolicy, countsCancellations: Bool = false) {
         self.failurePolicy = failurePolicy
         self.countsCancellations = countsCancellations
-        schedule = ChildSchedule(limit: limit)
+        state = State(schedule: ChildSchedule(limit: limit))
         queue.maxConcurrentOperationCount = limit
     }
 
     deinit {
-        var operations = children.compactMap { $0?.operation }
-        children = []
+        var operations = state.operations
+        state.children = []
         DependencyRelease.release(&operations)
     }
 
-    /// Whether the compound has begun, so that children that come have to be made known to the schedule.
-    var hasBegun: Bool { stage != .idle }
-    var isOver: Bool { stage == .over }
+    /// Reads and changes the state, with the lock held. `body` calls nobody but, for its number, a child.
+    func withState<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
+        try lock.withLock { try body(&state) }
+    }
 }
 
 // What the compound asks for.
 extension ChildScheduler {
     /// Begins the children, and reports to the compound when all of them have ended.
     func run(for compound: any Composite) {
-        let (settled, isCancelled) = lock.withLock {
-            stage = .preparing
-            running = compound
-            let settled = children.indices.compactMap { slot -> Next? in
-                guard let child = children[slot], !child.isBeingAdded else { return nil }
-                return (slot, child.operation)
-            }
-            return (settled, schedule.cancelsNewChildren)
+        let (children, isCancelled) = withState { state in
+            state.stage = .preparing
+            state.running = compound
+            // All of them are asked again. Children that come meanwhile are connected as they come.
+            state.forgetDependencies()
+            return (state.present, state.schedule.cancelsNewChildren)
         }
-        for (slot, operation) in settled where operation.isFinished { ended(slot, operation) }
-        let waiting = settled.filter { slot, operation in lock.withLock { children[slot]?.operation === operation } }
-        if !isCancelled, let cycle = connect(waiting, of: compound) { compound.finish(withError: cycle) }
-        let priorities = waiting.map(\.operation.queuePriority)
-        let due = lock.withLock {
-            for (child, priority) in zip(waiting, priorities) { schedule.known(child.slot, priority: priority) }
-            schedule.began()
-            stage = .running
-            return consequences()
+        var waiting: [Arrival] = []
+        for next in children {
+            if next.operation.isFinished, withState({ $0.isSettled(next) }) {
+                ended(next, error: next.operation.endingError)
+            } else {
+                // Cancelled children only have to end.
+                waiting.append(Arrival(next, dependencies: isCancelled ? nil : next.operation.dependencies))
+            }
+        }
+        if let cycle = connect(waiting, of: compound) { compound.finish(withError: cycle) }
+        let due = withState { state in
+            for child in waiting where state.isSettled(child.next) { state.known(child) }
+            state.schedule.began()
+            state.stage = .running
+            return consequences(of: &state)
         }
         perform(due)
     }
 
-    /// Tells the schedule who depends on whom. That may have changed since the children were added.
+    /// Tells the schedule who depends on whom.
     ///
     /// - Returns: An error, if children wait for each other in a circle, or for the compound.
-    private func connect(_ waiting: [Next], of compound: any Composite) -> CompoundOperationError? {
+    private func connect(_ children: [Arrival], of compound: any Composite) -> CompoundOperationError? {
         let name = compound.displayName
-        for (slot, operation) in waiting {
-            let dependencies = operation.unfinishedDependencies
-            if let around = dependencies.first(where: { compound.isInside($0) }) {
-                let index = lock.withLock { schedule.ordinal(of: slot) }
-                return .dependencyCycle(name: name, path: [operation.displayName(at: index), around.displayName])
-            }
-            lock.withLock { connect(slot, to: dependencies) }
+        let waiting = children.filter { !$0.unfinished.isEmpty }
+        if waiting.isEmpty { return nil }
+        for child in waiting {
+            guard let around = child.unfinished.first(where: { compound.isInside($0) }) else { continue }
+            let index = withState { $0.schedule.ordinal(of: child.slot) }
+            return .dependencyCycle(name: name, path: [child.operation.displayName(at: index), around.displayName])
         }
-        guard let circle = lock.withLock({ self.circle(through: waiting.map(\.slot)) }) else { return nil }
+        let circle = withState { state in
+            for child in waiting where state.isPresent(child.next) {
+                state.connect(child.slot, to: child.unfinished)
+            }
+            return state.circle(through: waiting.lazy.map(\.slot))
+        }
+        guard let circle else { return nil }
         return .dependencyCycle(name: name, path: circle.map { $0.operation.displayName(at: $0.index) })
     }
 
     /// Cancels all children, and those that are added from now on. When it returns, all of them are cancelled.
     func cancelAll() {
-        let operations = lock.withLock {
-            schedule.cancelling()
-            return children.compactMap { $0?.operation }
+        let operations = withState { state in
+            state.schedule.cancelling()
+            return state.operations
         }
         for operation in operations { operation.cancel() }
-        let due = lock.withLock {
-            schedule.cancelled()
-            return consequences()
-        }
-        applySettings()
-        perform(due)
+        change { $0.cancelled() }
     }
 
     /// A child was cancelled, by the compound or by itself. One that waits for its siblings may end before them.
     func childWasCancelled(_ child: AsyncOperation) {
-        let due = lock.withLock {
-            guard !schedule.cancelsNewChildren, let slot = slots[ObjectIdentifier(child)] else { return Consequences() }
-            schedule.released(slot)
-            return consequences()
+        let due = withState { state in
+            guard !state.schedule.cancelsNewChildren, let slot = state.slot(of: child) else { return Consequences() }
+            state.schedule.released(slot)
+            return consequences(of: &state)
         }
         perform(due)
     }
 
     var limit: Int {
-        get { lock.withLock { schedule.limit } }
+        get { withState { $0.schedule.limit } }
         set { change { $0.limit = newValue } }
     }
 
     var isSuspended: Bool {
-        get { lock.withLock { schedule.isSuspended } }
+        get { withState { $0.schedule.isSuspended } }
         set { change { $0.isSuspended = newValue } }
     }
 
     private func change(_ body: (inout ChildSchedule) -> Void) {
-        let due = lock.withLock {
-            body(&schedule)
-            return consequences()
+        var due = withState { state in
+            body(&state.schedule)
+            return consequences(of: &state)
         }
-        applySettings()
+        due.changesSettings = true
         perform(due)
     }
 
@@ -158,49 +138,65 @@ extension ChildScheduler {
     private func applySettings() {
         var applied: (limit: Int, isSuspended: Bool)
         repeat {
-            applied = lock.withLock { (schedule.limitInForce, schedule.isSuspendedInForce) }
+            applied = withState { ($0.schedule.limitInForce, $0.schedule.isSuspendedInForce) }
             queue.maxConcurrentOperationCount = applied.limit
             queue.isSuspended = applied.isSuspended
-        } while applied != lock.withLock { (schedule.limitInForce, schedule.isSuspendedInForce) }
+        } while applied != withState { ($0.schedule.limitInForce, $0.schedule.isSuspendedInForce) }
     }
 }
 
 // What follows from a change, outside the lock.
 extension ChildScheduler {
     struct Consequences {
-        var workers = 0
+        var sendsForWorker = false
         var cancelsOthers = false
         var changesSettings = false
-        /// The compound, once all its children have ended, and their failures.
-        var over: (compound: any Composite, failures: [SuboperationError])?
+        /// Operations outside, for which children wait.
+        var toWatch: [Operation] = []
+        /// The compound, once all its children have ended.
+        var over: End?
+
+        struct End {
+            let compound: any Composite
+            let failures: [SuboperationError]
+            let watches: [FinishWatch]
+        }
     }
 
     /// What follows from the state as it is. To be called with the lock held, and to be performed without it.
-    func consequences() -> Consequences {
-        var due = Consequences(workers: schedule.workersToSendFor())
-        if stage == .running, schedule.remaining == 0, let running {
-            stage = .over
-            let total = schedule.added
-            let sorted = countsCancellations ? failures : failures.sorted { $0.index < $1.index }
-            due.over = (
-                running,
-                sorted.map { SuboperationError(name: $0.name, index: $0.index, error: $0.error, siblingCount: total) }
-            )
-            self.running = nil
-            failures = []
+    func consequences(of state: inout State) -> Consequences {
+        var due = Consequences(sendsForWorker: state.schedule.sendsForWorker())
+        due.changesSettings = state.appliedLimit != state.schedule.limitInForce
+        state.appliedLimit = state.schedule.limitInForce
+        if state.stage == .running {
+            if !state.unwatched.isEmpty { due.toWatch = state.takeUnwatched() }
+            if state.schedule.remaining == 0 { due.over = state.end(sortsFailures: !countsCancellations) }
         }
         return due
     }
 
-    func perform(_ consequences: Consequences) {
-        if consequences.changesSettings { applySettings() }
-        for _ in 0..<consequences.workers {
-            let worker = ChildWorker(self)
-            // The queue's own counts for its first operation only, on Linux.
-            if queue.qualityOfService != .default { worker.qualityOfService = queue.qualityOfService }
-            queue.addOperation(worker)
+    func perform(_ due: Consequences) {
+        if due.changesSettings { applySettings() }
+        if due.sendsForWorker { queue.addOperation { self.work() } }
+        for operation in due.toWatch { watchOutside(operation) }
+        if due.cancelsOthers { cancelAll() }
+        if let end = due.over {
+            for watch in end.watches { watch.end() }
+            end.compound.childrenFinished(failures: end.failures)
         }
-        if consequences.cancelsOthers { cancelAll() }
-        if let (compound, failures) = consequences.over { compound.childrenFinished(failures: failures) }
+    }
+
+    /// Notices the end of an operation for which children wait.
+    private func watchOutside(_ operation: Operation) {
+        let watch = FinishWatch(operation) { self.outsideEnded(operation) }
+        if !withState({ $0.watched(operation, by: watch) }) { watch.end() }
+    }
+
+    private func outsideEnded(_ operation: Operation) {
+        let due = withState { state in
+            state.outsideEnded(operation)
+            return consequences(of: &state)
+        }
+        perform(due)
     }
 }

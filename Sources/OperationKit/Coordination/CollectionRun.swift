@@ -91,10 +91,10 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     }
 
     override func cancelChildren() {
-        let (driver, isOver) = lock.withLock { () -> (CollectionDriver?, Bool) in
+        let (driver, isOver) = withState { state -> (CollectionDriver?, Bool) in
             // Before the start, `drainChildren()` will be called. After it, nothing has begun yet, as when the input is
             // missing, and nothing will.
-            if case .idle = stage, lifecycle.isExecuting {
+            if case .idle = stage, state.lifecycle.isExecuting {
                 stage = .over
                 return (nil, true)
             }

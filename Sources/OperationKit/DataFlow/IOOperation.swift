@@ -44,8 +44,8 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     /// What the operation produced: `nil` until it has finished with success. Can be read from any thread, from
     /// `asyncCompletionBlock` on.
     public final var output: Output? {
-        lock.withLock {
-            guard case .success = lifecycle.outcome else { return nil }
+        withState { state in
+            guard case .success = state.lifecycle.outcome else { return nil }
             return storedOutput ?? () as? Output
         }
     }
@@ -53,8 +53,8 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     /// The output or the error, once the outcome stands; `nil` before. Can be read from any thread, from
     /// `asyncCompletionBlock` on.
     public final var result: Result<Output, any Error>? {
-        lock.withLock {
-            switch lifecycle.outcome {
+        withState { state in
+            switch state.lifecycle.outcome {
             case .success: (storedOutput ?? () as? Output).map { .success($0) }
             case .failure(let error): .failure(error)
             case nil: nil

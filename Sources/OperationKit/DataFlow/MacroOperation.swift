@@ -245,10 +245,10 @@ extension MacroOperation {
         to newTail: Tail<Next>, append: (MacroOperation<Input, Next>, Tail<Output>) -> Void
     ) -> MacroOperation<Input, Next> {
         let name = displayName
-        let taken = lock.withLock { () -> Result<(Feed<Input>, Tail<Output>), MacroOperationError> in
-            guard owner == nil else { return .failure(.alreadyUsed(operation: name, macro: name)) }
+        let taken = withState { state -> Result<(Feed<Input>, Tail<Output>), MacroOperationError> in
+            guard state.owner == nil else { return .failure(.alreadyUsed(operation: name, macro: name)) }
             guard let feed, let tail else { return .failure(.consumed(macro: name)) }
-            guard lifecycle.isPending else { return .failure(.alreadyStarted(macro: name)) }
+            guard state.lifecycle.isPending else { return .failure(.alreadyStarted(macro: name)) }
             isConsumed = true
             self.feed = nil
             self.tail = nil

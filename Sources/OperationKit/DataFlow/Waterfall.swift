@@ -57,7 +57,7 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
         get { lock.withLock { resultBlock } }
         set {
             var previous = newValue
-            lock.withLock { if lifecycle.outcome == nil { swap(&previous, &resultBlock) } }
+            withState { if $0.lifecycle.outcome == nil { swap(&previous, &resultBlock) } }
         }
     }
 
@@ -244,10 +244,10 @@ extension Waterfall {
     /// A new waterfall with the jobs of this one, and what `append` adds to them.
     private func grow<Next>(_ append: (WaterfallRun) -> Void) -> Waterfall<Input, Next> {
         let name = displayName
-        let error = lock.withLock { () -> WaterfallError? in
-            if owner != nil { return .alreadyUsed(waterfall: name) }
+        let error = withState { state -> WaterfallError? in
+            if state.owner != nil { return .alreadyUsed(waterfall: name) }
             if isConsumed { return .consumed(waterfall: name) }
-            if !lifecycle.isPending { return .alreadyStarted(waterfall: name) }
+            if !state.lifecycle.isPending { return .alreadyStarted(waterfall: name) }
             isConsumed = true
             return nil
         }

@@ -9,8 +9,8 @@ extension AsyncOperation {
 
     /// Adds a preparation, to be done after those that are there. An operation that has begun has none to come.
     final func addPreparation(_ preparation: @escaping Preparation) {
-        lock.withLock {
-            if lifecycle.isPending { preparations.append(preparation) }
+        withState { state in
+            if state.lifecycle.isPending { state.preparations.append(preparation) }
         }
     }
 
@@ -18,15 +18,15 @@ extension AsyncOperation {
     final func runMain(after preparations: [Preparation]) -> Lifecycle.Action? {
         for preparation in preparations {
             do { try preparation(self) } catch { finish(withError: error) }
-            if !lock.withLock({ lifecycle.mayRunMain }) { return lock.withLock { lifecycle.mainSkipped() } }
+            if !withState({ $0.lifecycle.mayRunMain }) { return withState { $0.lifecycle.mainSkipped() } }
         }
         main()
-        return lock.withLock { lifecycle.mainReturned() }
+        return withState { $0.lifecycle.mainReturned() }
     }
 
     /// Ends an operation that cannot begin its work, from inside its `main()`. A composite's children finish first.
     final func refuseToRun(_ error: any Error) {
         finish(withError: error)
-        perform(lock.withLock { lifecycle.mainSkipped() })
+        perform(withState { $0.lifecycle.mainSkipped() })
     }
 }

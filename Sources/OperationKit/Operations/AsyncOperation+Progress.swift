@@ -26,13 +26,13 @@ extension AsyncOperation: ProgressReporting {
     /// of your own that you make a child of a leaf's counts for the composites around it only when the leaf changes its
     /// own units, or succeeds.
     public final var progress: Progress {
-        if let progress = lock.withLock({ storedProgress }) { return progress }
+        if let progress = withState({ $0.progress }) { return progress }
         let new = OperationProgress(of: self, isComposite: isComposite)
-        let (progress, isNew, isComplete) = lock.withLock {
-            let isNew = storedProgress == nil
-            let progress = storedProgress ?? new
-            storedProgress = progress
-            if case .success = lifecycle.outcome { return (progress, isNew, true) }
+        let (progress, isNew, isComplete) = withState { state in
+            let isNew = state.progress == nil
+            let progress = state.progress ?? new
+            state.progress = progress
+            if case .success = state.lifecycle.outcome { return (progress, isNew, true) }
             return (progress, isNew, false)
         }
         guard isNew else { return progress }
@@ -47,7 +47,7 @@ extension AsyncOperation: ProgressReporting {
 
     /// The operation has come so far: whoever it is part of is told.
     final func progressed(to fraction: Double) {
-        let (progress, owner) = lock.withLock { (storedProgress, self.owner) }
+        let (progress, owner) = withState { ($0.progress, $0.owner) }
         if isComposite { progress?.publish(fraction) }
         (owner as? any ProgressParent)?.childProgressed(self, to: fraction)
     }

@@ -24,13 +24,13 @@ extension AsyncOperation {
         let id = WaiterID()
         let wakeup = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let answer = lock.withLock {
-                    waiters.registered(continuation, as: id, isFinished: lifecycle.isFinished)
+                let answer = withState {
+                    $0.waiters.registered(continuation, as: id, isFinished: $0.lifecycle.isFinished)
                 }
                 if let answer { continuation.resume(returning: answer) }
             }
         } onCancel: {
-            let continuation = lock.withLock { waiters.cancelled(id, isFinished: lifecycle.isFinished) }
+            let continuation = withState { $0.waiters.cancelled(id, isFinished: $0.lifecycle.isFinished) }
             continuation?.resume(returning: .cancelled)
         }
         if wakeup == .cancelled { throw CancellationError() }
@@ -40,7 +40,7 @@ extension AsyncOperation {
     final func waitForFinishUncancellably() async {
         _ = await withCheckedContinuation { continuation in
             let id = WaiterID()
-            let answer = lock.withLock { waiters.registered(continuation, as: id, isFinished: lifecycle.isFinished) }
+            let answer = withState { $0.waiters.registered(continuation, as: id, isFinished: $0.lifecycle.isFinished) }
             if let answer { continuation.resume(returning: answer) }
         }
     }

@@ -58,31 +58,21 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// A block that takes the outcome of an operation: `nil` for success.
     public typealias AsyncCompletionBlock = @Sendable (_ error: (any Error)?) -> Void
 
-    /// Guards everything below. Never held while calling out.
+    /// Guards `state`, and what subclasses inside the library store. Never held while calling out.
     let lock = NSRecursiveLock()
-    var lifecycle: Lifecycle
-    var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
-    /// Told once the operation is finished, after Foundation was.
-    var finishObserver: FinishObserver?
-    /// The composite that the operation is part of.
-    weak var owner: AnyObject?
-    /// What has to be done right before `main()`, in this order.
-    var preparations: [Preparation] = []
-    /// Created when somebody asks for it.
-    var storedProgress: OperationProgress?
-    private var completion: AsyncCompletionBlock?
+    private var state: State
     #if !canImport(ObjectiveC)
     private var completionRelay: CompletionBlockRelay?
     #endif
 
     /// Creates an operation that has not started.
     public override init() {
-        lifecycle = Lifecycle(ending: .atOnce)
+        state = State(lifecycle: Lifecycle(ending: .atOnce))
         super.init()
     }
 
     init(ending: Lifecycle.Ending) {
-        lifecycle = Lifecycle(ending: ending)
+        state = State(lifecycle: Lifecycle(ending: ending))
         super.init()
     }
 
@@ -120,7 +110,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// once instead. Every call but the first does nothing. As in Foundation, whoever starts an operation by hand sees
     /// to it that its dependencies have finished.
     public final override func start() {
-        perform(lock.withLock { lifecycle.started() })
+        perform(withState { $0.lifecycle.started() })
     }
 
     /// Asks the operation to stop.
@@ -135,12 +125,12 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// Whether the work is going on: from just before ``main()`` until the operation is finished.
     public final override var isExecuting: Bool {
-        lock.withLock { lifecycle.isExecuting }
+        withState { $0.lifecycle.isExecuting }
     }
 
     /// Whether the operation is over, and its outcome has been delivered.
     public final override var isFinished: Bool {
-        lock.withLock { lifecycle.isFinished }
+        withState { $0.lifecycle.isFinished }
     }
 
     /// Always true: the end of ``main()`` is not the end of the operation.
@@ -155,7 +145,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Can be read from any thread, from ``asyncCompletionBlock`` on. For an operation that was cancelled before its
     /// start it is `CancellationError`, or the reason of ``cancel(withError:)``.
     public final var error: (any Error)? {
-        lock.withLock { lifecycle.outcome?.error }
+        withState { $0.lifecycle.outcome?.error }
     }
 
     /// Called once with the outcome, before the operation becomes finished.
@@ -165,12 +155,12 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// it. It is released after the call. A block that is set once the outcome is being delivered, or later, is
     /// dropped.
     public final var asyncCompletionBlock: AsyncCompletionBlock? {
-        get { lock.withLock { completion } }
+        get { withState { $0.completion } }
         set {
             // What is replaced or dropped is released after unlocking: that may run code of others.
             var previous = newValue
-            lock.withLock {
-                if lifecycle.outcome == nil { swap(&previous, &completion) }
+            withState {
+                if $0.lifecycle.outcome == nil { swap(&previous, &$0.completion) }
             }
         }
     }
@@ -184,8 +174,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     open override var completionBlock: (@Sendable () -> Void)? {
         get { lock.withLock { completionRelay }?.block }
         set {
-            let (relay, isNew) = lock.withLock { () -> (CompletionBlockRelay?, Bool) in
-                if lifecycle.isFinished { return (nil, false) }
+            let (relay, isNew) = withState { state -> (CompletionBlockRelay?, Bool) in
+                if state.lifecycle.isFinished { return (nil, false) }
                 if let completionRelay { return (completionRelay, false) }
                 if newValue == nil { return (nil, false) }
                 completionRelay = CompletionBlockRelay()
@@ -226,6 +216,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// What becomes of the outcome that `finish(withError:)` was given: a typed operation misses its output here.
     func checked(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome { outcome }
 
+    /// Reads and changes the state, with the lock held. `body` calls nothing that might lock again.
+    final func withState<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
+        try lock.withLock { try body(&state) }
+    }
+
     /// Performs an action of the life cycle, and those that follow from it. Nothing is locked here.
     final func perform(_ action: Lifecycle.Action?) {
         var next = action
@@ -235,9 +230,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
             switch action {
             case .announceExecution:
                 willChangeValue(forKey: "isExecuting")
-                next = lock.withLock {
-                    swap(&preparations, &self.preparations)
-                    return lifecycle.becameExecuting()
+                next = withState { state in
+                    swap(&preparations, &state.preparations)
+                    return state.lifecycle.becameExecuting()
                 }
                 didChangeValue(forKey: "isExecuting")
             case .runMain:
@@ -247,8 +242,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
                 didCancel()
             case .markCancelled:
                 super.cancel()
-                for action in lock.withLock({ lifecycle.cancellationMarked() }) { perform(action) }
-                (lock.withLock { owner } as? any ChildObserving)?.childWasCancelled(self)
+                for action in withState({ $0.lifecycle.cancellationMarked() }) { perform(action) }
+                (withState { $0.owner } as? any ChildObserving)?.childWasCancelled(self)
             case .cancelChildren:
                 cancelChildren()
             case .drain:
@@ -262,10 +257,10 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
     private func deliver() {
         var unused: [Preparation] = []
-        var (block, progress, error, wasExecuting) = lock.withLock {
-            defer { completion = nil }
-            swap(&unused, &preparations)
-            return (completion, storedProgress, lifecycle.outcome?.error, lifecycle.isExecuting)
+        var (block, progress, error, wasExecuting) = withState { state in
+            defer { state.completion = nil }
+            swap(&unused, &state.preparations)
+            return (state.completion, state.progress, state.lifecycle.outcome?.error, state.lifecycle.isExecuting)
         }
         if error == nil { progress?.complete(isComposite: isComposite) }
         block?(error)
@@ -275,16 +270,13 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
         if wasExecuting { willChangeValue(forKey: "isExecuting") }
         willChangeValue(forKey: "isFinished")
-        let (waiting, observer) = lock.withLock {
-            lifecycle.ended()
-            defer { finishObserver = nil }
-            return (waiters.finished(), finishObserver)
-        }
+        withState { $0.lifecycle.ended() }
         if wasExecuting { didChangeValue(forKey: "isExecuting") }
         didChangeValue(forKey: "isFinished")
         if !wasExecuting { detachFromDependencies() }
 
-        observer?.notify(self)
+        let (waiting, observers) = withState { $0.announced() }
+        for observer in observers { observer.operationFinished(self, error: error) }
         for continuation in waiting { continuation.resume(returning: .finished) }
     }
 }

@@ -29,7 +29,6 @@ import Testing
         var order: [Int] = []
         while let slot = box.schedule.next() {
             order.append(box.schedule.ordinal(of: slot))
-            #expect(!box { $0.startReturned(slot) })
             box.schedule.ended(slot)
         }
         return order
@@ -57,7 +56,7 @@ import Testing
         let second = box.schedule.addedChild()
         box.schedule.known(first, priority: .normal)
         #expect(box { $0.next() } == nil)
-        #expect(box { $0.workersToSendFor() } == 0)
+        #expect(!box { $0.sendsForWorker() })
         box.schedule.began()
         #expect(box { $0.next() } == first)
         #expect(box { $0.next() } == nil)
@@ -80,17 +79,45 @@ import Testing
     @Test(arguments: [(-1, 100, 64), (-1, 3, 3), (2, 100, 2), (2, 1, 1), (0, 100, 0)])
     func asManyWorkersAreSentForAsHavePlaceAndWork(limit: Int, children: Int, workers: Int) {
         let box = make(limit: limit, children: children)
-        #expect(box { $0.workersToSendFor() } == workers)
-        #expect(box { $0.workersToSendFor() } == 0)
+        var count = 0
+        while box({ $0.sendsForWorker() }) {
+            // One at a time.
+            #expect(!box { $0.sendsForWorker() })
+            box.schedule.workerCame()
+            #expect(box { $0.next() } != nil)
+            count += 1
+        }
+        #expect(count == workers)
+    }
+
+    @Test func aChildThatRunsOnLeavesItsWorkerToOthersButKeepsItsPlace() {
+        let box = make(limit: 2, children: 4)
+        #expect(box { $0.sendsForWorker() })
+        box.schedule.workerCame()
+        for _ in 0..<2 {
+            let slot = box.schedule.next()!
+            box.schedule.wentOn(slot)
+        }
+        #expect(box { $0.next() } == nil)
+        box.schedule.workerLeft()
+        #expect(!box { $0.sendsForWorker() })
+        // Where the queue begins children itself, those that run on count.
+        #expect(box.schedule.limitInForce == 2)
+        box.schedule.ended(0)
+        let third = box.schedule.next()!
+        box.schedule.leftToQueue(third)
+        #expect(box.schedule.limitInForce == 1)
+        box.schedule.ended(third)
+        #expect(box.schedule.limitInForce == 2)
     }
 
     @Test func suspensionKeepsChildrenAndWorkersBack() {
         let box = make(children: 2)
         box.schedule.isSuspended = true
         #expect(box { $0.next() } == nil)
-        #expect(box { $0.workersToSendFor() } == 0)
+        #expect(!box { $0.sendsForWorker() })
         box.schedule.isSuspended = false
-        #expect(box { $0.workersToSendFor() } == 2)
+        #expect(box { $0.sendsForWorker() })
     }
 
     @Test func cancelledChildrenEndWhateverTheyWaitFor() {
@@ -101,7 +128,7 @@ import Testing
         #expect(box { $0.next() } == nil)
         box.schedule.cancelled()
         #expect(box.schedule.limitInForce == 1 && !box.schedule.isSuspendedInForce)
-        #expect(box { $0.workersToSendFor() } == 1)
+        #expect(box { $0.sendsForWorker() })
         #expect(run(box) == [0, 1, 2])
     }
 
@@ -109,7 +136,7 @@ import Testing
         let box = make(children: 2)
         box.schedule.cancelling()
         #expect(box { $0.next() } == nil)
-        #expect(box { $0.workersToSendFor() } == 0)
+        #expect(!box { $0.sendsForWorker() })
         box.schedule.cancelled()
         #expect(run(box) == [0, 1])
     }
@@ -121,15 +148,6 @@ import Testing
         box.schedule.released(1)
         #expect(run(box) == [1, 2])
         box.schedule.ended(first)
-        #expect(box.schedule.remaining == 0)
-    }
-
-    @Test func anEndThatIsReportedInsideStartIsLeftToTheWorker() {
-        let box = make(children: 1)
-        let slot = box.schedule.next()!
-        #expect(!box { $0.reportedEnd(slot) })
-        #expect(box { $0.startReturned(slot) })
-        box.schedule.ended(slot)
         #expect(box.schedule.remaining == 0)
     }
 
@@ -184,14 +202,60 @@ import Testing
         #expect(box { $0.cycle(through: [5]) }?.count == count)
     }
 
+    @Test func aChildWaitsForOperationsOutside() {
+        let box = Box(ChildSchedule(limit: -1))
+        let first = box.schedule.addedChild()
+        let outside = box.schedule.addedOutside()
+        box.schedule.depends(first, on: outside)
+        box.schedule.known(first, priority: .normal)
+        box.schedule.began()
+        #expect(box.schedule.remaining == 1)
+        #expect(box { $0.next() } == nil)
+        box.schedule.outsideEnded(outside)
+        #expect(run(box) == [0])
+        #expect(box { $0.addedChild() } != box { $0.addedChild() })
+    }
+
+    @Test func anOperationOutsideMayBecomeAChild() {
+        let box = Box(ChildSchedule(limit: -1))
+        let first = box.schedule.addedChild()
+        let second = box.schedule.addedOutside()
+        box.schedule.depends(first, on: second)
+        box.schedule.adopted(second)
+        box.schedule.depends(second, on: first)
+        #expect(box { $0.cycle(through: [second]) }.map(Set.init) == [first, second])
+        box.schedule.dependsNoMore(second, on: first)
+        box.schedule.removed(second)
+        box.schedule.known(first, priority: .normal)
+        box.schedule.began()
+        #expect(box { $0.next() } == nil)
+        box.schedule.outsideEnded(second)
+        #expect(run(box) == [0])
+        #expect(box.schedule.added == 1 && box.schedule.remaining == 0)
+    }
+
     @Test func takingBackAChildLeavesNoTrace() {
-        let box = make(children: 2, dependencies: [(1, 0)])
+        let box = make(children: 2)
         let third = box.schedule.addedChild()
         box.schedule.depends(third, on: 0)
-        box.schedule.depends(1, on: third)
         box.schedule.dependsNoMore(third, on: 0)
-        #expect(box { $0.removed(third) } == [1])
+        box.schedule.removed(third)
         #expect(box.schedule.added == 2)
+        #expect(box { $0.addedChild() } == third)
+        box.schedule.removed(third)
         #expect(run(box) == [0, 1])
+    }
+
+    @Test func dependenciesCanBeCountedAnew() {
+        let box = Box(ChildSchedule(limit: -1))
+        for _ in 0..<3 { _ = box { $0.addedChild() } }
+        let outside = box { $0.addedOutside() }
+        box.schedule.depends(0, on: outside)
+        box.schedule.depends(1, on: 0)
+        box.schedule.forgetDependencies()
+        box.schedule.depends(0, on: 2)
+        for slot in 0..<3 { box.schedule.known(slot, priority: .normal) }
+        box.schedule.began()
+        #expect(run(box) == [1, 2, 0])
     }
 }

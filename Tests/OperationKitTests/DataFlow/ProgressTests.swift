@@ -23,7 +23,9 @@ import Testing
         macro.input = 1
         let compound = CompoundOperation(operations: [macro])
         await Start.byHand(compound)
-        #expect(compound.storedProgress == nil && macro.storedProgress == nil && step.storedProgress == nil)
+        for operation in [compound, macro, step] as [AsyncOperation] {
+            #expect(operation.withState { $0.progress } == nil)
+        }
     }
 
     @Test func d4_theSameProgressIsGivenToAll() async {

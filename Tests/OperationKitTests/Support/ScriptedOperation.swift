@@ -63,7 +63,7 @@ extension AsyncOperation {
     /// Suspends until somebody waits for the end of the operation, in `finished()` for one.
     func becomesAwaited(_ location: SourceLocation = #_sourceLocation) async {
         await eventually("nobody waits for \(name ?? "the operation")", location) {
-            lock.withLock { !waiters.isEmpty }
+            withState { !$0.waiters.isEmpty }
         }
     }
 }

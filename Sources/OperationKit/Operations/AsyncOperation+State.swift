@@ -1,0 +1,88 @@
+import Foundation
+
+extension AsyncOperation {
+    /// All that changes in the life of an operation, as one value. The operation's lock guards it.
+    struct State {
+        var lifecycle: Lifecycle
+        var completion: AsyncCompletionBlock?
+        /// What has to be done right before `main()`, in this order.
+        var preparations: [Preparation] = []
+        /// Created when somebody asks for it.
+        var progress: OperationProgress?
+        var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
+        /// Told once the operation is finished, after Foundation was.
+        var observers: [any FinishObserving] = []
+        /// Whether the end has been announced to all who were to be told.
+        var isAnnounced = false
+        /// The composite that the operation is part of.
+        weak var owner: AnyObject?
+        /// The number under which the scheduler of that composite knows the operation.
+        var slot: Int?
+
+        init(lifecycle: Lifecycle) {
+            self.lifecycle = lifecycle
+        }
+
+        /// Foundation has been told of the end. Who else has to be is told by the caller.
+        mutating func announced() -> (waiting: [CheckedContinuation<Wakeup, Never>], [any FinishObserving]) {
+            isAnnounced = true
+            defer { observers = [] }
+            return (waiters.finished(), observers)
+        }
+    }
+}
+
+// What a composite needs of its children, and of others that these wait for.
+extension AsyncOperation {
+    /// Has the end of the operation reported, once, unless it has been announced already.
+    ///
+    /// - Returns: The outcome, if it has. Then nobody is told.
+    final func observeFinish(_ observer: any FinishObserving) -> Lifecycle.Outcome? {
+        withState { state in
+            if state.isAnnounced { return state.lifecycle.outcome }
+            state.observers.append(observer)
+            return nil
+        }
+    }
+
+    /// Takes an observer back. It may be told nevertheless, if the operation is finishing just now.
+    final func removeObserver(_ observer: any FinishObserving) {
+        withState { state in state.observers.removeAll { $0 === observer } }
+    }
+
+    /// The number under which a scheduler knows the operation, as it was told last.
+    final var slot: Int? {
+        get { withState { $0.slot } }
+        set { withState { $0.slot = newValue } }
+    }
+
+    /// Makes the operation part of a composite, or of none.
+    ///
+    /// - Returns: Whether it belonged to `previous` before. If not, nothing changes.
+    final func setOwner(_ owner: AnyObject?, from previous: AnyObject?) -> Bool {
+        withState { state in
+            guard state.owner === previous else { return false }
+            state.owner = owner
+            return true
+        }
+    }
+
+    /// The composite that the operation is part of, the one which that is part of, and so on.
+    final var owners: some Sequence<AsyncOperation> {
+        sequence(state: self) { operation in
+            guard let owner = operation.withState({ $0.owner }) as? AsyncOperation else { return nil }
+            operation = owner
+            return owner
+        }
+    }
+}
+
+/// Told on the thread that ended the operation, after `isFinished` became true and Foundation was told.
+protocol FinishObserving: AnyObject {
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?)
+}
+
+/// A composite that wants to hear of a child that is cancelled by itself, on the thread that cancels it.
+protocol ChildObserving: AnyObject {
+    func childWasCancelled(_ child: AsyncOperation)
+}

@@ -1,0 +1,131 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// Children that wait for operations outside of the compound.
+@Suite("Compound: operations outside", .mayNotHang) struct CompoundOutsideTests {
+    /// An operation outside, and how it is brought to its end.
+    private func makeOutside(_ kind: ChildKind) -> (operation: Operation, finish: @Sendable () -> Void) {
+        let operation = kind.make("outside") {}
+        return (operation, { OperationQueue().addOperation(operation) })
+    }
+
+    @Test(arguments: ChildKind.allCases, [-1, 1, 2])
+    func c5ChildrenWaitForAnOperationOutside(_ kind: ChildKind, limit: Int) async throws {
+        let (outside, finish) = makeOutside(kind)
+        let early = Shared(0)
+        let children = ChildKind.allCases.map { $0.make { if !outside.isFinished { early.change { $0 += 1 } } } }
+        for child in children { child.addDependency(outside) }
+        let free = ScriptedOperation { $0.finish() }
+        let compound = CompoundOperation(operations: children + [free], maxConcurrentOperationCount: limit)
+        compound.start()
+        try await free.finished()
+        #expect(!compound.isFinished && children.allSatisfy { !$0.isFinished })
+        finish()
+        try await compound.finished()
+        #expect(early.value == 0)
+    }
+
+    @Test func c5AnOperationOutsideThatHasFinishedIsNotWaitedFor() async throws {
+        let outside = ScriptedOperation { $0.finish() }
+        let child = ScriptedOperation { $0.finish() }
+        child.addDependency(outside)
+        outside.start()
+        let compound = CompoundOperation(operations: [child])
+        try await OperationQueue().run(compound)
+        #expect(child.isFinished)
+    }
+
+    @Test(arguments: [ChildKind.block, .asynchronous, .foreign])
+    func c11ManyChildrenThatWaitForTheSameOperationCostLinearTime(_ kind: ChildKind) async throws {
+        // Quadratic cost would take minutes here, which the time limit of the suite does not allow.
+        let (outside, finish) = makeOutside(kind)
+        let children = (0..<20_000).map { _ in ScriptedOperation { $0.finish() } }
+        for child in children { child.addDependency(outside) }
+        let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 2)
+        compound.start()
+        finish()
+        try await compound.finished()
+    }
+
+    @Test func c11ManyOperationsOutsideCostLinearTime() async throws {
+        let outside = (0..<20_000).map { _ in ScriptedOperation { $0.finish() } }
+        let children = outside.map { outside in
+            let child = ScriptedOperation { $0.finish() }
+            child.addDependency(outside)
+            return child
+        }
+        let compound = CompoundOperation(operations: children)
+        compound.start()
+        for operation in outside { operation.start() }
+        try await compound.finished()
+    }
+
+    @Test func c11DependenciesThatAreAddedLaterCostLinearTime() async throws {
+        let hub = ScriptedOperation { $0.finish() }
+        let children = (0..<20_000).map { _ in ScriptedOperation { $0.finish() } }
+        for child in children { child.addDependency(hub) }
+        let compound = CompoundOperation(operations: children + [hub])
+        // Has the schedule count them once.
+        try compound.addOperation(ScriptedOperation { $0.finish() })
+        let late = ScriptedOperation { $0.finish() }
+        for child in children { child.addDependency(late) }
+        try compound.addOperation(late)
+        try await OperationQueue().run(compound)
+    }
+
+    @Test(arguments: ChildKind.allCases)
+    func c4ACancelledCompoundDoesNotWaitForOperationsOutside(_ kind: ChildKind) async {
+        let (outside, finish) = makeOutside(kind)
+        let children = ChildKind.allCases.map { $0.make { Issue.record("a cancelled child ran") } }
+        for child in children { child.addDependency(outside) }
+        let compound = CompoundOperation(operations: children)
+        compound.start()
+        compound.cancel()
+        try? await compound.finished()
+        #expect(compound.isFinished && children.allSatisfy { $0.isFinished } && !outside.isFinished)
+        finish()
+    }
+
+    @Test func anOperationOutsideDoesNotHoldACompoundThatIsOver() async {
+        let tracker = LeakTracker()
+        let outside = ScriptedOperation()
+        do {
+            let child = ScriptedOperation { $0.finish() }
+            child.addDependency(outside)
+            let compound = CompoundOperation(operations: [child])
+            tracker.track(compound)
+            tracker.track(child)
+            compound.start()
+            compound.cancel()
+            try? await compound.finished()
+        }
+        await tracker.expectAllReleased()
+        #expect(outside.withState { $0.observers.isEmpty })
+    }
+
+    @Test func anOperationOutsideThatBecomesAChildIsWaitedForAsSuch() async throws {
+        let later = ScriptedOperation()
+        let child = ScriptedOperation { $0.finish() }
+        child.addDependency(later)
+        let compound = CompoundOperation(operations: [child])
+        compound.start()
+        try compound.addOperation(later)
+        later.finish()
+        try await compound.finished()
+        #expect(child.isFinished && later.isFinished)
+    }
+
+    @Test func aChildThatIsCancelledAloneDoesNotWaitForAnOperationOutside() async throws {
+        let outside = ScriptedOperation()
+        let child = ScriptedOperation { _ in Issue.record("a cancelled child ran") }
+        child.addDependency(outside)
+        let compound = CompoundOperation(operations: [child])
+        compound.start()
+        child.cancel()
+        try await compound.finished()
+        #expect(child.isFinished)
+        outside.start()
+    }
+}
