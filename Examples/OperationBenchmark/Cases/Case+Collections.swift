@@ -7,7 +7,7 @@ extension Case {
     static let items = Case(
         id: "B6",
         summary: "a collection whose items complete at once",
-        baseline: "a hand-written loop that takes completions, and one closure for each item with a DispatchGroup",
+        baseline: "a loop with a completion for each item and a lock for the errors; closures with a DispatchGroup",
         timed: "the call that performs the items, until its completion is called"
     ) { scale in
         let items = Array(0..<scale.many)

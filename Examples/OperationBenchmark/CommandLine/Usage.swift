@@ -34,7 +34,7 @@ enum Usage {
         \(Options().rounds))
           --json FILE  write the report to a file, too
           --markdown   print the tables of the documentation
-          --check      exit with status 1 if a goal is missed
+          --check      exit with status 1 if a goal is missed; the goals are meant for the default count
           --list       list the cases
           --help       print this text
 
