@@ -8,12 +8,16 @@ let package = Package(
     products: [
         .library(name: "OperationKit", targets: ["OperationKit"]),
         .executable(name: "OperationDemo", targets: ["OperationDemo"]),
+        .executable(name: "OperationBenchmark", targets: ["OperationBenchmark"]),
     ],
     targets: [
         .target(name: "OperationKit"),
         .executableTarget(name: "OperationDemo", dependencies: ["OperationKit"], path: "Examples/OperationDemo"),
+        .executableTarget(
+            name: "OperationBenchmark", dependencies: ["OperationKit"], path: "Examples/OperationBenchmark"),
         .testTarget(name: "OperationKitTests", dependencies: ["OperationKit"]),
         .testTarget(name: "OperationDemoTests", dependencies: ["OperationDemo"]),
+        .testTarget(name: "OperationBenchmarkTests", dependencies: ["OperationBenchmark"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,116 @@
+import Dispatch
+import Foundation
+import OperationKit
+
+// The same work for every item of a collection.
+extension Case {
+    static let items = Case(
+        id: "B6",
+        summary: "a collection whose items complete at once",
+        baseline: "a loop with a completion for each item and a lock for the errors; closures with a DispatchGroup",
+        timed: "the call that performs the items, until its completion is called"
+    ) { scale in
+        let items = Array(0..<scale.many)
+        let size = grouped(scale.many)
+        let sequential = Side("SequentialItemOperation, \(size)", units: items.count) {
+            performing(Sequential(), items)
+        }
+        let loop = Side("guarded loop, \(size)", units: items.count) { looping(items) }
+        let plain = Side("plain loop, \(size)", units: items.count) { loopingWithoutLock(items) }
+        let parallel = Side("ParallelItemOperation, \(size)", units: items.count) { performing(Parallel(), items) }
+        let group = Side("DispatchGroup, \(size)", units: items.count) { grouping(items) }
+        return [
+            Experiment(
+                quantity: .nanoseconds, sides: [sequential, loop, plain],
+                comparisons: [
+                    Comparison(
+                        what: "\(size) items, sequential, to a guarded loop", ours: sequential.name,
+                        baseline: loop.name, goal: 1.5),
+                    Comparison(
+                        what: "the same, to a loop without lock", ours: sequential.name, baseline: plain.name),
+                ]),
+            Experiment(
+                quantity: .nanoseconds, sides: [parallel, group],
+                comparisons: [
+                    Comparison(
+                        what: "\(size) items, parallel", ours: parallel.name, baseline: group.name, goal: 1)
+                ]),
+        ]
+    }
+}
+
+private final class Sequential: SequentialItemOperation {
+    func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
+}
+
+private final class Parallel: ParallelItemOperation {
+    func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
+}
+
+private func performing(_ operation: some CollectionOperation<Int>, _ items: [Int]) -> Trial {
+    {
+        let end = End()
+        operation.performOperation(on: items) { _ in end.come() }
+        end.wait()
+        return operation
+    }
+}
+
+private func looping(_ items: [Int]) -> Trial {
+    {
+        let end = End()
+        let loop = GuardedLoop(items, work: { _, completion in completion(nil) }) { _ in end.come() }
+        DispatchQueue.global().async { loop.run() }
+        end.wait()
+        return loop
+    }
+}
+
+/// A loop that relies on completions that come at once, on its own thread: no lock, no next item that waits.
+private func loopingWithoutLock(_ items: [Int]) -> Trial {
+    {
+        let end = End()
+        let work: @Sendable (Int, (_ error: (any Error)?) -> Void) -> Void = { _, completion in completion(nil) }
+        DispatchQueue.global().async {
+            var errors: [(any Error)?] = Array(repeating: nil, count: items.count)
+            for index in items.indices { work(items[index]) { errors[index] = $0 } }
+            end.come()
+        }
+        end.wait()
+        return items
+    }
+}
+
+private func grouping(_ items: [Int]) -> Trial {
+    {
+        let end = End()
+        let errors = Errors(count: items.count)
+        let group = DispatchGroup()
+        let queue = DispatchQueue(label: "OperationBenchmark", attributes: .concurrent)
+        let work: GuardedLoop.Work = { _, completion in completion(nil) }
+        for index in items.indices {
+            group.enter()
+            queue.async {
+                work(items[index]) { error in
+                    errors.set(index, error)
+                    group.leave()
+                }
+            }
+        }
+        group.notify(queue: queue) { end.come() }
+        end.wait()
+        return errors
+    }
+}
+
+/// An array of errors behind a lock.
+private final class Errors: @unchecked Sendable {
+    private let lock = NSLock()
+    private var errors: [(any Error)?]
+
+    init(count: Int) { errors = Array(repeating: nil, count: count) }
+
+    func set(_ index: Int, _ error: (any Error)?) {
+        lock.withLock { errors[index] = error }
+    }
+}

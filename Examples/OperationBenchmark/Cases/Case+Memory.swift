@@ -1,0 +1,20 @@
+import Foundation
+import OperationKit
+
+extension Case {
+    static let memory = Case(
+        id: "B5",
+        summary: "the memory that a compound takes at its peak, with its children",
+        baseline: "the memory of as many children alone",
+        timed: "no time: by how much the peak of a process grows that makes the children and, on our side, runs them"
+    ) { scale in
+        let sides = MemoryProbe.Kind.allCases.map { kind in
+            Side(name: "\(kind.rawValue), \(grouped(scale.many))") {
+                try MemoryProbe(kind: kind, count: scale.many).inProcessOfItsOwn()
+            }
+        }
+        let comparison = Comparison(
+            what: "\(grouped(scale.many)) children", ours: sides[0].name, baseline: sides[1].name, goal: 1.25)
+        return [Experiment(quantity: .bytes, sides: sides, comparisons: [comparison])]
+    }
+}

@@ -1,0 +1,37 @@
+/// What the arguments ask for.
+enum Command: Equatable, Sendable {
+    case help
+    case list
+    case run(Options)
+    /// In a process that another one has started, to measure memory.
+    case probe(MemoryProbe)
+}
+
+/// What can be set for a run.
+struct Options: Equatable, Sendable {
+    /// Fewer than five rounds have no median to rely on.
+    static let roundCounts = 5...1000
+
+    /// The cases by name; all if there is none.
+    var only: [String] = []
+    var count = 100_000
+    var rounds = 5
+    /// Where the report goes, too.
+    var json: String?
+    var isMarkdown = false
+    var isCheck = false
+
+    /// The cases that are asked for, in their own order.
+    var cases: [Case] {
+        only.isEmpty ? Case.all : Case.all.filter { only.contains($0.id) }
+    }
+}
+
+/// What the process ends with.
+enum ExitStatus: Int32, Sendable {
+    case success = 0
+    case goalMissed = 1
+    case usage = 2
+    /// The measurement itself, or the writing of what it found, went wrong.
+    case failed = 3
+}

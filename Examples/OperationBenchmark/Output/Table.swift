@@ -1,0 +1,64 @@
+/// The report for a terminal: a row for each comparison, then how costs grow. A pure function of the report.
+struct Table {
+    let report: Report
+
+    static let header = ["case", "what", "ours", "baseline", "ratio", "min–max", "goal", "verdict"]
+    static let legend = "Times are for each child, item or step. Ratios are ours to the baseline's: less is better."
+
+    var lines: [String] {
+        let rows = report.cases.map { ($0, Self.rows(of: $0)) }
+        let all = [Self.header] + rows.flatMap(\.1)
+        let widths = Self.header.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
+        func line(_ cells: [String]) -> String {
+            zip(cells, widths).enumerated().map { column, cell in
+                // Texts to the left, figures to the right.
+                2..<7 ~= column ? cell.0.indented(to: cell.1) : cell.0.padded(to: cell.1)
+            }.joined(separator: "  ").withoutTrailingSpaces
+        }
+
+        var lines = [report.machine.description, "\(report.rounds) rounds. " + Self.legend, "", line(Self.header)]
+        for (result, rows) in rows {
+            lines += ["", "\(result.id)  \(result.summary),", "    against \(result.baseline)"]
+            lines += rows.map(line)
+        }
+        for result in report.cases {
+            for case let growth? in result.experiments.map(\.growth) {
+                lines += ["", "\(result.id)  cost of each, by their number: \(growth.what)"]
+                lines += Plot(growth: growth).lines
+            }
+        }
+        return lines
+    }
+
+    /// The cells of a case's comparisons.
+    static func rows(of result: CaseResult) -> [[String]] {
+        result.experiments.flatMap { experiment in
+            experiment.comparisons.map { comparison in
+                [
+                    result.id, comparison.what,
+                    Figures.cost(comparison.ours.cost.median, experiment.quantity),
+                    Figures.cost(comparison.baseline.cost.median, experiment.quantity),
+                    Figures.ratio(comparison.ratio.median), Figures.spread(comparison.ratio),
+                    Figures.goal(comparison.goal), comparison.verdict == .open ? "" : comparison.verdict.rawValue,
+                ]
+            }
+        }
+    }
+}
+
+extension String {
+    /// The text followed by spaces, `width` characters wide or as long as it is.
+    func padded(to width: Int) -> String {
+        self + String(repeating: " ", count: max(0, width - count))
+    }
+
+    /// The text preceded by spaces, `width` characters wide or as long as it is.
+    func indented(to width: Int) -> String {
+        String(repeating: " ", count: max(0, width - count)) + self
+    }
+
+    /// The text without the spaces at its end.
+    var withoutTrailingSpaces: String {
+        String(reversed().drop(while: { $0 == " " }).reversed())
+    }
+}

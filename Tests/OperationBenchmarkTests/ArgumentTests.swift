@@ -1,0 +1,66 @@
+import Testing
+
+@testable import OperationBenchmark
+
+@Suite struct ArgumentTests {
+    @Test(arguments: [
+        (["B2"], "“B2” is too much: expected options only"),
+        (["--bogus"], "Unknown option “--bogus”: expected --only"),
+        (["--only"], "--only is missing its value: expected one of B1, B2"),
+        (["--only", "B10"], "Unknown case “B10”: expected one of B1, B2"),
+        (["--count"], "--count is missing its value: expected a whole number from 1 to 1000000"),
+        (["--count", "0"], "“0” is no value for --count: expected a whole number from 1"),
+        (["--count=1e3"], "“1e3” is no value for --count"),
+        (["--count", "99999999999999999999"], "is no value for --count"),
+        (["--rounds", "4"], "“4” is no value for --rounds: expected a whole number from 5"),
+        (["--json"], "--json is missing its value: expected a file"),
+        (["--json="], "expected a file to write to"),
+        (["--json", "/no/such/directory/report.json"], "“/no/such/directory/report.json” cannot be written"),
+        (["--json", "/"], "“/” cannot be written"),
+        (["--check=yes"], "--check takes no value"),
+        (["--memory-probe", "x"], "expected one of compound, children"),
+    ])
+    func aMistakeIsAnsweredWithASentenceAndNothingElse(arguments: [String], sentence: String) async throws {
+        let result = try await BenchmarkProcess.run(arguments: arguments)
+        #expect(result.status == 2)
+        #expect(result.output == "")
+        let lines = result.errors.split(separator: "\n")
+        #expect(lines.count == 2)
+        #expect(lines.first?.hasPrefix("OperationBenchmark: ") == true)
+        #expect(lines.first?.contains(sentence) == true)
+        #expect(lines.last?.hasPrefix("usage: OperationBenchmark ") == true)
+    }
+
+    @Test func helpAndListAreAnsweredOnStandardOutput() async throws {
+        let help = try await BenchmarkProcess.run("--help", "--bogus")
+        #expect(help.status == 0)
+        #expect(help.errors == "")
+        let options = ["--only", "--count", "--rounds", "--json", "--markdown", "--check", "--list", "--help"]
+        for option in options { #expect(help.output.contains("  \(option)")) }
+        #expect(!help.output.contains(MemoryProbe.argument))
+
+        let list = try await BenchmarkProcess.run("--list")
+        #expect(list.status == 0)
+        #expect(list.lines.filter { $0.hasPrefix("B") }.map { $0.prefix(2) } == Case.all.map { $0.id.prefix(2) })
+        #expect(list.lines.count { $0.hasPrefix("    timed: ") } == Case.all.count)
+    }
+
+    @Test func optionsCarryTheirValuesInEitherWay() throws {
+        var options = Options()
+        options.only = ["B3", "B2"]
+        options.count = 10
+        options.rounds = 7
+        options.json = "report.json"
+        options.isMarkdown = true
+        options.isCheck = true
+        let arguments = [
+            "--only", "b3", "--count=10", "--rounds", "7", "--json=report.json", "--markdown", "--check", "--only=B2",
+        ]
+        #expect(try ArgumentParser.parse(arguments) == .run(options))
+        #expect(options.cases.map(\.id) == ["B2", "B3"])
+        #expect(try ArgumentParser.parse([]) == .run(Options()))
+        #expect(Options().cases.map(\.id) == Case.all.map(\.id))
+        let probe = MemoryProbe(kind: .children, count: 5)
+        #expect(try ArgumentParser.parse(["--memory-probe", "children", "--count", "5"]) == .probe(probe))
+    }
+}

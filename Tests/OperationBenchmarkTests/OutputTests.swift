@@ -1,0 +1,119 @@
+import Foundation
+import Testing
+
+@testable import OperationBenchmark
+
+/// What is written of a report, without measuring anything.
+@Suite struct OutputTests {
+    @Test(arguments: [
+        (0, "0"), (0.00123, "0.00123"), (0.456, "0.456"), (1, "1.00"), (9.996, "10.0"), (12.34, "12.3"),
+        (99.96, "100"), (123.4, "123"), (1234.5, "1234"),
+    ])
+    func figuresHaveThreeSignificantDigits(value: Double, text: String) {
+        #expect(Figures.digits(value) == text)
+    }
+
+    @Test(arguments: [
+        (12.3, Quantity.nanoseconds, "12.3 ns"), (999.7, .nanoseconds, "1.00 µs"), (2340, .nanoseconds, "2.34 µs"),
+        (1_500_000, .nanoseconds, "1.50 ms"), (2e9, .nanoseconds, "2.00 s"), (5e12, .nanoseconds, "5000 s"),
+        (512, .bytes, "512 B"), (101_572_608, .bytes, "102 MB"),
+    ])
+    func costsHaveTheUnitThatSuitsThem(value: Double, quantity: Quantity, text: String) {
+        #expect(Figures.cost(value, quantity) == text)
+    }
+
+    @Test func numbersAreGroupedInThousands() {
+        #expect([0, 999, 1000, 100_000, 1_234_567].map(grouped) == ["0", "999", "1,000", "100,000", "1,234,567"])
+    }
+
+    @Test func theTableHasARowForEachComparison() {
+        let lines = Table(report: Samples.report()).lines
+        #expect(lines[0] == "Abacus, 2 cores, 8 GiB, Linux, Swift 6.2, release build")
+        #expect(lines[1].hasPrefix("3 rounds. "))
+        #expect(
+            lines[3...] == [
+                "case  what             ours  baseline   ratio      min–max    goal  verdict",
+                "",
+                "B2  a compound,",
+                "    against a queue",
+                "B2    100 children  1.10 µs   4.00 µs  0.300×  0.200–0.500  ≤ 0.5×  met",
+                "B2    100 to 10     1.10 µs    500 ns   2.20×    2.00–2.40",
+                "",
+                "B2  cost of each, by their number: children",
+                "     10   500 ns  ██████████████████",
+                "    100  1.10 µs  ████████████████████████████████████████",
+            ])
+    }
+
+    @Test func aBarIsNeverEmpty() {
+        let point = { (size: Int, cost: Double) in GrowthResult.Point(size: size, cost: Statistics([cost])) }
+        let growth = GrowthResult(what: "children", points: [point(1, 1), point(10, 100_000)])
+        let bars = Plot(growth: growth).lines.map { $0.count { $0 == "█" } }
+        #expect(bars == [1, Plot.width])
+        #expect(Plot(growth: GrowthResult(what: "children", points: [])).lines == [])
+    }
+
+    @Test func markdownHoldsTheMachineAndTheTables() {
+        let lines = Markdown(report: Samples.report()).lines
+        #expect(lines[0].hasPrefix("Measured on Abacus, 2 cores, 8 GiB, Linux, Swift 6.2, release build, in 3 rounds."))
+        #expect(
+            lines[1...] == [
+                "",
+                "| Case | What | Ours | Baseline | Ratio | Min–max | Goal | Verdict |",
+                "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
+                "| B2 | 100 children | 1.10 µs | 4.00 µs | 0.300× | 0.200–0.500 | ≤ 0.5× | met |",
+                "| B2 | 100 to 10 | 1.10 µs | 500 ns | 2.20× | 2.00–2.40 |  |  |",
+                "",
+                "- B2: a compound, against a queue.",
+                "",
+                "The cost of each child, by their number:",
+                "",
+                "| Case | What | 10 | 100 |",
+                "| --- | --- | ---: | ---: |",
+                "| B2 | children | 500 ns | 1.10 µs |",
+            ])
+    }
+
+    @Test func theReportReadsBackAsItWasWritten() throws {
+        let data = try JSONEncoder().encode(Samples.report())
+        #expect(try JSONDecoder().decode(Report.self, from: data) == Samples.report())
+    }
+
+    @Test func theKeysOfTheReportAreTheDocumentedOnes() throws {
+        let json = try JSONSerialization.jsonObject(with: JSONEncoder().encode(Samples.report()))
+        let report = try #require(json as? [String: Any])
+        #expect(Set(report.keys) == ["format", "machine", "rounds", "count", "cases"])
+        #expect(report["format"] as? Int == 1)
+        let machine = try #require(report["machine"] as? [String: Any])
+        #expect(Set(machine.keys) == ["processor", "cores", "memory", "system", "swift", "configuration"])
+        let result = try #require((report["cases"] as? [[String: Any]])?.first)
+        #expect(Set(result.keys) == ["id", "summary", "baseline", "experiments"])
+        let experiment = try #require((result["experiments"] as? [[String: Any]])?.first)
+        #expect(Set(experiment.keys) == ["quantity", "sides", "comparisons", "growth"])
+        #expect(experiment["quantity"] as? String == "nanoseconds")
+        let side = try #require((experiment["sides"] as? [[String: Any]])?.first)
+        #expect(Set(side.keys) == ["name", "cost"])
+        #expect((side["cost"] as? [String: Double])?.keys.sorted() == ["max", "median", "min"])
+        let comparisons = try #require(experiment["comparisons"] as? [[String: Any]])
+        #expect(Set(comparisons[0].keys) == ["what", "ours", "baseline", "ratio", "goal", "verdict"])
+        #expect(comparisons.map { $0["verdict"] as? String } == ["met", "open"])
+        #expect(comparisons[1]["goal"] == nil)
+        let growth = try #require(experiment["growth"] as? [String: Any])
+        #expect(Set(growth.keys) == ["what", "points"])
+        let point = try #require((growth["points"] as? [[String: Any]])?.first)
+        #expect(Set(point.keys) == ["size", "cost"])
+    }
+
+    @Test func theProcessorIsFoundInWhatLinuxSaysOfIt() {
+        let intel = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Xeon: the large one\n"
+        #expect(Machine.processor(inProcessorInformation: intel) == "Xeon: the large one")
+        let board = "processor\t: 0\nBogoMIPS\t: 108.00\n\nModel\t\t: Raspberry Pi 4\n"
+        #expect(Machine.processor(inProcessorInformation: board) == "Raspberry Pi 4")
+        #expect(Machine.processor(inProcessorInformation: "processor\t: 0\n") == nil)
+    }
+
+    @Test func thePeakIsFoundInWhatLinuxSaysOfAProcess() {
+        #expect(MemoryProbe.peak(inStatus: "VmPeak:\t  900 kB\nVmHWM:\t   128 kB\nVmRSS:\t  100 kB\n") == 128 * 1024)
+        #expect(MemoryProbe.peak(inStatus: "VmPeak:\t  900 kB\n") == nil)
+    }
+}

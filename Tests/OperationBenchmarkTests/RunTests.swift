@@ -1,0 +1,57 @@
+import Foundation
+import Testing
+
+@testable import OperationBenchmark
+
+/// The executable as it is run. What it measures does not matter here, only that it does.
+@Suite struct RunTests {
+    private static func temporaryFile() -> URL {
+        FileManager.default.temporaryDirectory.appendingPathComponent("OperationBenchmarkTests-\(UUID().uuidString)")
+    }
+
+    @Test func aCaseIsMeasuredAndReported() async throws {
+        let file = Self.temporaryFile()
+        try Data(repeating: UInt8(ascii: "x"), count: 1 << 16).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let result = try await BenchmarkProcess.run("--count", "200", "--only", "B2", "--json", file.path)
+        #expect(result.status == 0)
+
+        let report = try JSONDecoder().decode(Report.self, from: Data(contentsOf: file))
+        #expect(report.format == 1)
+        #expect(report.count == 200)
+        #expect(report.rounds == 5)
+        #expect(report.machine == Machine.current)
+        #expect(report.cases.map(\.id) == ["B2"])
+        let experiments = report.cases[0].experiments
+        #expect(
+            experiments.compactMap(\.growth).map { $0.points.map(\.size) }
+                == Array(repeating: [2, 20, 200, 2000], count: 3))
+        let comparisons = experiments.flatMap(\.comparisons)
+        for width in [1, 2, 8] {
+            for size in ["200", "2,000"] {
+                #expect(comparisons.contains { $0.what == "\(size) children, width \(width)" && $0.goal == 0.5 })
+            }
+        }
+        for statistics in experiments.flatMap(\.sides).map(\.cost) + comparisons.map(\.ratio) {
+            #expect(0 < statistics.min && statistics.min <= statistics.median && statistics.median <= statistics.max)
+        }
+
+        // What is shown is what was reported.
+        #expect(result.lines.dropLast() == Table(report: report).lines[...])
+    }
+
+    @Test func allCasesAreMeasuredAndTheCheckSaysWhetherAGoalWasMissed() async throws {
+        let file = Self.temporaryFile()
+        defer { try? FileManager.default.removeItem(at: file) }
+        let result = try await BenchmarkProcess.run(
+            "--count=20", "--rounds=6", "--json=\(file.path)", "--markdown", "--check")
+
+        let report = try JSONDecoder().decode(Report.self, from: Data(contentsOf: file))
+        #expect(result.status == (report.meetsGoals ? 0 : 1))
+        #expect(report.rounds == 6)
+        #expect(report.cases.map(\.id) == Case.all.map(\.id))
+        let memory = report.cases.filter { $0.experiments.contains { $0.quantity == .bytes } }
+        #expect(memory.map(\.id) == ["B5"])
+        #expect(result.lines.dropLast() == Markdown(report: report).lines[...])
+    }
+}
