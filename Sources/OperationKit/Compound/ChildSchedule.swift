@@ -27,21 +27,22 @@ struct ChildSchedule {
         case outside
     }
 
+    /// A few dozen bytes for each child, so the large ones come first, and counts are no larger than they have to be.
     struct Record {
-        var phase: Phase = .free
         var ordinal = 0
+        var dependents: [Int] = []
+        /// Twice the number of the last search that came here, and one more once it was through with everything behind.
+        var search = 0
         /// How many of those that it depends on have not ended.
-        var open = 0
+        var open: Int32 = 0
         /// How many of these are operations outside.
-        var openOutside = 0
+        var openOutside: Int32 = 0
+        var phase: Phase = .free
         /// Whether all dependencies are counted, so that the child may become ready.
         var isKnown = false
         /// Whether the child was cancelled by itself, and does not wait for its dependencies.
         var isReleased = false
         var priority: Operation.QueuePriority = .normal
-        var dependents: [Int] = []
-        /// Twice the number of the last search that came here, and one more once it was through with everything behind.
-        var search = 0
     }
 
     var records: [Record] = []

@@ -79,8 +79,8 @@ extension ChildScheduler.State {
 
     var operations: [Operation] { children.compactMap { $0?.operation } }
 
-    var present: [Next] {
-        children.indices.compactMap { slot in children[slot].map { (slot, $0.operation) } }
+    func present(in slots: Range<Int>) -> [Next] {
+        slots.compactMap { slot in children[slot].map { (slot, $0.operation) } }
     }
 
     func isPresent(_ next: Next) -> Bool {
@@ -239,7 +239,8 @@ extension ChildScheduler.State {
     }
 
     mutating func circle(through slots: some Sequence<Int>) -> [(operation: Operation, index: Int)]? {
-        schedule.cycle(through: slots)?.compactMap { slot in
+        if !areConnected { return nil }
+        return schedule.cycle(through: slots)?.compactMap { slot in
             children[slot].map { ($0.operation, schedule.ordinal(of: slot)) }
         }
     }

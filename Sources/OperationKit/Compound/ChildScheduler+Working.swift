@@ -71,12 +71,15 @@ extension ChildScheduler {
 
     /// The worker leaves, so that the queue has a place for the child.
     private func leaveToQueue(_ child: Next) {
-        let due = withState { state in
+        var due = withState { state in
             state.schedule.leftToQueue(child.slot)
             state.schedule.workerLeft()
             return consequences(of: &state)
         }
-        perform(due)
+        if due.changesSettings { applySettings() }
+        due.changesSettings = false
+        // The queue gets the child before the next worker, so that it may begin in its turn.
+        defer { perform(due) }
         if let operation = child.operation as? AsyncOperation {
             // Somebody else may have started it.
             if let outcome = operation.observeFinish(self) { return _ = ended(child, error: outcome.error) }
@@ -181,5 +184,18 @@ extension Operation {
     /// Whether the operation cannot be started yet. One that somebody else has started does not have to.
     fileprivate var hasToWait: Bool {
         !isReady && !isExecuting && !isFinished
+    }
+}
+
+/// An operation of the private queue that begins children.
+final class ChildWorker: Operation, @unchecked Sendable {
+    private let scheduler: ChildScheduler
+
+    init(_ scheduler: ChildScheduler) {
+        self.scheduler = scheduler
+    }
+
+    override func main() {
+        scheduler.work()
     }
 }

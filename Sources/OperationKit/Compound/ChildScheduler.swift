@@ -3,7 +3,7 @@ import Foundation
 /// Runs the children of one compound, or of another composite, on its private queue.
 ///
 /// ``ChildSchedule`` decides, a lock guards it, and what follows is done after unlocking. Ready children are begun by
-/// workers, blocks on the private queue each of which calls `start()` on one child after the other. So inside a
+/// workers, operations of the private queue each of which calls `start()` on one child after the other. So inside a
 /// synchronous child the current queue is the private one, and a thousand quick children cost one operation of the
 /// queue, not a thousand. A child that is not ready when its turn comes, because its class overrides `isReady`, is put
 /// on the queue itself, which watches it and begins it.
@@ -46,25 +46,21 @@ final class ChildScheduler: @unchecked Sendable {
 extension ChildScheduler {
     /// Begins the children, and reports to the compound when all of them have ended.
     func run(for compound: any Composite) {
-        let (children, isCancelled) = withState { state in
+        let (slots, isCancelled) = withState { state in
             state.stage = .preparing
             state.running = compound
             // All of them are asked again. Children that come meanwhile are connected as they come.
             state.forgetDependencies()
-            return (state.present, state.schedule.cancelsNewChildren)
+            return (state.children.indices, state.schedule.cancelsNewChildren)
         }
-        var waiting: [Arrival] = []
-        for next in children {
-            if next.operation.isFinished, withState({ $0.isSettled(next) }) {
-                ended(next, error: next.operation.endingError)
-            } else {
-                // Cancelled children only have to end.
-                waiting.append(Arrival(next, dependencies: isCancelled ? nil : next.operation.dependencies))
-            }
+        var cycle: CompoundOperationError?
+        for first in stride(from: 0, to: slots.count, by: ChildScheduler.batch) {
+            let last = min(first + ChildScheduler.batch, slots.count)
+            let found = getToKnow(first..<last, of: compound, isCancelled: isCancelled)
+            cycle = cycle ?? found
         }
-        if let cycle = connect(waiting, of: compound) { compound.finish(withError: cycle) }
+        if let cycle = cycle ?? circle(of: compound) { compound.finish(withError: cycle) }
         let due = withState { state in
-            for child in waiting where state.isSettled(child.next) { state.known(child) }
             state.schedule.began()
             state.stage = .running
             return consequences(of: &state)
@@ -72,26 +68,42 @@ extension ChildScheduler {
         perform(due)
     }
 
-    /// Tells the schedule who depends on whom.
+    /// Asks the children in some of the slots what they are like, and whom they wait for.
     ///
-    /// - Returns: An error, if children wait for each other in a circle, or for the compound.
-    private func connect(_ children: [Arrival], of compound: any Composite) -> CompoundOperationError? {
-        let name = compound.displayName
-        let waiting = children.filter { !$0.unfinished.isEmpty }
-        if waiting.isEmpty { return nil }
-        for child in waiting {
-            guard let around = child.unfinished.first(where: { compound.isInside($0) }) else { continue }
-            let index = withState { $0.schedule.ordinal(of: child.slot) }
-            return .dependencyCycle(name: name, path: [child.operation.displayName(at: index), around.displayName])
-        }
-        let circle = withState { state in
-            for child in waiting where state.isPresent(child.next) {
-                state.connect(child.slot, to: child.unfinished)
+    /// - Returns: An error, if one of them waits for the compound.
+    private func getToKnow(
+        _ slots: Range<Int>, of compound: any Composite, isCancelled: Bool
+    ) -> CompoundOperationError? {
+        var children: [Arrival] = []
+        var cycle: CompoundOperationError?
+        for child in withState({ $0.present(in: slots) }) {
+            if child.operation.isFinished, withState({ $0.isSettled(child) }) {
+                ended(child, error: child.operation.endingError)
+                continue
             }
-            return state.circle(through: waiting.lazy.map(\.slot))
+            // Cancelled children only have to end.
+            let arrival = Arrival(child, dependencies: isCancelled ? nil : child.operation.dependencies)
+            children.append(arrival)
+            guard let around = arrival.unfinished.first(where: { compound.isInside($0) }) else { continue }
+            let index = withState { $0.schedule.ordinal(of: child.slot) }
+            cycle = .dependencyCycle(
+                name: compound.displayName, path: [child.operation.displayName(at: index), around.displayName])
         }
+        withState { state in
+            for child in children where state.isPresent(child.next) {
+                state.connect(child.slot, to: child.unfinished)
+                if state.isSettled(child.next) { state.known(child) }
+            }
+        }
+        return cycle
+    }
+
+    /// An error, if children wait for each other in a circle.
+    private func circle(of compound: any Composite) -> CompoundOperationError? {
+        let circle = withState { $0.circle(through: $0.children.indices) }
         guard let circle else { return nil }
-        return .dependencyCycle(name: name, path: circle.map { $0.operation.displayName(at: $0.index) })
+        return .dependencyCycle(
+            name: compound.displayName, path: circle.map { $0.operation.displayName(at: $0.index) })
     }
 
     /// Cancels all children, and those that are added from now on. When it returns, all of them are cancelled.
@@ -135,7 +147,7 @@ extension ChildScheduler {
 
     /// Gives the private queue the limit and the suspension that are in force, also when several threads change them at
     /// once: whoever writes last has looked afterwards.
-    private func applySettings() {
+    func applySettings() {
         var applied: (limit: Int, isSuspended: Bool)
         repeat {
             applied = withState { ($0.schedule.limitInForce, $0.schedule.isSuspendedInForce) }
@@ -177,7 +189,7 @@ extension ChildScheduler {
 
     func perform(_ due: Consequences) {
         if due.changesSettings { applySettings() }
-        if due.sendsForWorker { queue.addOperation { self.work() } }
+        if due.sendsForWorker { queue.addOperation(ChildWorker(self)) }
         for operation in due.toWatch { watchOutside(operation) }
         if due.cancelsOthers { cancelAll() }
         if let end = due.over {
