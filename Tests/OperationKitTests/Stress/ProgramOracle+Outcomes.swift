@@ -172,9 +172,6 @@ extension ProgramOracle {
         case .outside:
             break
         }
-        if let rest = log.rest[node.id], rest.isFinished || rest.isCancelled && !facts.isInterrupted(node.id) {
-            complain("\(node.name) was refused, and is not untouched")
-        }
     }
 
     private func isEndedByOthers(_ id: Int) -> Bool {

@@ -65,7 +65,11 @@ extension ProgramOracle {
         if node.leaf != nil, ended != began { complain("\(node.name) began \(began) times and ended \(ended) times") }
         guard facts.isOperation(node) else { return }
         if !isThere(node.id) {
-            if began + completed.count + finished.count > 0 {
+            let rest = log.rest[node.id] ?? (false, false, false)
+            let mayBeCancelled = ([node.id] + facts.ancestors(of: node.id)).contains { facts.isInterrupted($0) }
+            if began + completed.count + finished.count > 0 || rest.isFinished || rest.isExecuting
+                || rest.isCancelled && !mayBeCancelled
+            {
                 complain("\(node.name) was refused, and is not untouched")
             }
             return

@@ -26,8 +26,16 @@ extension StressProgram {
                 if case .inside(let id) = action.trigger, !ids.contains(id) { return false }
                 return ids.contains(action.effect.target)
             }
-            if kept.count == program.actions.count { return program }
-            program.actions = kept
+            if kept.count < program.actions.count {
+                program.actions = kept
+                continue
+            }
+            program.root = program.root.keepingDependencies(on: ids)
+            for index in program.actions.indices {
+                guard case .add(let node, let target) = program.actions[index].effect else { continue }
+                program.actions[index].effect = .add(node.keepingDependencies(on: ids), to: target)
+            }
+            return program
         }
     }
 
@@ -44,6 +52,9 @@ extension StressProgram {
                 programs.append(program)
             }
         }
+        for (index, node, target) in additions {
+            if let program = settling(index, node, target) { programs.append(program) }
+        }
         if startsByHand {
             var program = self
             program.startsByHand = false
@@ -57,10 +68,18 @@ extension StressProgram {
         return programs
     }
 
+    /// The program with the node of an addition there from the beginning.
+    private func settling(_ action: Int, _ node: StressNode, _ target: Int) -> StressProgram? {
+        guard let around = nodes.first(where: { $0.id == target }) else { return nil }
+        var program = self
+        program.actions.remove(at: action)
+        return program.replacing(target, by: [around.with(children: around.children + [node])])
+    }
+
     private func replacing(_ id: Int, by nodes: [StressNode]) -> StressProgram {
         var program = self
         if id == root.id {
-            guard nodes.count == 1 else { return self }
+            guard nodes.count == 1, nodes[0].compound != nil else { return self }
             program.root = nodes[0]
         } else {
             program.root = root.replacing(id, by: nodes)
@@ -76,7 +95,7 @@ extension StressProgram {
 
 extension StressNode {
     /// The node with other nodes inside.
-    private func with(children: [StressNode]) -> StressNode {
+    fileprivate func with(children: [StressNode]) -> StressNode {
         var node = self
         switch work {
         case .leaf, .collection: break
@@ -92,21 +111,19 @@ extension StressNode {
     /// - Returns: `nil` if nothing is left of it. A macro has at least one step.
     fileprivate func removing(_ removed: Set<Int>) -> StressNode? {
         if removed.contains(id) { return nil }
-        var node = with(children: children.compactMap { $0.removing(removed) })
+        let node = with(children: children.compactMap { $0.removing(removed) })
         if case .macro(let steps) = node.work, steps.isEmpty { return nil }
-        node.after.removeAll { removed.contains($0) }
+        return node
+    }
+
+    fileprivate func keepingDependencies(on ids: Set<Int>) -> StressNode {
+        var node = with(children: children.map { $0.keepingDependencies(on: ids) })
+        node.after.removeAll { !ids.contains($0) }
         return node
     }
 
     fileprivate func replacing(_ id: Int, by nodes: [StressNode]) -> StressNode {
-        let isGone = !nodes.contains { $0.id == id }
-        return with(
-            children: children.flatMap { child -> [StressNode] in
-                if child.id == id { return nodes }
-                var child = child.replacing(id, by: nodes)
-                if isGone { child.after.removeAll { $0 == id } }
-                return [child]
-            })
+        with(children: children.flatMap { $0.id == id ? nodes : [$0.replacing(id, by: nodes)] })
     }
 
     /// What may be in its place: each has one thing less.
