@@ -77,6 +77,8 @@ enum ShapeChildren: CaseIterable, Sendable {
     case inline
     /// `AsyncOperation`s that finish on another thread.
     case hopping
+    /// All kinds of operations but those of other libraries, in turn.
+    case ownKinds
     /// All kinds of operations, in turn.
     case mixed
 
@@ -84,8 +86,9 @@ enum ShapeChildren: CaseIterable, Sendable {
         switch self {
         case .inline: return ShapeChild(index, record, hops: false)
         case .hopping: return ShapeChild(index, record, hops: true)
-        case .mixed:
-            return ChildKind.allCases[index % ChildKind.allCases.count].make {
+        case .ownKinds, .mixed:
+            let kinds = ChildKind.allCases.filter { self == .mixed || $0 != .foreign }
+            return kinds[index % kinds.count].make {
                 record.began(index)
                 record.ended(index)
             }
