@@ -1,0 +1,205 @@
+import Foundation
+import OperationKit
+
+// How operations have to end, from what is predicted and from what happened inside them.
+extension ProgramOracle {
+    mutating func judgeOutcome(_ node: StressNode) {
+        guard isThere(node.id), facts.isOperation(node), facts.isAsynchronous(node) else { return }
+        guard let (_, outcome, isCancelled) = log.completed[node.id]?.first else { return }
+        if facts.mustRun(node.id), let predicted = facts.predicted(node), outcome != predicted {
+            return complain("\(node.name) ended with \(outcome) instead of \(predicted)")
+        }
+        if isCancelled, !facts.isDisturbed(node.id), !isInFailingChain(node.id) {
+            complain("\(node.name) was cancelled by nobody")
+        }
+        if let rest = log.rest[node.id], rest.isCancelled != isCancelled {
+            complain("\(node.name) was \(isCancelled ? "" : "not ")cancelled when it completed, and changed its mind")
+        }
+        if outcome == .cancelled, !isCancelled, node.leaf != nil {
+            complain("\(node.name) ended as cancelled, and is not")
+        }
+        if let given = given(to: node) {
+            if !given.contains(outcome) { complain("\(node.name) ended with \(outcome) instead of \(given)") }
+            return
+        }
+        let possible = possible(node, isCancelled: isCancelled)
+        if let possible, !possible.contains(outcome) {
+            complain("\(node.name) ended with \(outcome) instead of \(possible)")
+        } else if let compound = node.compound {
+            judgeReport(of: node, compound, outcome, isCancelled: isCancelled)
+        }
+    }
+
+    private func isInFailingChain(_ id: Int) -> Bool {
+        ([id] + facts.ancestors(of: id)).contains { facts.isStep($0) && !facts.mustRun($0) }
+    }
+
+    /// What the node was given by a call of `finish` from outside that returned true.
+    private func given(to node: StressNode) -> [StressOutcome]? {
+        for (index, action) in facts.program.actions.enumerated() where log.isAccepted[index] == true {
+            guard case .finish(node.id, let fails) = action.effect else { continue }
+            if fails { return [.given(node.id)] }
+            // Success without an output is none for an operation that has one.
+            let needsOutput = facts.isStep(node.id) || node.isChain
+            guard needsOutput else { return [.success] }
+            return log.outcome(of: node.id).map { outcome in
+                if case .other(let text) = outcome, text.hasPrefix("missingOutput") { [outcome] } else { [] }
+            }
+        }
+        return nil
+    }
+
+    /// The reason with which the node was cancelled, if that was the case.
+    private func reasons(_ node: StressNode) -> [StressOutcome] {
+        facts.actions(on: node.id).contains { $0.effect == .cancelWithReason(node.id) } ? [.reason(node.id)] : []
+    }
+
+    /// The outcomes of which the node must have one; `nil` for a compound, whose report is looked at in detail.
+    private func possible(_ node: StressNode, isCancelled: Bool) -> [StressOutcome]? {
+        let asCancelled = isCancelled ? [.cancelled] + reasons(node) : []
+        switch node.work {
+        case .leaf(let leaf):
+            if log.began[node.id] == nil { return asCancelled }
+            let own: StressOutcome = leaf.fails ? .failed(node.id) : .success
+            return endsWhenCancelled(node, leaf) ? [own] + asCancelled : [own]
+        case .macro(let steps), .waterfall(let steps):
+            var outcomes = asCancelled
+            for step in steps {
+                if let outcome = ending(of: step), outcome != .success { outcomes.append(outcome) }
+            }
+            if steps.allSatisfy({ ending(of: $0) == .success }) { outcomes.append(.success) }
+            return outcomes
+        case .collection(let collection):
+            let failing = collection.units.indices.filter {
+                collection.units[$0] && log.units[node.id]?[$0] != nil
+            }
+            return ([nil] + reasons(node)).map {
+                ProgramFacts.report(
+                    of: node, units: collection, failing: failing, isCancelled: isCancelled,
+                    reason: isCancelled ? $0 : nil)
+            }
+        case .compound:
+            return nil
+        }
+    }
+
+    private func endsWhenCancelled(_ node: StressNode, _ leaf: StressLeaf) -> Bool {
+        guard facts.isStep(node.id) else { return leaf.kind == .stoppable }
+        return leaf.kind != .task && leaf.kind != .block && leaf.kind != .throwing
+    }
+
+    /// How a child ended, from its report or, if it makes none, from its work.
+    private func ending(of node: StressNode) -> StressOutcome? {
+        if facts.isOperation(node), facts.isAsynchronous(node) { return log.outcome(of: node.id) }
+        guard let leaf = node.leaf, log.began[node.id] != nil else { return .cancelled }
+        let canFail = leaf.kind == .throwing || facts.isStep(node.id)
+        return leaf.fails && canFail ? .failed(node.id) : .success
+    }
+}
+
+// The report of a compound.
+extension ProgramOracle {
+    private mutating func judgeReport(
+        of node: StressNode, _ compound: StressCompound, _ outcome: StressOutcome, isCancelled: Bool
+    ) {
+        let children = facts.children(of: node.id).filter { isThere($0.id) }
+        var failed: [String: StressOutcome] = [:]
+        for child in children {
+            if let outcome = ending(of: child), outcome.isFailure { failed[child.name] = outcome }
+        }
+        guard case .report(let report) = outcome else {
+            let isRight = outcome == .success && !isCancelled && failed.isEmpty
+            if !isRight { complain("\(node.name) ended with \(outcome), cancelled \(isCancelled), failed \(failed)") }
+            return
+        }
+        if !isCancelled, failed.isEmpty { complain("\(node.name) reports \(report), and nothing failed") }
+        if report.name != node.name { complain("\(node.name) is called \(report.name) in its own report") }
+        if report.isCancellation != isCancelled { complain("\(node.name) was cancelled or not, but reports \(report)") }
+        if let reason = report.reason, !(isCancelled && reasons(node).contains(reason)) {
+            complain("\(node.name) reports the reason \(reason)")
+        }
+        let reported = Dictionary(report.failures.map { ($0.name, $0.outcome) }) { first, _ in first }
+        if reported != failed || reported.count != report.failures.count {
+            complain("\(node.name) reports \(report.failures), but these failed: \(failed)")
+        }
+        judgeIndices(of: node, compound, report, count: children.count)
+    }
+
+    /// Children that were there from the beginning are counted first, and the others in the order of their additions.
+    private mutating func judgeIndices(
+        of node: StressNode, _ compound: StressCompound, _ report: StressReport, count: Int
+    ) {
+        if report.failures.contains(where: { $0.siblings != count }) {
+            complain("\(node.name) has \(count) children, and reports \(report.failures)")
+        }
+        let indices = report.failures.map(\.index)
+        if indices != Array(Set(indices)).sorted() { complain("\(node.name) reports in the order \(indices)") }
+        // Those that `prepare()` adds come after those that were added before the start, or meanwhile.
+        let hasAdditions = facts.children(of: node.id).count > compound.children.count
+        if compound.prepares, hasAdditions { return }
+        for failure in report.failures {
+            let place = compound.children.firstIndex { $0.name == failure.name }
+            let isRight = place.map { $0 == failure.index } ?? (compound.children.count..<count ~= failure.index)
+            if !isRight { complain("\(node.name) reports \(failure.name) with the index \(failure.index)") }
+        }
+    }
+}
+
+// What was done.
+extension ProgramOracle {
+    mutating func judgeActions() {
+        for (index, action) in facts.program.actions.enumerated() {
+            if case .inside(let id) = action.trigger, log.began[id] != nil, log.isAccepted[index] == nil {
+                complain("action \(index) was not done, although n\(id) ran")
+            }
+            if case .add(let node, let target) = action.effect { judgeAddition(index, node, target, action.trigger) }
+            judgeSerialCancellation(index, action)
+        }
+    }
+
+    /// A child, and whoever is before the start, can always add.
+    private mutating func judgeAddition(
+        _ index: Int, _ node: StressNode, _ target: Int, _ trigger: StressAction.Trigger
+    ) {
+        guard log.isAccepted[index] == false, log.built.contains(node.id) else { return }
+        switch trigger {
+        case .beforeStart:
+            complain("\(node.name) was refused by n\(target) before the start")
+        case .inside(let id):
+            // Unless the leaf was ended by others while it worked.
+            guard facts.ancestors(of: id).contains(target), !isEndedByOthers(id) else { return }
+            complain("\(node.name) was refused by n\(target), although n\(id) was still working inside it")
+        case .outside:
+            break
+        }
+    }
+
+    private func isEndedByOthers(_ id: Int) -> Bool {
+        facts.isStep(id) || facts.isInterrupted(id) || facts.nodes[id]?.leaf?.kind == .stoppable
+    }
+
+    /// In a serial compound, a child that cancels it is the last one to run: nothing else can be about to begin.
+    private mutating func judgeSerialCancellation(_ index: Int, _ action: StressAction) {
+        guard case .inside(let id) = action.trigger, let position = log.acted[index] else { return }
+        let target = action.effect.target
+        guard facts.parents[id] == target, facts.nodes[target]?.compound?.limit == 1, action.effect.interrupts,
+            log.isAccepted[index] == true, !facts.isSqueezed(target), !facts.isInterrupted(id)
+        else { return }
+        switch facts.nodes[id]?.leaf?.kind {
+        case .stoppable, nil: return
+        default: break
+        }
+        // Somebody else who cancels at the same time may not be through yet.
+        let others = ([target] + facts.ancestors(of: target)).flatMap { facts.actions(on: $0) }
+        guard others.count(where: \.effect.interrupts) == 1,
+            !facts.ancestors(of: target).contains(where: {
+                facts.isDisturbed($0) || facts.nodes[$0]?.compound?.policy == .cancelRemaining
+            }), facts.nodes[target]?.compound?.policy == .continueAll
+        else { return }
+        for other in facts.descendants(of: target) where other != id && !facts.mayBeLeftBehind(other) {
+            if let begin = log.began[other]?.last, begin > position {
+                complain("n\(other) ran after n\(id) had cancelled n\(target)")
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import Testing
+
+/// Everything in this folder: shapes at scale, and random programs against an oracle. One after the other, because each of
+/// them wants the machine for itself; `swift test --filter Stress` selects them.
+///
+/// What they do can be changed by environment variables:
+///
+/// | Variable | Meaning |
+/// |---|---|
+/// | `STRESS_SCALE=full` | the shapes in their full sizes, up to a million children or dependencies |
+/// | `STRESS_SECONDS=600` | how long random programs are run; 10 by default |
+/// | `STRESS_SEED=42` | the only program to run, again and again; for shapes the seed of their random graphs |
+@Suite("Stress", .serialized) enum Stress {}
+
+/// What the environment asks the stress tests for.
+enum StressSettings {
+    static var isFullScale: Bool { ProcessInfo.processInfo.environment["STRESS_SCALE"] == "full" }
+
+    /// How long random programs are run.
+    static var seconds: Double { ProcessInfo.processInfo.environment["STRESS_SECONDS"].flatMap(Double.init) ?? 10 }
+
+    /// The seed that a failure has printed.
+    static var seed: UInt64? { ProcessInfo.processInfo.environment["STRESS_SEED"].flatMap { UInt64($0) } }
+}
+
+/// The memory of this process that is in the machine's memory, in MiB, or `nil` where the system does not tell in this
+/// way.
+func residentMemory() -> Int? {
+    guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return nil }
+    let fields = text.split(separator: " ")
+    guard fields.count > 1, let pages = Int(fields[1]) else { return nil }
+    return pages * 4096 / (1 << 20)
+}
+
+extension Double {
+    /// With one digit after the point.
+    var short: String { String(format: "%.1f", self) }
+}

@@ -1,0 +1,144 @@
+import Foundation
+import OperationKit
+
+/// What happens while a program runs. The order in the log is the order in which it happened.
+enum StressEvent: Equatable, Sendable {
+    /// The operation was made.
+    case built(Int)
+    /// The work of a leaf, or the preparation of a compound, has begun.
+    case began(Int)
+    /// The work of a leaf is over; it finishes after this.
+    case ended(Int)
+    case unitBegan(Int, unit: Int)
+    case unitEnded(Int, unit: Int)
+    /// `asyncCompletionBlock` was called.
+    case completed(Int, StressOutcome, isCancelled: Bool)
+    /// `completionBlock` was called.
+    case finished(Int)
+    /// The operation that others wait for outside has ended.
+    case outsideEnded
+    /// An action was carried out. `isAccepted` is what `finish` returned, whether an addition did not throw, and for
+    /// others, whether their target was there.
+    case acted(Int, isAccepted: Bool)
+    /// How an operation looked at the end.
+    case rest(Int, isFinished: Bool, isExecuting: Bool, isCancelled: Bool)
+    /// The program did not end in time. What is still open.
+    case hung([String])
+    /// Objects that outlived the program.
+    case leaked([String])
+}
+
+/// The errors of programs.
+enum StressError: Error, Equatable {
+    case failed(Int)
+    case unit(Int)
+    case reason(Int)
+    case given(Int)
+}
+
+/// How an operation ended, in a form that can be compared.
+indirect enum StressOutcome: Equatable, Sendable {
+    case success
+    case cancelled
+    /// What a leaf fails with.
+    case failed(Int)
+    /// What a unit of a collection fails with.
+    case unit(Int)
+    /// The reason with which this operation was cancelled.
+    case reason(Int)
+    /// What this operation was given from outside.
+    case given(Int)
+    case report(StressReport)
+    case other(String)
+
+    init(_ error: (any Error)?) {
+        switch error {
+        case nil: self = .success
+        case is CancellationError: self = .cancelled
+        case StressError.failed(let id)?: self = .failed(id)
+        case StressError.unit(let unit)?: self = .unit(unit)
+        case StressError.reason(let id)?: self = .reason(id)
+        case StressError.given(let id)?: self = .given(id)
+        case CompoundOperationError.suboperationFailure(let name, let errors)?:
+            self = .report(StressReport(isCancellation: false, name: name, failures: errors.map { .init($0) }))
+        case CompoundOperationError.cancelled(let name, let errors, let reason)?:
+            self = .report(
+                StressReport(
+                    isCancellation: true, name: name, failures: errors.map { .init($0) },
+                    reason: reason.map { StressOutcome($0) }))
+        case let error?: self = .other("\(error)")
+        }
+    }
+
+    /// Whether a compound counts it as a failure of its child.
+    var isFailure: Bool {
+        switch self {
+        case .success, .cancelled: false
+        case .report(let report): !report.isCancellation || !report.failures.isEmpty
+        case .failed, .unit, .reason, .given, .other: true
+        }
+    }
+}
+
+/// The error of a compound.
+struct StressReport: Equatable, Sendable {
+    struct Failure: Equatable, Sendable {
+        var name: String
+        var index: Int
+        var outcome: StressOutcome
+        var siblings: Int?
+
+        init(name: String, index: Int, outcome: StressOutcome, siblings: Int?) {
+            self.name = name
+            self.index = index
+            self.outcome = outcome
+            self.siblings = siblings
+        }
+
+        init(_ error: SuboperationError) {
+            self.init(
+                name: error.name, index: error.index, outcome: StressOutcome(error.error), siblings: error.siblingCount)
+        }
+    }
+
+    var isCancellation: Bool
+    var name: String
+    var failures: [Failure]
+    var reason: StressOutcome?
+}
+
+/// The log of a run, and the count of what is still to come.
+final class StressLog: @unchecked Sendable {
+    private let condition = NSCondition()
+    private var entries: [StressEvent] = []
+    private var open = 0
+
+    func add(_ event: StressEvent) {
+        condition.withLock { entries.append(event) }
+    }
+
+    var events: [StressEvent] { condition.withLock { entries } }
+
+    /// Something has to end before the program has: an operation, a thread, a hop.
+    func opened() {
+        condition.withLock { open += 1 }
+    }
+
+    func closed() {
+        condition.withLock {
+            open -= 1
+            if open == 0 { condition.broadcast() }
+        }
+    }
+
+    /// Blocks until everything has ended.
+    ///
+    /// - Returns: Whether it has, in time.
+    @available(*, noasync)
+    func waitUntilClosed(before deadline: Date) -> Bool {
+        condition.withLock {
+            while open > 0 { if !condition.wait(until: deadline) { return open <= 0 } }
+            return true
+        }
+    }
+}

@@ -1,0 +1,188 @@
+import Foundation
+import OperationKit
+import Testing
+
+extension Stress {
+    /// The oracle has to see what is wrong, and nothing else.
+    @Suite("Stress: the oracle itself", .mayNotHang) struct StressOracleTests {
+        /// A serial compound of one leaf and another one that comes after it and fails.
+        private let program = StressProgram(
+            root: StressNode(
+                id: 0,
+                work: .compound(
+                    StressCompound(
+                        limit: 1,
+                        children: [
+                            StressNode(id: 1, work: .leaf(StressLeaf(kind: .inline))),
+                            StressNode(id: 2, work: .leaf(StressLeaf(kind: .inline, fails: true)), after: [1]),
+                        ]))))
+
+        private func report(
+            isCancellation: Bool = false, name: String = "n0", child: String = "n2", index: Int = 1, siblings: Int = 2
+        ) -> StressOutcome {
+            let failure = StressReport.Failure(name: child, index: index, outcome: .failed(2), siblings: siblings)
+            return .report(StressReport(isCancellation: isCancellation, name: name, failures: [failure]))
+        }
+
+        private func end(_ id: Int, _ outcome: StressOutcome, isCancelled: Bool = false) -> [StressEvent] {
+            [.completed(id, outcome, isCancelled: isCancelled), .finished(id)]
+        }
+
+        private let start: [StressEvent] = [.built(1), .built(2), .built(0), .began(0)]
+        private func run(_ id: Int) -> [StressEvent] { [.began(id), .ended(id)] }
+
+        /// What a right run looks like.
+        private var right: [StressEvent] {
+            start + run(1) + end(1, .success) + run(2) + end(2, .failed(2)) + end(0, report())
+        }
+
+        private func violations(_ events: [StressEvent]) -> [String] {
+            ProgramOracle.violations(of: program, events)
+        }
+
+        @Test func aRightLogIsAccepted() {
+            #expect(violations(right) == [])
+        }
+
+        @Test func aChildThatDidNotRunIsSeen() {
+            let log = start + run(1) + end(1, .success) + end(2, .cancelled, isCancelled: true) + end(0, .success)
+            #expect(violations(log).contains("n2 did not run"))
+            #expect(violations(log).contains("n2 was cancelled by nobody") == false)
+            #expect(violations(log).contains("n2 ended with cancelled instead of failed(2)"))
+        }
+
+        @Test func aChildThatRanTwiceIsSeen() {
+            let log = start + run(1) + run(1) + end(1, .success) + run(2) + end(2, .failed(2)) + end(0, report())
+            #expect(violations(log).contains("n1 ran 2 times"))
+        }
+
+        @Test func aChildBeforeItsDependencyIsSeen() {
+            let log = start + run(2) + end(2, .failed(2)) + run(1) + end(1, .success) + end(0, report())
+            #expect(violations(log) == ["n2 began before n1 had ended"])
+        }
+
+        @Test func aWrongReportIsSeen() {
+            let head = start + run(1) + end(1, .success) + run(2) + end(2, .failed(2))
+            for wrong in [
+                report(name: "n7"), report(child: "n1"), report(index: 0), report(siblings: 3),
+                report(isCancellation: true), .success, .cancelled, .failed(2),
+            ] {
+                #expect(!violations(head + end(0, wrong)).isEmpty, "\(wrong)")
+            }
+        }
+
+        @Test func aChildThatOutlivesItsCompoundIsSeen() {
+            let log = start + run(1) + end(1, .success) + run(2) + end(0, report()) + end(2, .failed(2))
+            #expect(violations(log) == ["n2 outlived n0"])
+        }
+
+        @Test func tooManyAtOnceAreSeen() {
+            var program = program
+            program.root.work = .compound(
+                StressCompound(
+                    limit: 1, children: [1, 2].map { StressNode(id: $0, work: .leaf(StressLeaf(kind: .inline))) }))
+            let both: [StressEvent] = [.began(1), .began(2), .ended(1), .ended(2)]
+            let log = start + both + end(1, .success) + end(2, .success) + end(0, .success)
+            #expect(ProgramOracle.violations(of: program, log) == ["more than 1 children of n0 ran at once"])
+        }
+
+        @Test func blocksInTheWrongOrderAreSeen() {
+            let log: [StressEvent] =
+                start + run(1) + [.finished(1), .completed(1, .success, isCancelled: false)]
+                + run(2) + end(2, .failed(2)) + end(0, report())
+            #expect(violations(log) == ["the async completion block of n1 came after the completion block"])
+        }
+
+        @Test func leaksAndHangsAreSeen() {
+            #expect(violations(right + [.leaked(["n1"])]) == ["leaked: n1"])
+            #expect(violations(start + [.hung(["n1 waiting"])]) == ["it hangs: n1 waiting"])
+        }
+
+        @Test func runningAfterACancellationBeforeTheStartIsSeen() {
+            var program = program
+            program.actions = [StressAction(trigger: .beforeStart, effect: .cancel(1))]
+            let log = [.acted(0, isAccepted: true)] + right
+            #expect(
+                ProgramOracle.violations(of: program, log) == [
+                    "n1 ran, although n1 had been told to end before the start"
+                ])
+        }
+
+        @Test func aChildThatIsBegunByASerialCompoundAfterItsCancellationIsSeen() {
+            var program = program
+            program.actions = [StressAction(trigger: .inside(1), effect: .cancel(0))]
+            let head =
+                start + [.began(1), .acted(0, isAccepted: true), .ended(1)] + end(1, .success, isCancelled: true)
+            let log = head + run(2) + end(2, .failed(2), isCancelled: true)
+            #expect(
+                ProgramOracle.violations(of: program, log + end(0, report(isCancellation: true), isCancelled: true))
+                    == ["n2 ran after n1 had cancelled n0"])
+            let empty = StressOutcome.report(StressReport(isCancellation: true, name: "n0", failures: []))
+            let right = head + end(2, .cancelled, isCancelled: true) + end(0, empty, isCancelled: true)
+            #expect(ProgramOracle.violations(of: program, right) == [])
+        }
+
+        @Test func anAdditionThatIsRefusedInsideARunningChildIsSeen() {
+            var program = program
+            let node = StressNode(id: 3, work: .leaf(StressLeaf(kind: .inline)))
+            program.actions = [StressAction(trigger: .inside(1), effect: .add(node, to: 0))]
+            let log: [StressEvent] =
+                start + [.began(1), .built(3), .acted(0, isAccepted: false), .ended(1)] + end(1, .success)
+                + run(2) + end(2, .failed(2)) + end(0, report())
+            #expect(
+                ProgramOracle.violations(of: program, log) == [
+                    "n3 was refused by n0, although n1 was still working inside it"
+                ])
+        }
+
+        /// Real logs, in each of which one event is lost, doubled or falsified.
+        @Test func everyCorruptionOfARealLogIsSeen() async {
+            let seed = SplitMix64.freshSeed()
+            await onThread {
+                for number in 0..<150 as Range<UInt64> {
+                    let program = ProgramGenerator.program(seed: seed &+ number)
+                    let events = ProgramRun.events(of: program)
+                    for (position, event) in events.enumerated() {
+                        for (corruption, corrupted) in event.corruptions {
+                            var log = events
+                            log.replaceSubrange(position...position, with: corrupted)
+                            if !ProgramOracle.violations(of: program, log).isEmpty { continue }
+                            Issue.record(
+                                "\(corruption) of \(event) was not seen, STRESS_SEED=\(program.seed)\n\(program)")
+                            return
+                        }
+                    }
+                }
+            }
+        }
+
+        @Test func aProgramThatHangsIsNoticed() async {
+            var program = program
+            // Nobody ever raises the limit again.
+            program.actions = [StressAction(trigger: .beforeStart, effect: .squeeze(0, limit: 0))]
+            let violations = await onThread { [program] in
+                ProgramOracle.violations(of: program, ProgramRun.events(of: program, patience: 0.2))
+            }
+            #expect(violations.count == 1 && violations[0].hasPrefix("it hangs: n0 executing"), "\(violations)")
+        }
+    }
+}
+
+extension StressEvent {
+    /// What may be written down in its place, and is wrong in every program.
+    fileprivate var corruptions: [(name: String, events: [StressEvent])] {
+        switch self {
+        case .finished: [("loss", []), ("doubling", [self, self])]
+        case .completed(let id, _, let isCancelled):
+            [
+                ("loss", []), ("doubling", [self, self]),
+                ("falsification", [.completed(id, .other("wrong"), isCancelled: isCancelled)]),
+            ]
+        case .began: [("doubling", [self, self])]
+        case .ended, .unitBegan, .unitEnded: [("loss", []), ("doubling", [self, self])]
+        case .rest(let id, _, _, let isCancelled):
+            [("falsification", [.rest(id, isFinished: false, isExecuting: true, isCancelled: isCancelled)])]
+        case .built, .acted, .outsideEnded, .hung, .leaked: []
+        }
+    }
+}

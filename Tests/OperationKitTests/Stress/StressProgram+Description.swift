@@ -1,0 +1,72 @@
+import Foundation
+import OperationKit
+
+extension StressProgram: CustomStringConvertible {
+    /// A tree with a line for each operation and for each action, to read and to write a test from.
+    var description: String {
+        var lines = ["program of STRESS_SEED=\(seed)"]
+        if startsByHand { lines.append("  started by hand") }
+        if !keepsReferences { lines.append("  references dropped") }
+        lines += root.lines.map { "  " + $0 }
+        lines += actions.enumerated().map { "  action \($0): \($1)" }
+        return lines.joined(separator: "\n")
+    }
+}
+
+extension StressNode: CustomStringConvertible {
+    var description: String { lines.joined(separator: "\n") }
+
+    fileprivate var lines: [String] {
+        var head = "\(name): \(title)"
+        if !after.isEmpty { head += ", after " + after.map { "n\($0)" }.joined(separator: " ") }
+        if waitsForOutside { head += ", after something outside" }
+        if priority != .normal { head += ", priority \(priority.rawValue)" }
+        return [head] + children.flatMap(\.lines).map { "  " + $0 }
+    }
+
+    private var title: String {
+        switch work {
+        case .leaf(let leaf):
+            return "\(leaf.kind)" + (leaf.fails ? ", fails" : "") + (leaf.finishesTwice ? ", finishes twice" : "")
+        case .compound(let compound):
+            return "compound" + (compound.limit < 0 ? "" : ", limit \(compound.limit)")
+                + (compound.policy == .continueAll ? "" : ", cancelRemaining")
+                + (compound.prepares ? ", children from prepare()" : "")
+        case .macro: return "macro"
+        case .waterfall: return "waterfall"
+        case .collection(let collection):
+            let failing = collection.units.indices.filter { collection.units[$0] }
+            return "\(collection.strategy) of \(collection.units.count) units, limit \(collection.limit)"
+                + (failing.isEmpty ? "" : ", failing \(failing)")
+                + (collection.policy == .continueAll ? "" : ", cancelRemaining") + (collection.hops ? ", hopping" : "")
+                + (collection.completesTwice ? ", completes twice" : "")
+        }
+    }
+}
+
+extension StressAction: CustomStringConvertible {
+    var description: String {
+        let time =
+            switch trigger {
+            case .beforeStart: "before the start"
+            case .inside(let id): "inside n\(id)"
+            case .outside(let thread, let delay): "on thread \(thread) after \(delay) turns"
+            }
+        return time + ": \(effect)"
+    }
+}
+
+extension StressAction.Effect: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .cancel(let id): "cancel n\(id)"
+        case .cancelWithReason(let id): "cancel n\(id) with a reason"
+        case .finish(let id, let fails): "finish n\(id) with " + (fails ? "an error" : "success")
+        case .pause(let id): "suspend n\(id), and resume it later"
+        case .squeeze(let id, let limit): "limit n\(id) to 0, and later to \(limit)"
+        case .cancelSuspended(let id): "suspend n\(id) and cancel it"
+        case .add(let node, let id):
+            "add to n\(id)" + node.lines.map { "\n      " + $0 }.joined()
+        }
+    }
+}
