@@ -68,11 +68,12 @@ final class CollectionDriver: @unchecked Sendable {
 
     /// What a worker does: it begins one unit after the other.
     private func work(_ first: CollectionSchedule.Step) {
-        guard let begin = lock.withLock({ units?.begin }) else { return }
+        // The units, and not the function of theirs: that one would come back in two wrappers for each call.
+        guard let units = lock.withLock({ units }) else { return }
         var next = first
         for _ in 0..<CollectionDriver.share {
             guard case .begin(let index) = next else { return }
-            begin(index) { [self] error in ended(index, error) }
+            units.begin(index) { [self] error in ended(index, error) }
             let (step, orders) = lock.withLock { schedule.returned(index) }
             follow(orders)
             next = step
