@@ -50,40 +50,45 @@ final class CollectionDriver: @unchecked Sendable {
 
     /// Has no further unit begin. Those in flight are waited for.
     func cancel() {
-        let (orders, units) = lock.withLock { (schedule.cancelled(), self.units) }
-        follow(orders)
+        let (order, units) = lock.withLock { (schedule.cancelled(), self.units) }
+        follow(order)
         units?.cancelRunning?()
     }
 
-    private func follow(_ orders: CollectionSchedule.Orders) {
-        if orders.sendsForWorker {
+    private func follow(_ order: CollectionSchedule.Order?) {
+        switch order {
+        case nil:
+            return
+        case .sendForWorker:
             CollectionDriver.queue.async(qos: qos) {
-                let (step, orders) = self.lock.withLock { self.schedule.workerCame() }
-                self.follow(orders)
+                let (step, order) = self.lock.withLock { self.schedule.workerCame() }
+                self.follow(order)
                 self.work(step)
             }
+        case .end(let errors):
+            end(errors)
         }
-        if let errors = orders.errors { end(errors) }
     }
 
     /// What a worker does: it begins one unit after the other.
     private func work(_ first: CollectionSchedule.Step) {
-        guard let begin = lock.withLock({ units?.begin }) else { return }
+        // The units, and not the function of theirs: that one would come back in two wrappers for each call.
+        guard let units = lock.withLock({ units }) else { return }
         var next = first
         for _ in 0..<CollectionDriver.share {
             guard case .begin(let index) = next else { return }
-            begin(index) { [self] error in ended(index, error) }
-            let (step, orders) = lock.withLock { schedule.returned(index) }
-            follow(orders)
+            units.begin(index) { [self] error in ended(index, error) }
+            let (step, order) = lock.withLock { schedule.returned(index) }
+            follow(order)
             next = step
         }
         if next != .leave { CollectionDriver.queue.async(qos: qos) { [next] in self.work(next) } }
     }
 
     private func ended(_ index: Int, _ error: (any Error)?) {
-        let (isAccepted, orders) = lock.withLock { schedule.ended(index, error: error) }
+        let (isAccepted, order) = lock.withLock { schedule.ended(index, error: error) }
         if isAccepted { unitEnded?() }
-        follow(orders)
+        follow(order)
     }
 
     private func end(_ errors: [(any Error)?]) {

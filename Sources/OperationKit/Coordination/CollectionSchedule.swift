@@ -15,12 +15,12 @@ struct CollectionSchedule {
         case leave
     }
 
-    /// What follows from an event, to be done after unlocking.
-    struct Orders {
-        /// A worker is to be sent for. It reports ``CollectionSchedule/workerCame()``.
-        var sendsForWorker = false
-        /// The run is over, with these errors. Given once.
-        var errors: [(any Error)?]?
+    /// What follows from an event, to be done after unlocking. `nil` where nothing does.
+    enum Order {
+        /// Send for a worker. It reports ``CollectionSchedule/workerCame()``.
+        case sendForWorker
+        /// End the run, with these errors. Given once.
+        case end([(any Error)?])
     }
 
     private enum Stage { case idle, running, over }
@@ -72,21 +72,21 @@ struct CollectionSchedule {
 // The events.
 extension CollectionSchedule {
     /// The run was started. This happens once.
-    mutating func started() -> Orders {
+    mutating func started() -> Order? {
         guard case .idle = stage else { impossible("started") }
         stage = .running
-        return orders()
+        return order()
     }
 
     /// A worker that was sent for is there.
-    mutating func workerCame() -> (step: Step, orders: Orders) {
+    mutating func workerCame() -> (step: Step, order: Order?) {
         guard isWorkerOnItsWay else { impossible("workerCame") }
         isWorkerOnItsWay = false
         return nextStep()
     }
 
     /// The call that began a unit has returned to its worker.
-    mutating func returned(_ index: Int) -> (step: Step, orders: Orders) {
+    mutating func returned(_ index: Int) -> (step: Step, order: Order?) {
         if case .over = stage { return leave() }
         switch units[index] {
         case .onStack:
@@ -102,8 +102,8 @@ extension CollectionSchedule {
     }
 
     /// The end of a unit was reported. Only the first report counts.
-    mutating func ended(_ index: Int, error: (any Error)?) -> (isAccepted: Bool, orders: Orders) {
-        if case .over = stage { return (false, Orders()) }
+    mutating func ended(_ index: Int, error: (any Error)?) -> (isAccepted: Bool, order: Order?) {
+        if case .over = stage { return (false, nil) }
         switch units[index] {
         case .onStack:
             units[index] = .endedOnStack
@@ -111,7 +111,7 @@ extension CollectionSchedule {
             units[index] = .ended
             parked -= 1
         case .endedOnStack, .ended:
-            return (false, Orders())
+            return (false, nil)
         case .notBegun:
             impossible("ended(\(index)) in \(units[index])")
         }
@@ -121,55 +121,58 @@ extension CollectionSchedule {
             errors[index] = error
             if stopsAtFirstFailure, !(error is CancellationError) { end = next }
         }
-        return (true, orders())
+        return (true, order())
     }
 
     /// No further unit is to begin. Those that have begun are waited for.
-    mutating func cancelled() -> Orders {
+    mutating func cancelled() -> Order? {
         switch stage {
         case .idle:
             end = 0
-            return Orders()
+            return nil
         case .running:
             end = next
-            return orders()
+            return order()
         case .over:
-            return Orders()
+            return nil
         }
     }
 }
 
 extension CollectionSchedule {
-    private mutating func nextStep() -> (step: Step, orders: Orders) {
+    private mutating func nextStep() -> (step: Step, order: Order?) {
         guard next < end else { return leave() }
         let index = next
         next += 1
         units[index] = .onStack
         inFlight += 1
-        return (.begin(index), orders())
+        return (.begin(index), order())
     }
 
-    private mutating func leave() -> (step: Step, orders: Orders) {
+    private mutating func leave() -> (step: Step, order: Order?) {
         workers -= 1
-        return (.leave, orders())
+        return (.leave, order())
     }
 
     /// What follows from the state as it is.
-    private mutating func orders() -> Orders {
-        guard case .running = stage else { return Orders() }
+    private mutating func order() -> Order? {
+        guard case .running = stage else { return nil }
         if next < end {
-            if isWorkerOnItsWay || workers + parked >= limit { return Orders() }
+            if isWorkerOnItsWay || workers + parked >= limit { return nil }
             workers += 1
             isWorkerOnItsWay = true
-            return Orders(sendsForWorker: true)
+            return .sendForWorker
         }
-        if inFlight > 0 { return Orders() }
+        return inFlight > 0 ? nil : .end(over())
+    }
+
+    private mutating func over() -> [(any Error)?] {
         stage = .over
         for index in next..<max(next, errors.count) { errors[index] = CancellationError() }
         var result: [(any Error)?] = []
         swap(&result, &errors)
         units = []
-        return Orders(errors: result)
+        return result
     }
 
     private func impossible(_ event: String) -> Never {

@@ -6,9 +6,9 @@ import Testing
 @Suite("CollectionSchedule") struct CollectionScheduleTests {
     @Test func anEmptyRunIsOverAtTheStart() {
         var schedule = CollectionSchedule(count: 0, limit: 3, stopsAtFirstFailure: false)
-        let orders = schedule.started()
-        #expect(!orders.sendsForWorker)
-        #expect(orders.errors?.isEmpty == true)
+        let order = schedule.started()
+        #expect(!order.sendsForWorker)
+        #expect(order.errors?.isEmpty == true)
     }
 
     @Test func theFirstWorkerIsSentForAtTheStart() {
@@ -20,11 +20,11 @@ import Testing
         var schedule = CollectionSchedule(count: 2, limit: 1, stopsAtFirstFailure: false)
         _ = schedule.started()
         #expect(schedule.workerCame().step == .begin(0))
-        #expect(schedule.ended(0, error: nil).orders.sendsForWorker == false)
+        #expect(schedule.ended(0, error: nil).order.sendsForWorker == false)
         #expect(schedule.returned(0).step == .begin(1))
-        let (isAccepted, orders) = schedule.ended(1, error: TestError.first)
+        let (isAccepted, order) = schedule.ended(1, error: TestError.first)
         #expect(isAccepted)
-        #expect(orders.errors?.map(text) == ["success", "first"])
+        #expect(order.errors?.map(text) == ["success", "first"])
         #expect(schedule.returned(1).step == .leave)
     }
 
@@ -32,21 +32,21 @@ import Testing
         var schedule = CollectionSchedule(count: 2, limit: 1, stopsAtFirstFailure: false)
         _ = schedule.started()
         #expect(schedule.workerCame().step == .begin(0))
-        let (step, orders) = schedule.returned(0)
-        #expect(step == .leave && !orders.sendsForWorker)
-        #expect(schedule.ended(0, error: nil).orders.sendsForWorker)
+        let (step, order) = schedule.returned(0)
+        #expect(step == .leave && !order.sendsForWorker)
+        #expect(schedule.ended(0, error: nil).order.sendsForWorker)
         #expect(schedule.workerCame().step == .begin(1))
     }
 
     @Test func aWorkerGoesOnWhileThereArePlaces() {
         var schedule = CollectionSchedule(count: 5, limit: 3, stopsAtFirstFailure: false)
         _ = schedule.started()
-        let (first, orders) = schedule.workerCame()
+        let (first, order) = schedule.workerCame()
         #expect(first == .begin(0))
-        #expect(orders.sendsForWorker, "The next worker is sent for as soon as a unit begins")
-        let (second, secondOrders) = schedule.returned(0)
+        #expect(order.sendsForWorker, "The next worker is sent for as soon as a unit begins")
+        let (second, secondOrder) = schedule.returned(0)
         #expect(second == .begin(1))
-        #expect(!secondOrders.sendsForWorker, "One is on its way already")
+        #expect(!secondOrder.sendsForWorker, "One is on its way already")
         // The place that is left belongs to the worker on its way.
         #expect(schedule.returned(1).step == .leave)
         #expect(schedule.workerCame().step == .begin(2))
@@ -66,16 +66,16 @@ import Testing
         #expect(schedule.ended(1, error: nil).isAccepted)
         #expect(!schedule.ended(1, error: TestError.second).isAccepted)
         _ = schedule.workerCame()
-        #expect(schedule.ended(2, error: nil).orders.errors?.map(text) == ["first", "success", "success"])
+        #expect(schedule.ended(2, error: nil).order.errors?.map(text) == ["first", "success", "success"])
         for index in 0..<3 { #expect(!schedule.ended(index, error: TestError.second).isAccepted) }
     }
 
     @Test func cancellingBeforeTheStartEndsTheRunAtTheStart() {
         var schedule = CollectionSchedule(count: 2, limit: 2, stopsAtFirstFailure: false)
         #expect(schedule.cancelled().errors == nil)
-        let orders = schedule.started()
-        #expect(!orders.sendsForWorker)
-        #expect(orders.errors?.map(text) == ["cancelled", "cancelled"])
+        let order = schedule.started()
+        #expect(!order.sendsForWorker)
+        #expect(order.errors?.map(text) == ["cancelled", "cancelled"])
     }
 
     @Test func cancellingBeforeTheFirstWorkerCameEndsTheRunAtOnce() {
@@ -92,7 +92,7 @@ import Testing
         #expect(schedule.cancelled().errors == nil)
         #expect(schedule.cancelled().errors == nil)
         #expect(schedule.returned(0).step == .leave)
-        let errors = schedule.ended(0, error: TestError.first).orders.errors
+        let errors = schedule.ended(0, error: TestError.first).order.errors
         #expect(errors?.map(text) == ["first", "cancelled", "cancelled"])
         #expect(schedule.cancelled().errors == nil)
     }
@@ -102,11 +102,11 @@ import Testing
         _ = schedule.started()
         _ = schedule.workerCame()
         #expect(schedule.workerCame().step == .begin(1))
-        #expect(schedule.ended(0, error: CancellationError()).orders.errors == nil, "A cancellation is no failure")
+        #expect(schedule.ended(0, error: CancellationError()).order.errors == nil, "A cancellation is no failure")
         #expect(schedule.returned(0).step == .begin(2))
-        #expect(schedule.ended(2, error: TestError.first).orders.errors == nil)
+        #expect(schedule.ended(2, error: TestError.first).order.errors == nil)
         #expect(schedule.returned(2).step == .leave)
-        let errors = schedule.ended(1, error: TestError.second).orders.errors
+        let errors = schedule.ended(1, error: TestError.second).order.errors
         #expect(errors?.map(text) == ["cancelled", "second", "first", "cancelled"])
     }
 
@@ -126,6 +126,16 @@ import Testing
                 }
             }
         }
+    }
+}
+
+extension CollectionSchedule.Order? {
+    fileprivate var sendsForWorker: Bool {
+        if case .sendForWorker = self { true } else { false }
+    }
+
+    fileprivate var errors: [(any Error)?]? {
+        if case .end(let errors) = self { errors } else { nil }
     }
 }
 
@@ -159,8 +169,8 @@ private struct Search {
     mutating func explore(count: Int, limit: Int, cancels: Bool) {
         var world = World(
             schedule: CollectionSchedule(count: count, limit: limit, stopsAtFirstFailure: stops), mayCancel: cancels)
-        let orders = world.schedule.started()
-        follow(orders, in: &world)
+        let order = world.schedule.started()
+        follow(order, in: &world)
         explore(world, count: count, limit: limit)
     }
 
@@ -176,25 +186,25 @@ private struct Search {
         if world.isWorkerOnItsWay {
             var next = world
             next.isWorkerOnItsWay = false
-            let (step, orders) = next.schedule.workerCame()
-            take(step, orders, in: &next)
+            let (step, order) = next.schedule.workerCame()
+            take(step, order, in: &next)
             explore(next, count: count, limit: limit)
         }
         for call in world.calls {
             var next = world
             next.calls.removeAll { $0 == call }
-            let (step, orders) = next.schedule.returned(call)
-            take(step, orders, in: &next)
+            let (step, order) = next.schedule.returned(call)
+            take(step, order, in: &next)
             explore(next, count: count, limit: limit)
         }
         for unit in world.open {
             var next = world
             next.open.remove(unit)
             let error = unit == failing ? TestError.numbered(unit) : nil
-            let (isAccepted, orders) = next.schedule.ended(unit, error: error)
+            let (isAccepted, order) = next.schedule.ended(unit, error: error)
             if !isAccepted { wrong.append("the end of \(unit) was not accepted") }
             if next.schedule.ended(unit, error: nil).isAccepted { wrong.append("\(unit) ended twice") }
-            follow(orders, in: &next)
+            follow(order, in: &next)
             explore(next, count: count, limit: limit)
         }
         if world.mayCancel {
@@ -207,7 +217,7 @@ private struct Search {
     }
 
     private mutating func take(
-        _ step: CollectionSchedule.Step, _ orders: CollectionSchedule.Orders, in world: inout World
+        _ step: CollectionSchedule.Step, _ order: CollectionSchedule.Order?, in world: inout World
     ) {
         if case .begin(let unit) = step {
             if unit != world.begun { wrong.append("\(unit) began as number \(world.begun)") }
@@ -216,15 +226,15 @@ private struct Search {
             world.calls.append(unit)
             world.open.insert(unit)
         }
-        follow(orders, in: &world)
+        follow(order, in: &world)
     }
 
-    private mutating func follow(_ orders: CollectionSchedule.Orders, in world: inout World) {
-        if orders.sendsForWorker {
+    private mutating func follow(_ order: CollectionSchedule.Order?, in world: inout World) {
+        if order.sendsForWorker {
             if world.isWorkerOnItsWay { wrong.append("two workers on their way") }
             world.isWorkerOnItsWay = true
         }
-        if let errors = orders.errors {
+        if let errors = order.errors {
             if world.errors != nil { wrong.append("ended twice") }
             if !world.open.isEmpty { wrong.append("ended with units in flight") }
             world.errors = errors
