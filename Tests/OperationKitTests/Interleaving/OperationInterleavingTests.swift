@@ -44,7 +44,7 @@ import Testing
     @Test(arguments: Beginning.allCases) private func everyPairOfActs(beginning: Beginning) async {
         var counts: [Int] = []
         for (first, second) in OperationInterleavingTests.pairs where !(first.isLong && second.isLong) {
-            let isShort = beginning != .mainFinishes || first != .start || !second.isLong
+            let isShort = second != .awaitAndGiveUp && (beginning != .mainFinishes || first != .start || !second.isLong)
             counts.append(await tryOut([first, second], beginning, isShort ? .everything : .preemptions(3), .regions))
         }
         report("two acts, \(beginning), all", counts)
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: Beginning.allCases) private func everyThreeActs(beginning: Beginning) async {
-        let acts: [Act] = [.start, .succeed, .fail, .cancel, .cancelWithReason, .wait, .await]
+        let acts: [Act] = [.start, .succeed, .cancel, .cancelWithReason, .wait, .await]
         let seed = SplitMix64.freshSeed()
         var bounded: [Int] = []
         var sampled: [Int] = []
@@ -69,7 +69,7 @@ import Testing
                     let three = [first, acts[second], third]
                     if three.count(where: \.isLong) > 1 { continue }
                     bounded.append(await tryOut(three, beginning, .preemptions(1), .regions))
-                    sampled.append(await tryOut(three, beginning, .samples(40, seed: seed), .everyPlace))
+                    sampled.append(await tryOut(three, beginning, .samples(20, seed: seed), .everyPlace))
                 }
             }
         }
