@@ -83,6 +83,12 @@ import Testing
             }, [Role("end") { $0.end(0) }, Role("cancel") { $0.cancel() }])
     }
 
+    @Test func aChildThatIsCancelledByItselfEndsBeforeTheOneThatItWaitsFor() async {
+        await tryOut(
+            "start, cancel a child", { CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)]) },
+            [Role("start") { $0.compound.start() }, Role("cancel") { $0.children[1].cancel() }])
+    }
+
     @Test func aChildThatIsCancelledByItselfAgainstTheEndOfTheOneBeforeIt() async {
         await tryOut(
             "start, end, cancel a child", { CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)]) },

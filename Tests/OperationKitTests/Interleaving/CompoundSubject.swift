@@ -106,8 +106,9 @@ final class CompoundSubject: @unchecked Sendable {
         }
     }
 
-    /// Ends whatever is left open.
+    /// Ends whatever is left open, once nobody can go on by himself. What nothing holds back has ended by then.
     func endAll() {
+        Strand.inOneStep { lookForForgotten() }
         record.change { $0.limit = -1 }
         compound.start()
         outer.start()
@@ -115,6 +116,14 @@ final class CompoundSubject: @unchecked Sendable {
         for index in held { end(index) }
         compound.isSuspended = false
         compound.maxConcurrentOperationCount = 2
+    }
+
+    private func lookForForgotten() {
+        guard compound.isExecuting, !compound.isSuspended, compound.maxConcurrentOperationCount < 0 else { return }
+        for (index, child) in children.enumerated() where !held.contains(index) && !child.isFinished {
+            guard child.isCancelled || child.dependencies.allSatisfy(\.isFinished) else { continue }
+            record.change { $0.problems.append("\(index) is forgotten") }
+        }
     }
 
     /// What is wrong after everything is over.
