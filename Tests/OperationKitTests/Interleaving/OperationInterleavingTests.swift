@@ -47,7 +47,7 @@ import Testing
             let isShort = second != .awaitAndGiveUp && (beginning != .mainFinishes || first != .start || !second.isLong)
             counts.append(await tryOut([first, second], beginning, isShort ? .everything : .preemptions(3), .regions))
         }
-        report("two acts, \(beginning), all", counts)
+        report("two acts, \(beginning), all, at most three preemptions where a wait is long", counts)
     }
 
     @Test(arguments: Beginning.allCases) private func everyPairOfActsInSmallSteps(beginning: Beginning) async {
