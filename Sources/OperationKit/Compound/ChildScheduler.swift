@@ -14,7 +14,7 @@ final class ChildScheduler: @unchecked Sendable {
     /// After how many children a worker goes to the end of the queue, so that others get their turn.
     static let batch = 256
 
-    let queue = OperationQueue()
+    let queue = OperationQueue.ofComposite()
     let failurePolicy: CompoundOperation.FailurePolicy
     /// Whether a child that was cancelled counts as one that failed, as long as the others are not cancelled. Failures
     /// come in the order in which they happened then.

@@ -229,12 +229,12 @@ open class AsyncOperation: Operation, @unchecked Sendable {
             next = nil
             switch action {
             case .announceExecution:
-                willChangeValue(forKey: "isExecuting")
+                willChange("isExecuting")
                 next = withState { state in
                     swap(&preparations, &state.preparations)
                     return state.lifecycle.becameExecuting()
                 }
-                didChangeValue(forKey: "isExecuting")
+                didChange("isExecuting")
             case .runMain:
                 next = runMain(after: preparations)
                 preparations = []
@@ -268,11 +268,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         unused.removeAll()
         discardWork()
 
-        if wasExecuting { willChangeValue(forKey: "isExecuting") }
-        willChangeValue(forKey: "isFinished")
+        if wasExecuting { willChange("isExecuting") }
+        willChange("isFinished")
         withState { $0.lifecycle.ended() }
-        if wasExecuting { didChangeValue(forKey: "isExecuting") }
-        didChangeValue(forKey: "isFinished")
+        if wasExecuting { didChange("isExecuting") }
+        didChange("isFinished")
         if !wasExecuting { detachFromDependencies() }
 
         let (waiting, observers) = withState { $0.announced() }

@@ -183,6 +183,11 @@ private struct Walk {
         if rank(lifecycle) < rank(before) { violation = "the state went back" }
         if before.isCancelled, !lifecycle.isCancelled { violation = "the cancellation was taken back" }
         if before.isExecuting, !lifecycle.isExecuting, !lifecycle.isFinished { violation = "isExecuting went back" }
+        if lifecycle.isFinished || lifecycle.outcome != nil, !hasStarted { violation = "an end before the start" }
+        if lifecycle.isFinished, deliveries != 1 || owed.contains(.delivery) {
+            violation = "the end before the delivery"
+        }
+        if lifecycle.isFinished, owed.contains(.marking) { violation = "the end while the cancellation is marked" }
         if lifecycle.isExecuting, lifecycle.isFinished { violation = "executing and finished" }
         if lifecycle.isExecuting, !mayExecute { violation = "executing, though cancelled before the start" }
         if lifecycle.isExecuting, mainRuns == 0, accepted == nil {

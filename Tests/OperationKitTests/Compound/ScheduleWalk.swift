@@ -1,0 +1,284 @@
+import Foundation
+
+@testable import OperationKit
+
+/// A schedule with its surroundings, as far as they have come: the children, the workers, and what may still happen.
+///
+/// Each step does what ``ChildScheduler`` does in one region of its lock. All that the test knows of ``ChildSchedule``'s
+/// parts is in this file.
+struct ScheduleWalk {
+    /// What may happen from outside, and how often.
+    struct Budget: Hashable {
+        var additions = 0
+        var limits: [Int] = []
+        var suspensions = 0
+        var releases = 0
+        var cancellations = 0
+        var takenBack = 0
+    }
+
+    enum Stage: Int, Hashable {
+        case added, waiting
+        /// A worker is inside `start()`, or has been and knows that the child has not ended.
+        case starting, watched
+        /// It has ended before its worker could say that it goes on.
+        case watchedEnded
+        case alone, queued, ended
+
+        var isBegun: Bool { self == .starting || self == .watched || self == .alone }
+        var isWorker: Bool { self == .starting || self == .watched || self == .watchedEnded }
+    }
+
+    struct Child: Hashable {
+        let slot: Int
+        var stage = Stage.added
+        var waitsFor: Set<Int> = []
+        var isReleased = false
+    }
+
+    enum Step {
+        case begin, cancelling, cancelled, add(dependsOn: Int?), known(Int), takeBack(Int), release(Int), isFinished(
+            Int)
+        case limit(Int), suspend, resume
+        case workerComes
+        case isWatched(Int), goesOn(Int, isLast: Bool), ends(Int), hasEnded(Int, isLast: Bool), leavesToQueue(Int)
+    }
+
+    private(set) var schedule: ChildSchedule
+    private(set) var children: [Child] = []
+    private(set) var budget: Budget
+    private var onTheWay = 0
+    private var hasBegun = false
+    private var isCancelling = false
+    private var isCancelled = false
+    private var steps: [Step] = []
+    private(set) var violation: String?
+
+    init(children count: Int, dependencies: [(Int, Int)], limit: Int, budget: Budget) {
+        schedule = ChildSchedule(limit: limit)
+        self.budget = budget
+        for _ in 0..<count { children.append(Child(slot: schedule.addedChild())) }
+        for (child, other) in dependencies {
+            schedule.depends(children[child].slot, on: children[other].slot)
+            children[child].waitsFor.insert(other)
+        }
+    }
+
+    /// How it came here.
+    var history: String { steps.map { "\($0)" }.joined(separator: ", ") }
+
+    /// The children are over, and no worker is left.
+    var isOver: Bool { hasBegun && onTheWay == 0 && children.allSatisfy { $0.stage == .ended } }
+}
+
+// What can happen.
+extension ScheduleWalk {
+    /// One walk for each step that can be next.
+    func followers() -> [ScheduleWalk] {
+        possibleSteps().map { step in
+            var walk = self
+            walk.steps.append(step)
+            walk.take(step)
+            walk.check()
+            return walk
+        }
+    }
+
+    private func possibleSteps() -> [Step] {
+        var steps: [Step] = []
+        if !hasBegun { steps.append(.begin) }
+        if budget.cancellations > 0, !isCancelling { steps.append(.cancelling) }
+        if isCancelling, !isCancelled { steps.append(.cancelled) }
+        if budget.suspensions > 0, !schedule.isSuspended { steps.append(.suspend) }
+        // A pause is ended at some time.
+        if schedule.isSuspended { steps.append(.resume) }
+        steps += budget.limits.map { .limit($0) }
+        if schedule.limit == 0, budget.limits.isEmpty { steps.append(.limit(1)) }
+        let isOpen = !hasBegun || children.contains { $0.stage != .ended && $0.stage != .watchedEnded }
+        if budget.additions > 0, isOpen {
+            steps.append(.add(dependsOn: nil))
+            steps += children.indices.filter { children[$0].stage != .ended && children[$0].stage != .watchedEnded }.map
+            { .add(dependsOn: $0) }
+        }
+        if onTheWay > 0, hasPlace, !schedule.isSuspendedInForce { steps.append(.workerComes) }
+        for (index, child) in children.enumerated() {
+            switch child.stage {
+            case .added:
+                if hasBegun { steps.append(.known(index)) }
+                if hasBegun, budget.takenBack > 0, child.waitsFor.isEmpty, index == children.count - 1 {
+                    steps.append(.takeBack(index))
+                }
+                if !hasBegun { steps.append(.isFinished(index)) }
+            case .waiting where budget.releases > 0 && !child.isReleased && !isCancelling: steps.append(.release(index))
+            case .starting:
+                steps += [.isWatched(index), .leavesToQueue(index)]
+                steps += [.hasEnded(index, isLast: false), .hasEnded(index, isLast: true)]
+            case .watched: steps += [.goesOn(index, isLast: false), .goesOn(index, isLast: true), .ends(index)]
+            case .watchedEnded: steps += [.goesOn(index, isLast: false), .goesOn(index, isLast: true)]
+            case .alone, .queued: steps.append(.ends(index))
+            case .waiting, .ended: break
+            }
+        }
+        return steps
+    }
+
+    /// Whether there is a place for one more worker.
+    private var hasPlace: Bool {
+        if schedule.limit < 0 { return true }
+        let places = isCancelled ? max(schedule.limit, 1) : schedule.limit - count(.alone)
+        return children.count(where: \.stage.isWorker) < places
+    }
+
+    private mutating func take(_ step: Step) {
+        switch step {
+        case .begin:
+            hasBegun = true
+            for index in children.indices where children[index].stage == .added { becomeKnown(index) }
+            schedule.began()
+        case .cancelling:
+            budget.cancellations -= 1
+            isCancelling = true
+            schedule.cancelling()
+            return
+        case .cancelled:
+            isCancelled = true
+            schedule.cancelled()
+        case .suspend:
+            budget.suspensions -= 1
+            schedule.isSuspended = true
+        case .resume:
+            schedule.isSuspended = false
+        case .limit(let limit):
+            budget.limits.removeAll { $0 == limit }
+            schedule.limit = limit
+        case .add(let other):
+            budget.additions -= 1
+            var child = Child(slot: schedule.addedChild())
+            if let other {
+                schedule.depends(child.slot, on: children[other].slot)
+                child.waitsFor = [other]
+            }
+            children.append(child)
+            return
+        case .known(let index):
+            becomeKnown(index)
+        case .takeBack(let index):
+            budget.takenBack -= 1
+            schedule.removed(children[index].slot)
+            children.removeLast()
+        case .release(let index):
+            budget.releases -= 1
+            children[index].isReleased = true
+            schedule.released(children[index].slot)
+        case .isFinished(let index):
+            end(index)
+        case .workerComes:
+            onTheWay -= 1
+            schedule.workerCame()
+            takeNext(isLast: false, looksAtQueue: false)
+        case .isWatched(let index):
+            children[index].stage = .watched
+            return
+        case .goesOn(let index, let isLast):
+            if children[index].stage == .watched { schedule.wentOn(children[index].slot) }
+            children[index].stage = children[index].stage == .watched ? .alone : .ended
+            takeNext(isLast: isLast)
+        case .ends(let index):
+            let isWatched = children[index].stage == .watched
+            end(index)
+            if isWatched { children[index].stage = .watchedEnded }
+        case .hasEnded(let index, let isLast):
+            end(index)
+            takeNext(isLast: isLast)
+        case .leavesToQueue(let index):
+            schedule.leftToQueue(children[index].slot)
+            children[index].stage = .queued
+            schedule.workerLeft()
+        }
+        if schedule.sendsForWorker() { onTheWay += 1 }
+    }
+
+    private mutating func becomeKnown(_ index: Int) {
+        children[index].stage = .waiting
+        schedule.known(children[index].slot, priority: index == 2 ? .high : .normal)
+    }
+
+    private mutating func end(_ index: Int) {
+        schedule.ended(children[index].slot)
+        children[index].stage = .ended
+        for other in children.indices { children[other].waitsFor.remove(index) }
+    }
+
+    private mutating func takeNext(isLast: Bool, looksAtQueue: Bool = true) {
+        if isLast || (looksAtQueue && schedule.queued > 0) { return schedule.workerLeft() }
+        let expected = next
+        let slot = schedule.next()
+        if slot != expected.map({ children[$0].slot }) {
+            violation = "slot \(String(describing: slot)) is next instead of child \(String(describing: expected))"
+        }
+        guard slot != nil, let expected else { return schedule.workerLeft() }
+        children[expected].stage = .starting
+    }
+}
+
+// What has to be true.
+extension ScheduleWalk {
+    /// The child that has to be next.
+    private var next: Int? {
+        guard hasBegun else { return nil }
+        if !isCancelled {
+            if isCancelling || schedule.isSuspended { return nil }
+            if schedule.limit >= 0, children.count(where: \.stage.isBegun) >= schedule.limit { return nil }
+        }
+        let ready = children.indices.filter {
+            let child = children[$0]
+            return child.stage == .waiting && (isCancelled || child.isReleased || child.waitsFor.isEmpty)
+        }
+        return ready.contains(2) ? 2 : ready.first
+    }
+
+    private mutating func check() {
+        if violation != nil { return }
+        // Where all places are taken, one of those who have them looks for the next child when it comes back.
+        if next != nil, onTheWay == 0, hasPlace { violation = "child \(next ?? 0) is forgotten" }
+        if schedule.remaining != children.count - count(.ended, .watchedEnded) { violation = "remaining is wrong" }
+        if schedule.queued != count(.queued) { violation = "queued is wrong" }
+        let counters = schedule.counters
+        let expected = [
+            "begun": children.count(where: \.stage.isBegun), "active": children.count(where: \.stage.isWorker),
+            "withoutPlace": count(.alone),
+        ]
+        if onTheWay > 1 { violation = "two workers are awaited" }
+        if counters != expected { violation = "counted \(counters), there are \(expected)" }
+    }
+
+    private func count(_ stages: Stage...) -> Int { children.count { stages.contains($0.stage) } }
+
+    /// All that the future depends on. What the queue of those who are ready looks like inside follows from it.
+    var identity: [Int] {
+        var numbers = [onTheWay, hasBegun ? 1 : 0, isCancelling ? 1 : 0, isCancelled ? 1 : 0, schedule.limit]
+        numbers += [schedule.isSuspended ? 1 : 0, budget.hashValue, children.count]
+        for child in children {
+            numbers += [child.slot, child.stage.rawValue, child.isReleased ? 1 : 0]
+            numbers.append(child.waitsFor.reduce(0) { $0 | 1 << $1 })
+        }
+        for record in schedule.records {
+            numbers += [record.phase.hashValue, record.ordinal, record.open, record.isKnown ? 1 : 0]
+            numbers += [record.openOutside, record.isReleased ? 1 : 0, record.dependents.count]
+            numbers += record.dependents
+        }
+        return numbers
+    }
+}
+
+extension ChildSchedule {
+    /// What it counts for itself, by name.
+    fileprivate var counters: [String: Int] {
+        let names: Set = ["begun", "active", "withoutPlace"]
+        var counters: [String: Int] = [:]
+        for child in Mirror(reflecting: self).children {
+            if let name = child.label, names.contains(name) { counters[name] = child.value as? Int }
+        }
+        return counters
+    }
+}

@@ -1,0 +1,156 @@
+#if DEBUG
+import Foundation
+
+@testable import OperationKit
+
+/// A compound in a run, with children that write down what happens to them.
+final class CompoundSubject: @unchecked Sendable {
+    let compound: CompoundOperation
+    let children: [ScriptedOperation]
+    private let held: Set<Int>
+    private(set) var added: [ScriptedOperation] = []
+    /// No child depends on it from the beginning; it is no child.
+    let outer = ScriptedOperation.idle("outer")
+
+    private struct Record {
+        var begun: [String] = []
+        /// Ended by somebody else than itself, perhaps before it could begin.
+        var ended: Set<String> = []
+        var all: [ScriptedOperation] = []
+        var completions: [String] = []
+        var problems: [String] = []
+        /// Once `cancel()` has returned: who had been started until then.
+        var started: Set<String>?
+        /// The limit that was there from the beginning, as long as nobody changes it.
+        var limit: Int
+    }
+
+    private let record: Shared<Record>
+
+    /// - Parameters:
+    ///   - held: Which children do not end by themselves.
+    ///   - dependencies: Which child waits for which other.
+    init(
+        children count: Int, held: Set<Int> = [], dependencies: [(Int, Int)] = [], limit: Int = -1,
+        policy: CompoundOperation.FailurePolicy = .continueAll
+    ) {
+        let record = Shared(Record(limit: limit))
+        self.record = record
+        self.held = held
+        let children = (0..<count).map { CompoundSubject.child("\($0)", isHeld: held.contains($0), record) }
+        self.children = children
+        for (child, other) in dependencies { children[child].addDependency(children[other]) }
+        compound = CompoundOperation(
+            name: "compound", operations: children, maxConcurrentOperationCount: limit, failurePolicy: policy)
+        record.change { $0.all = children }
+        compound.asyncCompletionBlock = { [unowned compound] error in
+            Strand.place("completion")
+            let isFinished = Strand.inOneStep { compound.isFinished }
+            record.change {
+                $0.completions.append(text(error))
+                if isFinished { $0.problems.append("completed after isFinished") }
+            }
+        }
+    }
+
+    private static func child(_ name: String, isHeld: Bool, _ record: Shared<Record>) -> ScriptedOperation {
+        ScriptedOperation(
+            name,
+            main: { operation in
+                let (all, limit) = (record.value.all, record.value.limit)
+                let working = Strand.inOneStep { all.count(where: \.isExecuting) }
+                record.change {
+                    $0.begun.append(name)
+                    if $0.started?.contains(name) == false { $0.problems.append("\(name) began, though cancelled") }
+                    if limit > 0, working > limit { $0.problems.append("\(working) are working") }
+                }
+                let open = Strand.inOneStep { operation.dependencies.filter { !$0.isFinished } }
+                if !open.isEmpty, !operation.isCancelled { record.change { $0.problems.append("\(name) began early") } }
+                Strand.place("child")
+                if !isHeld { operation.finish() }
+            })
+    }
+
+    func end(_ child: Int, _ error: TestError? = nil) {
+        record.change { _ = $0.ended.insert("\(child)") }
+        children[child].finish(withError: error)
+    }
+
+    /// - Parameter isAlone: Whether nobody else can be cancelling the children at the same time.
+    func cancel(isAlone: Bool = true) {
+        compound.cancel()
+        let isOver = Strand.inOneStep { compound.isFinished || !compound.isCancelled }
+        if isOver { return }
+        let started = Strand.inOneStep { children.filter(\.hasStarted) }
+        record.change { $0.started = Set(started.compactMap(\.name)) }
+        // A child whose outcome is being delivered ends as it was going to.
+        for child in children where Strand.inOneStep({ !child.isCancelled && !child.hasOutcome }) {
+            // Another thread, which starts the cancelled compound, may be about to do it.
+            if isAlone { record.change { $0.problems.append("\(child.name ?? "") is not cancelled") } }
+        }
+    }
+
+    /// Adds a child that ends by itself, after another one.
+    func add(after dependency: Operation? = nil) {
+        let child = CompoundSubject.child("added", isHeld: false, record)
+        if let dependency { child.addDependency(dependency) }
+        do {
+            try compound.addOperation(child)
+            added.append(child)
+        } catch CompoundAdditionError.compoundFinished {
+            if !Strand.inOneStep({ children.allSatisfy(\.isFinished) }) {
+                record.change { $0.problems.append("refused too early") }
+            }
+        } catch {
+            record.change { $0.problems.append("\(error)") }
+        }
+    }
+
+    /// Ends whatever is left open, once nobody can go on by himself. What nothing holds back has ended by then.
+    func endAll() {
+        Strand.inOneStep { lookForForgotten() }
+        record.change { $0.limit = -1 }
+        compound.start()
+        outer.start()
+        outer.finish()
+        for index in held { end(index) }
+        compound.isSuspended = false
+        compound.maxConcurrentOperationCount = 2
+    }
+
+    private func lookForForgotten() {
+        guard compound.isExecuting, !compound.isSuspended, compound.maxConcurrentOperationCount < 0 else { return }
+        for (index, child) in children.enumerated() where !held.contains(index) && !child.isFinished {
+            guard child.isCancelled || child.dependencies.allSatisfy(\.isFinished) else { continue }
+            record.change { $0.problems.append("\(index) is forgotten") }
+        }
+    }
+
+    /// What is wrong after everything is over.
+    func problems() -> [String] {
+        // The children hold the record.
+        let record = record.change {
+            $0.all = []
+            return $0
+        }
+        var problems = record.problems
+        if !compound.isFinished { problems.append("the compound has not finished") }
+        if record.completions.count != 1 { problems.append("completions: \(record.completions)") }
+        for child in children + added where !child.isFinished {
+            problems.append("\(child.name ?? "") has not finished")
+        }
+        if Set(record.begun).count != record.begun.count { problems.append("begun: \(record.begun)") }
+        for child in children + added where compound.error == nil && !child.isCancelled {
+            let name = child.name ?? ""
+            if !record.begun.contains(name), !record.ended.contains(name) { problems.append("\(name) was left out") }
+        }
+        if text(compound.error) != record.completions.first { problems.append("error reads \(text(compound.error))") }
+        return problems
+    }
+}
+
+extension AsyncOperation {
+    fileprivate var hasStarted: Bool { withState { !$0.lifecycle.isPending } }
+    fileprivate var hasOutcome: Bool { withState { $0.lifecycle.outcome != nil } }
+}
+#endif

@@ -1,0 +1,173 @@
+#if DEBUG
+import Dispatch
+import Foundation
+
+@testable import OperationKit
+
+/// A thread of a run. It moves only when it is its turn, and gives others their turn at every place that it comes to.
+final class Strand: Preemption.Observer, @unchecked Sendable {
+    enum Standing {
+        case ready
+        /// Not before this holds.
+        case waiting(until: () -> Bool)
+        /// Only when no other strand can go on.
+        case last
+        /// In a call that blocks for real.
+        case outside
+        case returned
+        case ended
+    }
+
+    let name: String
+    let interleaving: Interleaving
+    /// Changed with the state of the run only.
+    var standing: Standing
+    private let body: () -> Void
+    private let turn = DispatchSemaphore(value: 0)
+    private var hasBegun = false
+    /// How many locks of the library the thread holds. While it holds one, it goes on, so nobody ever waits for a lock.
+    private var locks = 0
+    /// Above 0 in calls that are one step, because Foundation may hold locks of its own in them.
+    private var isOneStep = 0
+
+    /// - Parameter standing: When it may begin.
+    init(_ name: String, _ interleaving: Interleaving, standing: Standing, _ body: @escaping () -> Void) {
+        self.name = name
+        self.interleaving = interleaving
+        self.standing = standing
+        self.body = body
+    }
+
+    /// The strand that runs on the current thread.
+    static var current: Strand? { Preemption.observer as? Strand }
+
+    /// A place of the test's own, in a callback: others get their turn, and no lock of the library may be held.
+    static func place(_ label: String) {
+        guard let strand = current, strand.isOneStep == 0 else { return }
+        if strand.locks > 0 { strand.interleaving.found("\(label) is called with the lock held") }
+        strand.step(label)
+    }
+
+    /// Lets others go on until this holds.
+    static func wait(until condition: @escaping () -> Bool) {
+        guard let strand = current else { return }
+        strand.standing = .waiting(until: condition)
+        strand.step("waits")
+    }
+
+    /// Has a call be one step.
+    static func inOneStep<Answer>(_ body: () throws -> Answer) rethrows -> Answer {
+        try current?.inOneStep(body) ?? body()
+    }
+
+    private func inOneStep<Answer>(_ body: () throws -> Answer) rethrows -> Answer {
+        isOneStep += 1
+        defer { isOneStep -= 1 }
+        return try body()
+    }
+
+    func reached(_ place: Preemption.Place) {
+        switch place {
+        case .willChange(let operation, let key):
+            interleaving.announced(.init(operation: ObjectIdentifier(operation), strand: name, text: "will \(key)"))
+            if locks > 0 { interleaving.found("will \(key) with the lock held") }
+        case .didChange(let operation, let key):
+            interleaving.announced(.init(operation: ObjectIdentifier(operation), strand: name, text: "did \(key)"))
+            if locks > 0 { interleaving.found("did \(key) with the lock held") }
+        case .locking, .unlocked, .told: break
+        }
+        switch place {
+        case .locking where isOneStep == 0:
+            if locks == 0 { step("locks") }
+            locks += 1
+        case .unlocked where isOneStep == 0:
+            locks -= 1
+            if locks == 0, interleaving.grain == .everyPlace { step("unlocked") }
+        case .willChange(_, let key):
+            if isOneStep == 0, interleaving.grain == .everyPlace { step("will \(key)") }
+        case .didChange(_, let key):
+            if isOneStep == 0, interleaving.grain == .everyPlace { step("did \(key)") }
+            isOneStep += 1
+        case .told:
+            isOneStep -= 1
+            if isOneStep == 0, interleaving.grain == .everyPlace { step("told") }
+        case .locking, .unlocked: break
+        }
+    }
+
+    func makeQueue() -> OperationQueue { StrandQueue(interleaving) }
+
+    private func step(_ label: String) {
+        interleaving.arrived(self, label)
+        let next = inOneStep { interleaving.next(after: self) }
+        if next === self { return }
+        interleaving.leave(to: next)
+        turn.wait()
+    }
+
+    /// Calls something that blocks the thread for real. The strand comes back when no other one can go on.
+    static func outside(_ body: () -> Void) {
+        guard let strand = current else { return body() }
+        strand.interleaving.arrived(strand, "outside")
+        strand.standing = .outside
+        strand.interleaving.leave(to: strand.inOneStep { strand.interleaving.next(after: strand) })
+        strand.inOneStep(body)
+        if !strand.interleaving.returned(strand) { strand.turn.wait() }
+    }
+
+    /// Gives the strand its turn.
+    func resume() {
+        if hasBegun {
+            turn.signal()
+        } else {
+            hasBegun = true
+            interleaving.lanes.run { [self] lane in
+                Preemption.observed(by: self, body)
+                standing = .ended
+                let next = interleaving.next(after: self)
+                interleaving.lanes.isFree(lane)
+                interleaving.leave(to: next)
+            }
+        }
+    }
+}
+
+/// Threads that are used again, because a run is shorter than the making of one.
+final class Lanes: @unchecked Sendable {
+    final class Lane: @unchecked Sendable {
+        private let semaphore = DispatchSemaphore(value: 0)
+        private var work: ((Lane) -> Void)?
+
+        init() {
+            Thread { [self] in
+                while true {
+                    semaphore.wait()
+                    guard let work else { return }
+                    self.work = nil
+                    work(self)
+                }
+            }.start()
+        }
+
+        func run(_ work: ((Lane) -> Void)?) {
+            self.work = work
+            semaphore.signal()
+        }
+    }
+
+    private let free = Shared<[Lane]>([])
+
+    func run(_ work: @escaping (Lane) -> Void) {
+        (free.change { $0.popLast() } ?? Lane()).run(work)
+    }
+
+    func isFree(_ lane: Lane) {
+        free.change { $0.append(lane) }
+    }
+
+    /// Ends the threads that have nothing to do.
+    func close() {
+        for lane in free.value { lane.run(nil) }
+    }
+}
+#endif

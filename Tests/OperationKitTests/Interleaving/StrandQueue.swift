@@ -1,0 +1,54 @@
+#if DEBUG
+import Foundation
+
+@testable import OperationKit
+
+/// A queue that starts each of its operations on a strand: in the order of their addition, when they are ready and have
+/// a place.
+final class StrandQueue: OperationQueue, @unchecked Sendable {
+    private let interleaving: Interleaving
+    private let waiting = Shared<[Operation]>([])
+    private let begun = Shared<[Operation]>([])
+
+    init(_ interleaving: Interleaving) {
+        self.interleaving = interleaving
+        super.init()
+    }
+
+    override func addOperation(_ operation: Operation) {
+        Strand.place("enqueues")
+        waiting.change { $0.append(operation) }
+        interleaving.add("queue", .waiting { [unowned self] in mayBegin(operation) }) { [self] in
+            waiting.change { $0.removeAll { $0 === operation } }
+            begun.change { $0.append(operation) }
+            operation.start()
+        }
+    }
+
+    private func mayBegin(_ operation: Operation) -> Bool {
+        guard !isSuspended, waiting.value.first(where: \.isReady) === operation else { return false }
+        let running = begun.change { begun in
+            begun.removeAll(where: \.isFinished)
+            return begun.count
+        }
+        return maxConcurrentOperationCount < 0 || running < maxConcurrentOperationCount
+    }
+}
+
+/// Runs each piece of a task, from one suspension to the next, on a strand.
+@available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+final class StrandExecutor: TaskExecutor {
+    private let interleaving: Interleaving
+
+    init(_ interleaving: Interleaving) {
+        self.interleaving = interleaving
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        interleaving.add("task") { [self] in
+            unsafe job.runSynchronously(on: asUnownedTaskExecutor())
+        }
+    }
+}
+#endif
