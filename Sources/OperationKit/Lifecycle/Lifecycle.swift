@@ -48,6 +48,8 @@ struct Lifecycle: Sendable {
         case runHook
         /// Mark Foundation's part as cancelled, then report ``Lifecycle/cancellationMarked()``.
         case markCancelled
+        /// Mark Foundation's part as cancelled: another thread is about to, and this one must not come back before.
+        case markAgain
         /// Cancel the children that are there (composites only).
         case cancelChildren
         /// Cancel the children, let them finish, then report ``Lifecycle/drained(with:)`` (composites only).
@@ -228,7 +230,11 @@ extension Lifecycle {
 extension Lifecycle {
     /// `cancel()` was called. It takes effect once, and only while the outcome is open.
     mutating func cancelled(reason: (any Error)?) -> Action? {
-        guard case .none = cancellation else { return nil }
+        switch cancellation {
+        case .none: break
+        case .marking: return .markAgain
+        case .marked: return nil
+        }
         switch state {
         case .pending: break
         case .entering, .executing(.onStack): hook = .afterMain

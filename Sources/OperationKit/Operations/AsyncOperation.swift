@@ -244,6 +244,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
                 super.cancel()
                 for action in withState({ $0.lifecycle.cancellationMarked() }) { perform(action) }
                 (withState { $0.owner } as? any ChildObserving)?.childWasCancelled(self)
+            case .markAgain:
+                super.cancel()
             case .cancelChildren:
                 cancelChildren()
             case .drain:

@@ -263,8 +263,8 @@ extension ScheduleWalk {
             numbers.append(child.waitsFor.reduce(0) { $0 | 1 << $1 })
         }
         for record in schedule.records {
-            numbers += [record.phase.hashValue, record.ordinal, record.open, record.isKnown ? 1 : 0]
-            numbers += [record.openOutside, record.isReleased ? 1 : 0, record.dependents.count]
+            numbers += [record.phase.hashValue, record.ordinal, Int(record.open), record.isKnown ? 1 : 0]
+            numbers += [Int(record.openOutside), record.isReleased ? 1 : 0, record.dependents.count]
             numbers += record.dependents
         }
         return numbers

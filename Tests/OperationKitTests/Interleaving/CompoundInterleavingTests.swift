@@ -40,7 +40,7 @@ import Testing
     @Test func startAgainstCancel() async {
         await tryOut(
             "start, cancel", { CompoundSubject(children: 2) },
-            [Role("start") { $0.compound.start() }, Role("cancel") { $0.cancel(isAlone: false) }])
+            [Role("start") { $0.compound.start() }, Role("cancel") { $0.cancel() }])
     }
 
     @Test func startAgainstFinishFromOutside() async {
@@ -69,7 +69,7 @@ import Testing
             "start, end, cancel", { CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)]) },
             [
                 Role("start") { $0.compound.start() }, Role("end") { $0.end(0) },
-                Role("cancel") { $0.cancel(isAlone: false) },
+                Role("cancel") { $0.cancel() },
             ])
     }
 
@@ -121,7 +121,7 @@ import Testing
             },
             [
                 Role("start") { $0.compound.start() }, Role("end outside") { $0.outer.finish() },
-                Role("cancel") { $0.cancel(isAlone: false) },
+                Role("cancel") { $0.cancel() },
             ])
     }
 

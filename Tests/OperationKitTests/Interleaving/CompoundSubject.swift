@@ -76,8 +76,7 @@ final class CompoundSubject: @unchecked Sendable {
         children[child].finish(withError: error)
     }
 
-    /// - Parameter isAlone: Whether nobody else can be cancelling the children at the same time.
-    func cancel(isAlone: Bool = true) {
+    func cancel() {
         compound.cancel()
         let isOver = Strand.inOneStep { compound.isFinished || !compound.isCancelled }
         if isOver { return }
@@ -85,8 +84,7 @@ final class CompoundSubject: @unchecked Sendable {
         record.change { $0.started = Set(started.compactMap(\.name)) }
         // A child whose outcome is being delivered ends as it was going to.
         for child in children where Strand.inOneStep({ !child.isCancelled && !child.hasOutcome }) {
-            // Another thread, which starts the cancelled compound, may be about to do it.
-            if isAlone { record.change { $0.problems.append("\(child.name ?? "") is not cancelled") } }
+            record.change { $0.problems.append("\(child.name ?? "") is not cancelled") }
         }
     }
 

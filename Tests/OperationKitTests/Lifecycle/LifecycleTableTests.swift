@@ -11,25 +11,25 @@ import Testing
     static let leaf = """
         pending                            | entering announceExecution!   | ×                           | ×                | ✓ pending(x)            | ×                   | markCancelled! | ×
         pending, outcome                   | finishing(success) deliver!   | ×                           | ×                | no                      | ×                   | markCancelled! | ×
-        pending, marking                   | finishing(cancelled)          | ×                           | ×                | ✓ pending(x)            | ×                   | –              | –
+        pending, marking                   | finishing(cancelled)          | ×                           | ×                | ✓ pending(x)            | ×                   | markAgain!     | –
         pending, cancelled                 | finishing(cancelled) deliver! | ×                           | ×                | ✓ pending(x)            | ×                   | –              | ×
         pending, outcome, cancelled        | finishing(success) deliver!   | ×                           | ×                | no                      | ×                   | –              | ×
         entering                           | –                             | main runMain!               | ×                | ✓ entering(x)           | ×                   | markCancelled! | ×
         entering, outcome                  | –                             | finishing(success) deliver! | ×                | no                      | ×                   | markCancelled! | ×
-        entering, marking                  | –                             | main runMain!               | ×                | ✓ entering(x)           | ×                   | –              | –
+        entering, marking                  | –                             | main runMain!               | ×                | ✓ entering(x)           | ×                   | markAgain!     | –
         entering, cancelled                | –                             | main runMain!               | ×                | ✓ entering(x)           | ×                   | –              | ×
         main                               | –                             | ×                           | working          | ✓ finishing(x) deliver! | ×                   | markCancelled! | ×
-        main, marking                      | –                             | ×                           | working          | ✓ finishing(x)          | ×                   | –              | –
+        main, marking                      | –                             | ×                           | working          | ✓ finishing(x)          | ×                   | markAgain!     | –
         main, cancelled                    | –                             | ×                           | working runHook! | ✓ finishing(x) deliver! | ×                   | –              | ×
         working                            | –                             | ×                           | ×                | ✓ finishing(x) deliver! | ×                   | markCancelled! | ×
-        working, marking                   | –                             | ×                           | ×                | ✓ finishing(x)          | ×                   | –              | runHook!
-        working, marking since main        | –                             | ×                           | ×                | ✓ finishing(x)          | ×                   | –              | runHook!
+        working, marking                   | –                             | ×                           | ×                | ✓ finishing(x)          | ×                   | markAgain!     | runHook!
+        working, marking since main        | –                             | ×                           | ×                | ✓ finishing(x)          | ×                   | markAgain!     | runHook!
         working, cancelled                 | –                             | ×                           | ×                | ✓ finishing(x) deliver! | ×                   | –              | ×
         finishing, never executed          | –                             | ×                           | –                | no                      | finished(cancelled) | –              | ×
-        finishing, never executed, marking | –                             | ×                           | –                | no                      | finished(cancelled) | –              | deliver!
+        finishing, never executed, marking | –                             | ×                           | –                | no                      | finished(cancelled) | markAgain!     | deliver!
         finishing in main                  | –                             | ×                           | –                | no                      | finished(success)   | –              | ×
         finishing                          | –                             | ×                           | –                | no                      | finished(success)   | –              | ×
-        finishing, marking                 | –                             | ×                           | –                | no                      | finished(success)   | –              | runHook! deliver!
+        finishing, marking                 | –                             | ×                           | –                | no                      | finished(success)   | markAgain!     | runHook! deliver!
         finishing, cancelled               | –                             | ×                           | –                | no                      | finished(success)   | –              | ×
         finished in main                   | –                             | ×                           | –                | no                      | ×                   | –              | ×
         finished                           | –                             | ×                           | –                | no                      | ×                   | –              | ×
@@ -40,28 +40,28 @@ import Testing
     static let composite = """
         pending                           | entering announceExecution! | ×                        | ×                | ✓ pending(x) cancelChildren!  | ×                           | ×                | markCancelled! | ×
         pending, outcome                  | draining(success) drain!    | ×                        | ×                | no                            | ×                           | ×                | markCancelled! | ×
-        pending, marking                  | draining drain!             | ×                        | ×                | ✓ pending(x) cancelChildren!  | ×                           | ×                | –              | cancelChildren!
+        pending, marking                  | draining drain!             | ×                        | ×                | ✓ pending(x) cancelChildren!  | ×                           | ×                | markAgain!     | cancelChildren!
         pending, cancelled                | draining drain!             | ×                        | ×                | ✓ pending(x) cancelChildren!  | ×                           | ×                | –              | ×
         pending, outcome, cancelled       | draining(success) drain!    | ×                        | ×                | no                            | ×                           | ×                | –              | ×
         entering                          | –                           | main runMain!            | ×                | ✓ entering(x) cancelChildren! | ×                           | ×                | markCancelled! | ×
         entering, outcome                 | –                           | draining(success) drain! | ×                | no                            | ×                           | ×                | markCancelled! | ×
-        entering, marking                 | –                           | main runMain!            | ×                | ✓ entering(x) cancelChildren! | ×                           | ×                | –              | cancelChildren!
+        entering, marking                 | –                           | main runMain!            | ×                | ✓ entering(x) cancelChildren! | ×                           | ×                | markAgain!     | cancelChildren!
         entering, cancelled               | –                           | main runMain!            | ×                | ✓ entering(x) cancelChildren! | ×                           | ×                | –              | ×
         main                              | –                           | ×                        | working          | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | markCancelled! | ×
-        main, marking                     | –                           | ×                        | working          | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | –              | cancelChildren!
+        main, marking                     | –                           | ×                        | working          | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | markAgain!     | cancelChildren!
         main, cancelled                   | –                           | ×                        | working runHook! | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | –              | ×
         working                           | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | markCancelled! | ×
-        working, marking                  | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | –              | runHook! cancelChildren!
-        working, marking since main       | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | –              | runHook! cancelChildren!
+        working, marking                  | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | markAgain!     | runHook! cancelChildren!
+        working, marking since main       | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | markAgain!     | runHook! cancelChildren!
         working, cancelled                | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | –              | ×
         draining, never executed          | –                           | ×                        | –                | ✓ draining(x)                 | finishing(second) deliver!  | ×                | –              | ×
-        draining, never executed, marking | –                           | ×                        | –                | ✓ draining(x)                 | finishing(second)           | ×                | –              | cancelChildren!
+        draining, never executed, marking | –                           | ×                        | –                | ✓ draining(x)                 | finishing(second)           | ×                | markAgain!     | cancelChildren!
         draining, outcome, never executed | –                           | ×                        | –                | no                            | finishing(success) deliver! | ×                | –              | ×
         draining in main                  | –                           | ×                        | –                | no                            | finishing(success) deliver! | ×                | –              | ×
         draining                          | –                           | ×                        | –                | no                            | finishing(success) deliver! | ×                | –              | ×
-        draining, marking                 | –                           | ×                        | –                | no                            | finishing(success)          | ×                | –              | runHook! cancelChildren!
+        draining, marking                 | –                           | ×                        | –                | no                            | finishing(success)          | ×                | markAgain!     | runHook! cancelChildren!
         finishing                         | –                           | ×                        | –                | no                            | ×                           | finished(second) | –              | ×
-        finishing, marking                | –                           | ×                        | –                | no                            | ×                           | finished(second) | –              | runHook! deliver!
+        finishing, marking                | –                           | ×                        | –                | no                            | ×                           | finished(second) | markAgain!     | runHook! deliver!
         finished                          | –                           | ×                        | –                | no                            | ×                           | ×                | –              | ×
         """
 

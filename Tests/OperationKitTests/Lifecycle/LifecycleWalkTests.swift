@@ -160,6 +160,8 @@ private struct Walk {
             markings += 1
             if markings > 1 { violation = "a cancellation takes effect twice" }
             owe(.marking)
+        case .markAgain:
+            if !owed.contains(.marking) { violation = "marked again, though nobody is marking" }
         case .cancelChildren:
             if ending == .atOnce { violation = "a leaf has no children" }
         case .drain:

@@ -82,12 +82,16 @@ enum ShapeChildren: CaseIterable, Sendable {
     /// All kinds of operations, in turn.
     case mixed
 
+    private var kinds: [ChildKind] { ChildKind.allCases.filter { self == .mixed || $0 != .foreign } }
+
+    /// Whether the child of this index is of another library.
+    func isForeign(_ index: Int) -> Bool { self == .mixed && kinds[index % kinds.count] == .foreign }
+
     fileprivate func make(_ index: Int, _ record: ShapeRecord) -> Operation {
         switch self {
         case .inline: return ShapeChild(index, record, hops: false)
         case .hopping: return ShapeChild(index, record, hops: true)
         case .ownKinds, .mixed:
-            let kinds = ChildKind.allCases.filter { self == .mixed || $0 != .foreign }
             return kinds[index % kinds.count].make {
                 record.began(index)
                 record.ended(index)
