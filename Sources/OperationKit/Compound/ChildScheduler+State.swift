@@ -123,7 +123,7 @@ extension ChildScheduler.State {
 // Children come and go.
 extension ChildScheduler.State {
     mutating func insert(_ operation: Operation, weight: Int64, isBeingAdded: Bool) -> Int {
-        let weight = max(0, weight)
+        let weight = ProgressLedger.weight(weight)
         ledger.added(weight)
         let slot: Int
         if !outside.isEmpty, let known = outside.removeValue(forKey: ObjectIdentifier(operation)) {

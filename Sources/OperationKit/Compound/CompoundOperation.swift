@@ -166,8 +166,8 @@ extension CompoundOperation: Composite, ChildObserving, ProgressParent {
     ///
     /// - Parameters:
     ///   - operation: An operation that nobody else starts.
-    ///   - progressWeight: Its share in the progress of the compound, in proportion to those of the other children. Not
-    ///     negative.
+    ///   - progressWeight: Its share in the progress of the compound, in proportion to those of the other children.
+    ///     Below 0 it counts as 0, above 2³¹ as 2³¹.
     /// - Throws: ``CompoundAdditionError`` if all children have finished, or if the operation is a child already;
     ///   ``CompoundOperationError/dependencyCycle(name:path:)`` if children would wait for each other in a circle. The
     ///   operation is then untouched. Adding a compound to itself, or to one inside it, is a programming error and

@@ -10,6 +10,9 @@ struct ProgressLedger {
     private var partial = 0.0
     private var frozen = 0.0
 
+    /// A weight that counts: not negative, and not so large that sums could overflow.
+    static func weight(_ given: Int64) -> Int64 { min(max(0, given), 1 << 31) }
+
     /// Work comes, or, with a negative weight, is taken back.
     mutating func added(_ weight: Int64) {
         total += weight

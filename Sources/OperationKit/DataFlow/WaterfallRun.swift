@@ -30,8 +30,8 @@ final class WaterfallRun: @unchecked Sendable {
 
     func append(_ job: @escaping Job, weight: Int64) {
         lock.withLock {
-            jobs.append((job, max(0, weight)))
-            total += max(0, weight)
+            jobs.append((job, ProgressLedger.weight(weight)))
+            total += ProgressLedger.weight(weight)
             count += 1
         }
     }
@@ -163,9 +163,10 @@ final class WaterfallRun: @unchecked Sendable {
     private func begin(
         _ operation: AsyncOperation, weight: Int64, after turn: WaterfallTurn, of waterfall: any Composite
     ) throws {
-        if operation === waterfall {
-            let name = waterfall.displayName
-            throw CompoundAdditionError.alreadyAdded(operation: name, compound: name)
+        // A composite that runs may be the one around: then both would wait for each other.
+        if operation is any Composite, operation.isExecuting {
+            throw CompoundAdditionError.alreadyAdded(
+                operation: operation.displayName, compound: waterfall.displayName)
         }
         let next = WaterfallTurn(self, waterfall)
         next.addDependency(operation)

@@ -138,6 +138,12 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         true
     }
 
+    /// Has the operation wait for another one. That cannot be itself, which traps: Foundation would hang on Linux.
+    open override func addDependency(_ operation: Operation) {
+        precondition(operation !== self, "OperationKit: \(displayName) cannot depend on itself")
+        super.addDependency(operation)
+    }
+
     // MARK: What became of it
 
     /// The error the operation ended with, or `nil`: on success, and as long as the outcome is open.

@@ -1,0 +1,91 @@
+#if DEBUG
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// What one life costs, in counts that do not depend on the machine. The article Performance states them.
+@Suite("Cost of a life") struct LifeCostTests {
+    /// Counts the places that one thread comes by.
+    private final class Counter: Preemption.Observer {
+        var locks = 0
+        var notifications: [String] = []
+        let queue = HeldQueue()
+
+        func reached(_ place: Preemption.Place) {
+            switch place {
+            case .locking: locks += 1
+            case .didChange(_, let key): notifications.append(key)
+            case .unlocked, .willChange, .told: break
+            }
+        }
+
+        func makeQueue() -> OperationQueue { queue }
+    }
+
+    private func count(_ body: () throws -> Void) rethrows -> (locks: Int, notifications: [String]) {
+        let counter = Counter()
+        try Preemption.observed(by: counter, body)
+        return (counter.locks, counter.notifications)
+    }
+
+    @Test func aLifeTakesTheLockTenTimes() {
+        let operation = ScriptedOperation { $0.finish() }
+        let cost = count { operation.start() }
+        // Seven for the events (start, execution, finish, delivery, end, announcement, return of main), and three times
+        // Foundation asks for isExecuting or isFinished while it is told of them.
+        #expect(cost.locks == 10)
+        #expect(cost.notifications == ["isExecuting", "isExecuting", "isFinished"])
+    }
+
+    @Test func anOperationThatIsCancelledBeforehandCostsLess() {
+        let operation = ScriptedOperation { $0.finish() }
+        operation.cancel()
+        let cost = count { operation.start() }
+        #expect(cost.locks == 5)
+        #expect(cost.notifications == ["isFinished"])
+    }
+
+    @Test func aWaitThatComesTooLateTakesTheLockTwice() async throws {
+        let operation = ScriptedOperation { $0.finish() }
+        operation.start()
+        // One to see that it is finished, one for the error.
+        let cost = count {
+            #expect(operation.isFinished)
+            #expect(operation.error == nil)
+        }
+        #expect(cost.locks == 2)
+    }
+
+    /// Three times when it is added, once when the compound starts, and two times when it has ended, by then without a
+    /// worker or a queue of its own.
+    @Test func aChildTakesSixLocksMoreThanItsLife() {
+        func locks(_ count: Int) -> Int {
+            let counter = Counter()
+            Preemption.observed(by: counter) {
+                let children = (0..<count).map { _ in ScriptedOperation { $0.finish() } }
+                let compound = CompoundOperation(operations: children)
+                compound.start()
+                counter.queue.startAll()
+                #expect(compound.isFinished)
+            }
+            return counter.locks
+        }
+        // Few enough for one worker, and for one portion when they are asked what they are like.
+        #expect(locks(200) - locks(100) == 100 * (10 + 6))
+    }
+
+    /// Begins its operations when it is told to.
+    private final class HeldQueue: OperationQueue, @unchecked Sendable {
+        private let held = Shared<[Operation]>([])
+
+        override func addOperation(_ operation: Operation) {
+            held.change { $0.append(operation) }
+        }
+
+        func startAll() {
+            while let next = held.change({ $0.isEmpty ? nil : $0.removeFirst() }) { next.start() }
+        }
+    }
+}
+#endif
