@@ -46,17 +46,6 @@ import Testing
         #expect(cost.notifications == ["isFinished"])
     }
 
-    @Test func aWaitThatComesTooLateTakesTheLockTwice() async throws {
-        let operation = ScriptedOperation { $0.finish() }
-        operation.start()
-        // One to see that it is finished, one for the error.
-        let cost = count {
-            #expect(operation.isFinished)
-            #expect(operation.error == nil)
-        }
-        #expect(cost.locks == 2)
-    }
-
     /// Three times when it is added, once when the compound starts, and two times when it has ended, by then without a
     /// worker or a queue of its own.
     @Test func aChildTakesSixLocksMoreThanItsLife() {
