@@ -1,0 +1,182 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// What happens to compounds that are not used as they should be. The article *Misuse* lists it all.
+@Suite("Misuse: compounds", .mayNotHang) struct CompoundMisuseTests {
+    @Test func aChildThatRunsAlreadyIsWaitedForAndItsErrorReported() async {
+        let child = ScriptedOperation.idle("early")
+        child.start()
+        let compound = CompoundOperation(operations: [child])
+        compound.start()
+        #expect(!compound.isFinished)
+        child.finish(withError: TestError.first)
+        let error = await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+        #expect(error?.suboperationErrors.map(\.name) == ["early"])
+    }
+
+    @Test func aChildThatRunsAlreadyIsCancelledWithItsCompound() async {
+        let child = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+        child.start()
+        let compound = CompoundOperation(operations: [child])
+        compound.start()
+        compound.cancel()
+        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+        #expect(child.isCancelled && child.isFinished)
+    }
+
+    @Test func aForeignChildThatRunsAlreadyIsWaitedFor() async throws {
+        let child = ForeignOperation { _ in }
+        child.start()
+        let compound = CompoundOperation(operations: [child])
+        compound.start()
+        #expect(!compound.isFinished)
+        child.finish()
+        try await compound.finished()
+    }
+
+    @Test func anAsynchronousChildThatIsOnAQueueTooRunsOnce() async {
+        let log = EventLog()
+        let child = ScriptedOperation.logged(log)
+        await onThread {
+            let queue = OperationQueue()
+            queue.isSuspended = true
+            queue.addOperation(child)
+            let compound = CompoundOperation(operations: [child])
+            compound.start()
+            compound.waitUntilFinished()
+            queue.isSuspended = false
+            queue.waitUntilAllOperationsAreFinished()
+        }
+        #expect(log.events == ["main", "asyncCompletionBlock success"])
+    }
+
+    @Test func anAsynchronousChildThatIsStartedByHandTooRunsOnce() async {
+        let seed = SplitMix64.freshSeed()
+        let wrong = Shared<[Int]>([])
+        await race(
+            rounds: 200, seed: seed,
+            prepare: { _ in
+                let log = EventLog()
+                let child = ScriptedOperation.logged(log)
+                return (child: child, compound: CompoundOperation(operations: [child]), log: log)
+            }, [{ @Sendable in $0.child.start() }, { @Sendable in $0.compound.start() }],
+            check: { subject, round in
+                subject.compound.waitUntilFinished()
+                if subject.log.events != ["main", "asyncCompletionBlock success"] { wrong.change { $0.append(round) } }
+            })
+        #expect(wrong.value.isEmpty, "seed \(seed)")
+    }
+
+    @Test(arguments: [ChildKind.block, .foreign])
+    func aPlainChildOfTwoCompoundsThatRunOneAfterTheOtherRunsOnce(_ kind: ChildKind) async throws {
+        let log = EventLog()
+        let child = kind.make { log.add("work") }
+        let queue = OperationQueue.serial(name: "serial")
+        for compound in [CompoundOperation(operations: [child]), CompoundOperation(operations: [child])] {
+            try await queue.run(compound)
+        }
+        #expect(log.events == ["work"])
+    }
+
+    @Test func aCircleThroughANestedCompoundIsNotFoundAndEndsWhenItIsCancelled() async {
+        let (inside, outside) = (ScriptedOperation("inside"), ScriptedOperation("outside"))
+        let inner = CompoundOperation(operations: [inside])
+        outside.addDependency(inner)
+        inside.addDependency(outside)
+        await endsAsCancelled(CompoundOperation(name: "outer", operations: [inner, outside]))
+        #expect(inside.error is CancellationError && outside.error is CancellationError)
+    }
+
+    @Test func aCircleThroughTwoNestedCompoundsIsNotFoundAndEndsWhenItIsCancelled() async {
+        let (left, right) = (ScriptedOperation(), ScriptedOperation())
+        let compounds = [CompoundOperation(operations: [left]), CompoundOperation(operations: [right])]
+        left.addDependency(compounds[1])
+        right.addDependency(compounds[0])
+        await endsAsCancelled(CompoundOperation(name: "outer", operations: compounds))
+        #expect(left.error is CancellationError && right.error is CancellationError)
+    }
+
+    private func endsAsCancelled(_ compound: CompoundOperation) async {
+        compound.start()
+        #expect(compound.isExecuting)
+        compound.cancel()
+        let error = await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+        guard case .cancelled = error else {
+            Issue.record("ended with \(text(error))")
+            return
+        }
+    }
+
+    @Test func withALimitOfZeroNothingBeginsUntilItIsCancelled() async {
+        let log = EventLog()
+        let compound = CompoundOperation(operations: [ScriptedOperation.logged(log)], maxConcurrentOperationCount: 0)
+        await endsAsCancelled(compound)
+        #expect(log.events == ["asyncCompletionBlock cancelled"])
+    }
+
+    /// Never ready by itself, whatever happens to it.
+    private final class Stubborn: AsyncOperation, @unchecked Sendable {
+        private let mayRun = Shared(false)
+
+        override var isReady: Bool { mayRun.value }
+
+        func becomeReady() {
+            willChangeValue(forKey: "isReady")
+            mayRun.value = true
+            didChangeValue(forKey: "isReady")
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func aChildThatSaysItIsNotReadyHoldsItsCompoundUntilItIs(isCancelled: Bool) async throws {
+        let (child, other) = (Stubborn(), ScriptedOperation())
+        let compound = CompoundOperation(operations: [child, other], maxConcurrentOperationCount: 1)
+        compound.start()
+        try await other.finished()
+        if isCancelled { compound.cancel() }
+        #expect(!compound.isFinished)
+        child.becomeReady()
+        try? await compound.finished()
+        #expect(child.isFinished && compound.isFinished)
+        #expect(child.isCancelled == isCancelled)
+    }
+
+    @Test func aChildMayDoAnythingToItsCompound() async {
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+        let child = ScriptedOperation { child in
+            expectNoError { try compound.addOperation(ScriptedOperation()) }
+            compound.isSuspended = true
+            compound.maxConcurrentOperationCount = 0
+            compound.start()
+            compound.cancel()
+            compound.cancel(withError: TestError.second)
+            #expect(compound.finish(withError: TestError.first))
+            #expect(!compound.finish())
+            child.finish()
+        }
+        expectNoError { try compound.addOperation(child) }
+        await #expect(throws: TestError.first) { try await OperationQueue().run(compound) }
+    }
+
+    @Test func negativeWeightsCountAsNone() async throws {
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+        let progress = compound.progress
+        let seen = Shared<[Double]>([])
+        try compound.addOperation(ScriptedOperation(), progressWeight: -5)
+        try compound.addOperation(
+            ScriptedOperation {
+                seen.change { $0.append(progress.fractionCompleted) }
+                $0.finish()
+            }, progressWeight: .min)
+        try compound.addOperation(
+            ScriptedOperation {
+                seen.change { $0.append(progress.fractionCompleted) }
+                $0.finish()
+            }, progressWeight: 2)
+        try await OperationQueue().run(compound)
+        #expect(seen.value == [0, 0])
+        #expect(progress.fractionCompleted == 1)
+    }
+}

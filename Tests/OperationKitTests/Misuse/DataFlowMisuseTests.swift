@@ -1,0 +1,92 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// What happens to macros, waterfalls and collection runs that are not used as they should be. The article *Misuse*
+/// lists it all.
+@Suite("Misuse: data flow and collections", .mayNotHang) struct DataFlowMisuseTests {
+    /// Something that runs, works until a gate is opened, and is held by nobody.
+    enum Dropped: CaseIterable, Sendable {
+        case compound, macro, waterfall, map, collection
+
+        func start(_ tracker: LeakTracker, until gate: Gate, then end: @escaping @Sendable () -> Void) {
+            let work = IOBlockOperation<Int, Int> { (number: Int) async in
+                await gate.opened()
+                return number
+            }
+            let next = IOBlockOperation<Int, Int> { $0 + 1 }
+            tracker.track(next, "next")
+            let operation: AsyncOperation
+            switch self {
+            case .compound:
+                work.input = 1
+                next.input = 1
+                next.addDependency(work)
+                operation = CompoundOperation(operations: [work, next])
+            case .macro: operation = MacroOperation(work).then(next).withInput(1)
+            case .waterfall:
+                operation = Waterfall<Int, Int>().then { (number: Int) in work.withInput(number) }
+                    .then { (number: Int) in next.withInput(number) }.withInput(1)
+            case .map: operation = work.map { $0 + 1 }.withInput(1)
+            case .collection: operation = Waiting(gate).operation(on: [1, 2, 3])
+            }
+            tracker.track(operation, "operation")
+            tracker.track(work, "work")
+            operation.asyncCompletionBlock = { error in if error == nil { end() } }
+            operation.start()
+        }
+    }
+
+    private final class Waiting: ParallelItemOperation, AsyncItemOperation {
+        let gate: Gate
+
+        init(_ gate: Gate) { self.gate = gate }
+
+        func performOperation(onItem item: Int) async throws { await gate.opened() }
+    }
+
+    @Test(arguments: Dropped.allCases)
+    func whatRunsGoesOnThoughNobodyHoldsIt(_ dropped: Dropped) async {
+        let (tracker, gate, ended) = (LeakTracker(), Gate(), Gate())
+        dropped.start(tracker, until: gate) { ended.open() }
+        #expect(!ended.isOpen)
+        gate.open()
+        await ended.opened()
+        await tracker.expectAllReleased()
+    }
+
+    @Test func aCompletionThatIsSetAfterTheEndOfAWaterfallIsDropped() async throws {
+        let waterfall = Waterfall<Int, Int>().then { $0 + 1 }
+        waterfall.input = 1
+        waterfall.start()
+        #expect(try await waterfall.value == 2)
+        waterfall.completion = { _ in Issue.record("It is called.") }
+        #expect(waterfall.completion == nil)
+    }
+
+    @Test func anInputThatIsSetAfterTheStartIsNotTaken() async throws {
+        let gate = Gate()
+        let step = IOBlockOperation<Int, Int> { (number: Int) async in
+            await gate.opened()
+            return number
+        }
+        step.input = 1
+        step.start()
+        step.input = 2
+        gate.open()
+        #expect(try await step.value == 1)
+    }
+
+    @Test func negativeWeightsOfStepsAndJobsCountAsNone() async throws {
+        let macro = MacroOperation(Step<Int, Int>.increment("one"), progressWeight: -3)
+            .then(Step<Int, Int>.increment("two"), progressWeight: 2)
+        let waterfall = Waterfall<Int, Int>().then(progressWeight: -3) { $0 + 1 }.then(progressWeight: 2) { $0 + 1 }
+        for operation in [macro, waterfall] as [IOOperation<Int, Int>] {
+            let progress = operation.progress
+            operation.input = 0
+            #expect(try await OperationQueue().run(operation) == 2)
+            #expect(progress.fractionCompleted == 1)
+        }
+    }
+}

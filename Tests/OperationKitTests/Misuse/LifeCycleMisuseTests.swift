@@ -1,0 +1,126 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// What happens to operations that are not used as they should be. The article *Misuse* lists it all.
+@Suite("Misuse: operations", .mayNotHang) struct LifeCycleMisuseTests {
+    @Test func startedByHandBeforeItsDependenciesItBeginsNevertheless() async {
+        let log = EventLog()
+        let operation = ScriptedOperation.logged(log)
+        let dependency = ScriptedOperation.idle()
+        operation.addDependency(dependency)
+        operation.start()
+        #expect(log.events == ["main", "asyncCompletionBlock success"])
+        #expect(operation.isFinished && !dependency.isFinished)
+    }
+
+    @Test(arguments: [false, true])
+    func startedByHandWhileItIsOnAQueueItRunsOnce(endsInMain: Bool) async {
+        let log = EventLog()
+        let operation = ScriptedOperation.logged(log) { if endsInMain { $0.finish() } }
+        let next = ScriptedOperation.logged(log)
+        await onThread {
+            let queue = OperationQueue.serial(name: "serial")
+            queue.isSuspended = true
+            queue.addOperation(operation)
+            queue.addOperation(next)
+            operation.start()
+            queue.isSuspended = false
+            operation.finish()
+            queue.waitUntilAllOperationsAreFinished()
+        }
+        #expect(log.events == ["main", "asyncCompletionBlock success", "main", "asyncCompletionBlock success"])
+    }
+
+    @Test func aDependencyThatIsAddedAfterTheStartHoldsNothingBack() async throws {
+        let never = ScriptedOperation.idle()
+        let operation = ScriptedOperation.idle()
+        operation.start()
+        operation.addDependency(never)
+        operation.finish()
+        try await operation.finished()
+        #expect(operation.dependencies == [never])
+    }
+
+    @Test func workThatNeverCallsFinishCanBeEndedFromOutside() async throws {
+        let operation = AsyncBlockOperation { _ in }
+        operation.start()
+        let wait = Task { try await operation.finished() }
+        await operation.becomesAwaited()
+        #expect(operation.isExecuting)
+        wait.cancel()
+        await #expect(throws: CancellationError.self) { try await wait.value }
+        operation.cancel()
+        #expect(!operation.isFinished)
+        operation.finish(withError: TestError.first)
+        #expect(text(operation.error) == "first")
+    }
+
+    @Test func workThatNeverCallsFinishKeepsNothingAlive() async {
+        let tracker = LeakTracker()
+        do {
+            let token = tracker.token("block")
+            let operation = tracker.track(AsyncBlockOperation { _ in token.use() })
+            operation.start()
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test func aWaitInsideAnotherOperationsBlocksIsAnsweredByAnotherThread() async {
+        // Only waiting for oneself lasts for ever.
+        let log = EventLog()
+        let awaited = ScriptedOperation.idle()
+        let waiting = ScriptedOperation { operation in
+            awaited.waitUntilFinished()
+            log.add("waited")
+            operation.finish()
+        }
+        async let started: Void = onThread {
+            awaited.start()
+            waiting.start()
+        }
+        await eventually("not begun") { waiting.isExecuting }
+        awaited.finish()
+        await started
+        #expect(log.events == ["waited"])
+        #expect(waiting.isFinished)
+    }
+
+    @Test func nonsenseUnitsOfALeafLeaveTheProgressOfItsCompoundAlone() async throws {
+        let leaf = ScriptedOperation { leaf in
+            leaf.progress.totalUnitCount = 4
+            leaf.progress.completedUnitCount = 100
+            leaf.progress.completedUnitCount = -3
+            leaf.finish()
+        }
+        let compound = CompoundOperation(operations: [leaf, ScriptedOperation()])
+        let progress = compound.progress
+        try await OperationQueue().run(compound)
+        #expect(progress.fractionCompleted == 1)
+        #expect(leaf.progress.fractionCompleted == 1)
+    }
+
+    #if os(macOS) || os(Linux)
+    @Test func aBindingToItselfTraps() async throws {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let operation = ScriptedOperation("narcissus")
+            operation.bind(to: operation) { _, _ in }
+        }
+        #if DEBUG
+        let message = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+        #expect(message.contains("narcissus cannot depend on itself"))
+        #endif
+    }
+
+    @Test func addingAnOperationToAQueueTwiceTrapsInFoundation() async {
+        await #expect(processExitsWith: .failure) {
+            let operation = ScriptedOperation.idle()
+            for queue in [OperationQueue(), OperationQueue()] {
+                queue.isSuspended = true
+                queue.addOperation(operation)
+            }
+        }
+    }
+    #endif
+}
