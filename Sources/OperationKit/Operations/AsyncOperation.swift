@@ -189,6 +189,14 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
     #endif
 
+    /// The state of the operation in one line, for `po`, logs and bug reports: its name, since when it executes, or what
+    /// it waits for. For a composite there is a line for each of its children, too.
+    ///
+    /// May be asked for on any thread, at any time. It is not for programs: the wording may change.
+    open override var debugDescription: String {
+        OperationLine(self, at: .now()).text
+    }
+
     // MARK: For subclasses inside the library
 
     /// A composite cancels its children here, on the thread of whoever cancels or finishes it. May be called
@@ -229,6 +237,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
             next = nil
             switch action {
             case .announceExecution:
+                if OperationDiagnostics.isRecording { recordStart() }
                 willChangeValue(forKey: "isExecuting")
                 next = withState { state in
                     swap(&preparations, &state.preparations)
@@ -262,6 +271,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
             swap(&unused, &state.preparations)
             return (state.completion, state.progress, state.lifecycle.outcome?.error, state.lifecycle.isExecuting)
         }
+        if OperationDiagnostics.isRecording { recordEnd() }
         if error == nil { progress?.complete(isComposite: isComposite) }
         block?(error)
         block = nil
