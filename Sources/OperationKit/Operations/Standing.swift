@@ -20,7 +20,7 @@ enum Standing: Equatable {
         case .starting: "starting"
         case .executing(let age): "executing" + (age.map { " for \(ageText($0))" } ?? "")
         case .draining(let age):
-            "executing" + (age.map { " for \(ageText($0))" } ?? "") + ", told to end and waiting for its children"
+            "told to end, waiting for its children" + (age.map { ", executing for \(ageText($0))" } ?? "")
         case .finishing: "delivering its outcome"
         case .finished: "finished"
         }

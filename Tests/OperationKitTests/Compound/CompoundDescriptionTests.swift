@@ -163,11 +163,28 @@ import Testing
         await eventually("it has not begun") { child.isExecuting }
         compound.finish()
         #expect(
-            withoutAges(compound) == """
-                “Sync”: executing, told to end and waiting for its children, 0 of 1 children have ended
+            withoutAges(compound).replacingOccurrences(of: ", executing, 0", with: ", 0") == """
+                “Sync”: told to end, waiting for its children, 0 of 1 children have ended
                   “stubborn”: cancelled, executing
                 """)
         await finish([child], of: compound)
+    }
+
+    @Test func aCompoundThatWasCancelledBeforeItsStartSaysForWhomItWaits() async {
+        let child = ForeignOperation("deaf") { _ in }
+        let compound = CompoundOperation(name: "Sync", operations: [child])
+        // It does not hear of the cancellation, because it began before.
+        child.start()
+        compound.cancel()
+        compound.start()
+        await settled(
+            compound,
+            """
+            “Sync”: cancelled, told to end, waiting for its children, 0 of 1 children have ended
+              “deaf”: cancelled, executing
+            """)
+        child.finish()
+        try? await compound.finished()
     }
 
     @Test func nestedCompoundsAreIndented() async {

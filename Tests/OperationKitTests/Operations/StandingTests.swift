@@ -20,8 +20,8 @@ import Testing
         (.starting, "starting"),
         (.executing(nil), "executing"),
         (.executing(31), "executing for 31 s"),
-        (.draining(nil), "executing, told to end and waiting for its children"),
-        (.draining(31), "executing for 31 s, told to end and waiting for its children"),
+        (.draining(nil), "told to end, waiting for its children"),
+        (.draining(31), "told to end, waiting for its children, executing for 31 s"),
         (.finishing, "delivering its outcome"),
         (.finished, "finished"),
     ])
