@@ -63,7 +63,7 @@ struct ChildSchedule {
     /// How many children are left to the operation queue.
     private(set) var queued = 0
     /// How many children were begun by workers and have not ended.
-    private var begun = 0
+    private(set) var begun = 0
     /// How many of these run on without a place on the queue.
     private var withoutPlace = 0
     var searches = 0

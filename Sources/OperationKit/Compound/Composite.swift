@@ -4,6 +4,9 @@ import Foundation
 protocol Composite: AsyncOperation {
     /// All children have finished, and these failures count. Called once, on the thread on which the last child ended.
     func childrenFinished(failures: [SuboperationError])
+
+    /// Its children that have not ended, as they are now, at most so many; `nil` if there are none yet.
+    func snapshot(atMost count: Int) -> ChildSnapshot?
 }
 
 extension Composite {

@@ -116,6 +116,28 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         }
     }
 
+    /// The state of the compound, and below it that of each child that has not finished, for `po`, logs and bug reports.
+    ///
+    /// ```text
+    /// “Sync”: executing for 31 s, 3 of 7 children have ended
+    ///   “login”: executing for 31 s
+    ///   “upload”: waiting for “login”, executing for 31 s
+    ///   “notify”: waiting for “upload”, which waits for “login”, executing for 31 s
+    ///   “pages”: executing for 12 s, 1 of 2 children have ended, suspended
+    ///     “page 2”: ready, but the children are suspended
+    /// ```
+    ///
+    /// Those that have begun come first. A compound with more than 100 says of how many it does not speak, and there are
+    /// no more than 500 lines in all. Ages are there only where ``OperationDiagnostics`` records them, which debug builds
+    /// do, and only for `AsyncOperation`s.
+    ///
+    /// May be asked for on any thread, at any time. Each line is true for the moment at which it was written. It is not
+    /// for programs: the wording may change. Operations are asked for their names, their state and their dependencies;
+    /// where these are overridden, the overrides are called. Nothing is kept alive.
+    open override var debugDescription: String {
+        OperationTree(self, at: .now()).text
+    }
+
     override var isComposite: Bool { true }
 
     override var fractionOfChildren: Double { scheduler.fraction }
@@ -186,6 +208,10 @@ extension CompoundOperation: Composite, ChildObserving, ProgressParent {
 
     func childProgressed(_ child: AsyncOperation, to fraction: Double) {
         scheduler.childProgressed(child, to: fraction)
+    }
+
+    final func snapshot(atMost count: Int) -> ChildSnapshot? {
+        scheduler.snapshot(atMost: count)
     }
 
     func childWasCancelled(_ child: AsyncOperation) {

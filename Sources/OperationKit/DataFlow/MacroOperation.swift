@@ -81,6 +81,12 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// Does nothing: the steps are cancelled by `cancel()` itself.
     public override func didCancel() {}
 
+    /// The state of the macro, and below it that of each step that has not finished, for `po`, logs and bug reports. As
+    /// for ``CompoundOperation/debugDescription``.
+    public override var debugDescription: String {
+        OperationTree(self, at: .now()).text
+    }
+
     override var isPartOfLongerMacro: Bool { lock.withLock { isConsumed } }
 
     override var isComposite: Bool { true }
@@ -113,6 +119,10 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
 }
 
 extension MacroOperation: Composite {
+    func snapshot(atMost count: Int) -> ChildSnapshot? {
+        isPartOfLongerMacro ? nil : steps.snapshot(atMost: count)
+    }
+
     func childrenFinished(failures: [SuboperationError]) {
         let failure = failures.first.map { steps.placed($0) }
         let tail = lock.withLock {

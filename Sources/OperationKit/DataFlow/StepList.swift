@@ -92,6 +92,13 @@ final class StepList: @unchecked Sendable {
         scheduler.run(for: composite)
     }
 
+    /// The steps that have not ended, as they are now.
+    func snapshot(atMost limit: Int) -> ChildSnapshot {
+        let (operations, scheduler) = lock.withLock { (self.operations, self.scheduler) }
+        if let scheduler { return scheduler.snapshot(atMost: limit, unit: "steps") }
+        return ChildSnapshot(notBegun: operations.map(\.operation), atMost: limit, unit: "steps")
+    }
+
     /// The failure as the user counts steps.
     func placed(_ failure: SuboperationError) -> SuboperationError {
         let (place, count) = lock.withLock { (places.isEmpty ? failure.index : places[failure.index], self.count) }

@@ -89,6 +89,10 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
         steps.run(for: self)
     }
 
+    override var debugDescription: String {
+        OperationTree(self, at: .now()).text
+    }
+
     override var isComposite: Bool { true }
 
     override var fractionOfChildren: Double { steps.fraction }
@@ -104,6 +108,10 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
     override func drainChildren() {
         steps.cancelAll()
         steps.run(for: self)
+    }
+
+    func snapshot(atMost count: Int) -> ChildSnapshot? {
+        steps.snapshot(atMost: count)
     }
 
     func childrenFinished(failures: [SuboperationError]) {

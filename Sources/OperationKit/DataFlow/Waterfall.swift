@@ -95,6 +95,12 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
     /// Does nothing: what runs is cancelled by `cancel()` itself.
     public override func didCancel() {}
 
+    /// The state of the waterfall, and below it that of the operation that a job made and that has not finished, for
+    /// `po`, logs and bug reports. As for ``CompoundOperation/debugDescription``.
+    public override var debugDescription: String {
+        OperationTree(self, at: .now()).text
+    }
+
     override var isPartOfLongerMacro: Bool { lock.withLock { isConsumed } }
 
     override var isComposite: Bool { true }
@@ -122,6 +128,10 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
 }
 
 extension Waterfall: Composite, ProgressParent {
+    func snapshot(atMost count: Int) -> ChildSnapshot? {
+        isPartOfLongerMacro ? nil : run.snapshot()
+    }
+
     func childProgressed(_ child: AsyncOperation, to fraction: Double) {
         run.childProgressed(child, to: fraction)
     }

@@ -176,6 +176,19 @@ final class WaterfallRun: @unchecked Sendable {
         turn.finish()
     }
 
+    /// Which job it is at, and the operation that this made, if it has not ended.
+    func snapshot() -> ChildSnapshot {
+        let (begun, count, isSuspended, scheduler) = lock.withLock {
+            (self.begun, self.count, wantsSuspension, self.scheduler)
+        }
+        // There is one operation at a time, and the turn after it.
+        var snapshot = scheduler?.snapshot(atMost: 2) ?? ChildSnapshot(notBegun: [], atMost: 0, unit: "jobs")
+        snapshot.children.removeAll { $0.operation is WaterfallTurn }
+        snapshot.omitted = 0
+        snapshot.summary = ["\(begun) of \(count) jobs have begun"] + (isSuspended ? ["suspended"] : [])
+        return snapshot
+    }
+
     /// The failure as the user counts jobs.
     func placed(_ failure: SuboperationError) -> SuboperationError {
         let (index, count) = lock.withLock { (begun - 1, self.count) }

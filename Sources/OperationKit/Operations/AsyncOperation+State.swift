@@ -10,6 +10,8 @@ extension AsyncOperation {
         /// Created when somebody asks for it.
         var progress: OperationProgress?
         var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
+        /// When and where it began, as long as its end is not delivered. `nil` where that is not recorded.
+        var execution: Execution?
         /// Told once the operation is finished, after Foundation was.
         var observers: [any FinishObserving] = []
         /// Whether the end has been announced to all who were to be told.

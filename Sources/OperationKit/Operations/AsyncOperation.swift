@@ -195,6 +195,14 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
     #endif
 
+    /// The state of the operation in one line, for `po`, logs and bug reports: its name, since when it executes, or what
+    /// it waits for. For a composite there is a line for each of its children, too.
+    ///
+    /// May be asked for on any thread, at any time. It is not for programs: the wording may change.
+    open override var debugDescription: String {
+        OperationLine(self, at: .now()).text
+    }
+
     // MARK: For subclasses inside the library
 
     /// A composite cancels its children here, on the thread of whoever cancels or finishes it. May be called
@@ -235,9 +243,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
             next = nil
             switch action {
             case .announceExecution:
+                let execution = OperationDiagnostics.isRecording ? Execution(of: self) : nil
                 willChange("isExecuting")
                 next = withState { state in
                     swap(&preparations, &state.preparations)
+                    state.execution = execution
                     return state.lifecycle.becameExecuting()
                 }
                 didChange("isExecuting")
@@ -265,11 +275,14 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
     private func deliver() {
         var unused: [Preparation] = []
+        var execution: Execution?
         var (block, progress, error, wasExecuting) = withState { state in
             defer { state.completion = nil }
             swap(&unused, &state.preparations)
+            swap(&execution, &state.execution)
             return (state.completion, state.progress, state.lifecycle.outcome?.error, state.lifecycle.isExecuting)
         }
+        execution?.ended()
         if error == nil { progress?.complete(isComposite: isComposite) }
         block?(error)
         block = nil

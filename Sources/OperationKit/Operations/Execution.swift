@@ -1,0 +1,91 @@
+import Dispatch
+import Foundation
+
+/// When and where an operation began to execute. The operation holds it until its end is delivered.
+///
+/// So if it goes without having been told of the end, the operation was released while executing. A class of its own
+/// notices that, and not the `deinit` of the operation, because the name has to be known: it may be overridden, by code
+/// that reaches for what is gone by then.
+final class Execution: @unchecked Sendable {
+    let began: DispatchTime
+    let origin: String
+    private let name: String?
+    private let type: AsyncOperation.Type
+    private let callStack: [String]
+    private let registry: ExecutionRegistry?
+    private let reporter: UnfinishedReporter
+    /// Written and read by threads that come one after the other: the one that delivers the end, and the one that lets
+    /// go of the object last.
+    private var hasEnded = false
+
+    /// To be called on the thread that starts the operation, without its lock: its name may be overridden.
+    init(
+        _ operation: AsyncOperation, _ registry: ExecutionRegistry?, _ reporter: UnfinishedReporter,
+        at now: DispatchTime
+    ) {
+        began = now
+        origin = Execution.place
+        name = operation.name
+        type = Swift.type(of: operation)
+        callStack = registry == nil ? [] : Thread.callStackSymbols
+        self.registry = registry
+        self.reporter = reporter
+        registry?.began(self, of: operation)
+    }
+
+    /// What is recorded of an operation that is about to execute.
+    convenience init(of operation: AsyncOperation) {
+        self.init(operation, OperationDiagnostics.registry, OperationDiagnostics.reporter, at: .now())
+    }
+
+    deinit {
+        registry?.ended(self)
+        if hasEnded { return }
+        reporter.report(
+            UnfinishedOperation(
+                name: name ?? "\(type)", type: type, age: began.age(at: .now()), origin: origin, callStack: callStack))
+    }
+
+    /// The end is being delivered. Called once.
+    func ended() {
+        hasEnded = true
+    }
+
+    private static var place: String {
+        if let queue = OperationQueue.current { return "the queue “\(queue.name ?? "without a name")”" }
+        if Thread.isMainThread { return "the main thread" }
+        return Thread.current.name.flatMap { $0.isEmpty ? nil : "the thread “\($0)”" } ?? "a thread without a name"
+    }
+}
+
+extension DispatchTime {
+    /// How many seconds lie between two times that a clock has shown, which never goes back.
+    func age(at now: DispatchTime) -> TimeInterval {
+        now < self ? 0 : TimeInterval(now.uptimeNanoseconds - uptimeNanoseconds) / 1e9
+    }
+}
+
+/// All operations that are executing, without keeping them alive.
+final class ExecutionRegistry: @unchecked Sendable {
+    private struct Entry {
+        weak var operation: AsyncOperation?
+        let began: DispatchTime
+    }
+
+    private let lock = NSLock()
+    private var entries: [ObjectIdentifier: Entry] = [:]
+
+    func began(_ execution: Execution, of operation: AsyncOperation) {
+        lock.withLock { entries[ObjectIdentifier(execution)] = Entry(operation: operation, began: execution.began) }
+    }
+
+    func ended(_ execution: Execution) {
+        lock.withLock { _ = entries.removeValue(forKey: ObjectIdentifier(execution)) }
+    }
+
+    func operations(executingLongerThan seconds: TimeInterval, at now: DispatchTime) -> [AsyncOperation] {
+        // What is let go here is released after unlocking: that may remove an entry.
+        let found = lock.withLock { entries.values.map { ($0.operation, $0.began) } }
+        return found.filter { $0.1.age(at: now) > seconds }.sorted { $0.1 < $1.1 }.compactMap(\.0)
+    }
+}

@@ -1,0 +1,122 @@
+import Dispatch
+public import Foundation
+
+/// Finds operations that never finish: those that were released while they were executing, and those that go on for long.
+///
+/// An ``AsyncOperation`` that nobody finishes never ends, and neither does what waits for it. If somebody still holds it,
+/// `debugDescription` of the compound around it tells (`po compound`), and ``operations(executingLongerThan:)`` lists it.
+/// If nobody does, it can never be finished, and ``handler`` is told.
+///
+/// How much is recorded is the ``level-swift.type.property`` of the process.
+public enum OperationDiagnostics {
+    /// How much is recorded when an operation starts.
+    public enum Level: String, Sendable {
+        /// Nothing. Descriptions have no ages, and no operation is reported.
+        case off
+        /// When and where it started. The costs are those of a small object for each operation that executes.
+        case starts
+        /// The call stack of its start, too, and all operations that are executing can be listed. Slow: for the search
+        /// of a mistake.
+        case all
+    }
+
+    /// How much this process records: what the environment variable `OPERATIONKIT_DIAGNOSTICS` says, `off`, `starts` or
+    /// `all`. Without it, `starts` if the library was built for debugging, and `off` otherwise.
+    ///
+    /// The variable is read when the first operation starts, and not again. To decide it in code, call `setenv` before.
+    public static let level = Level(environment: ProcessInfo.processInfo.environment)
+
+    /// Told of each operation that was released while executing. At first it prints the description to standard error.
+    ///
+    /// Called on a queue of its own, one report after the other, some time after the release. The operation is gone by
+    /// then, and nothing is locked, so the handler may do whatever it likes; further reports wait until it returns. It
+    /// may be replaced at any time, which counts for the reports that come later. With `nil` there are no reports.
+    ///
+    /// Releasing an operation while it is executing is a mistake in any case: its work goes on without anybody who could
+    /// be told of its end, and what depends on it never begins.
+    public static var handler: (@Sendable (UnfinishedOperation) -> Void)? {
+        get { reporter.handler }
+        set { reporter.handler = newValue }
+    }
+
+    /// The operations that are executing and have been for more than some seconds, those that began first first.
+    ///
+    /// Empty unless the ``level-swift.type.property`` is ``Level/all``. A composite is executing until its last child
+    /// has ended, so it is in the list, too.
+    ///
+    /// Complexity: O(n log n) in the operations that are executing.
+    public static func operations(executingLongerThan seconds: TimeInterval) -> [AsyncOperation] {
+        registry?.operations(executingLongerThan: seconds, at: .now()) ?? []
+    }
+
+    static let isRecording = level != .off
+    static let reporter = UnfinishedReporter()
+    static let registry = level == .all ? ExecutionRegistry() : nil
+}
+
+extension OperationDiagnostics.Level {
+    init(environment: [String: String]) {
+        #if DEBUG
+        let usual = Self.starts
+        #else
+        let usual = Self.off
+        #endif
+        self = environment["OPERATIONKIT_DIAGNOSTICS"].flatMap(Self.init) ?? usual
+    }
+}
+
+/// An operation that was released while it was executing, so that it never finished.
+public struct UnfinishedOperation: Sendable, CustomStringConvertible {
+    /// The name that it had when it started, or else its type.
+    public let name: String
+    /// Its type.
+    public let type: AsyncOperation.Type
+    /// How long it had been executing when it was released, in seconds.
+    public let age: TimeInterval
+    /// Where it was started: the name of the operation queue, or of the thread.
+    public let origin: String
+    /// The call stack of its start, if ``OperationDiagnostics/level-swift.type.property`` is
+    /// ``OperationDiagnostics/Level/all``. Otherwise it is empty.
+    public let callStack: [String]
+
+    /// A sentence with all of this.
+    public var description: String {
+        let lines = [
+            "OperationKit: “\(name)” (\(type)) was released while executing, after \(ageText(age)), without having finished. "
+                + "It was started on \(origin)."
+        ]
+        return (lines + callStack.map { "    \($0)" }).joined(separator: "\n")
+    }
+}
+
+/// Hands reports to the handler, one after the other.
+final class UnfinishedReporter: @unchecked Sendable {
+    typealias Handler = @Sendable (UnfinishedOperation) -> Void
+
+    private let lock = NSLock()
+    private let queue = DispatchQueue(label: "OperationDiagnostics")
+    private var current: Handler? = UnfinishedReporter.print
+
+    var handler: Handler? {
+        get { lock.withLock { current } }
+        set {
+            // What is replaced is released after unlocking: that may run code of others.
+            var handler = newValue
+            lock.withLock { swap(&handler, &current) }
+        }
+    }
+
+    /// Somebody has just released an operation, who may hold any lock. So nobody is called at once.
+    func report(_ operation: UnfinishedOperation) {
+        queue.async { self.handler?(operation) }
+    }
+
+    /// Waits until the reports up to now have been handed over.
+    func waitForReports() {
+        queue.sync {}
+    }
+
+    private static func print(_ operation: UnfinishedOperation) {
+        FileHandle.standardError.write(Data("\(operation)\n".utf8))
+    }
+}

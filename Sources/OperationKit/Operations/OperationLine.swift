@@ -1,0 +1,37 @@
+import Dispatch
+import Foundation
+
+/// What there is to say of one operation, as a value.
+struct OperationLine: Equatable {
+    let name: String
+    let standing: Standing
+    let isCancelled: Bool
+    /// Why it has not started.
+    let reason: String?
+    /// What else there is to say.
+    let remarks: [String]
+
+    var text: String {
+        let parts = (isCancelled ? ["cancelled"] : []) + [reason ?? standing.text] + remarks
+        return "“\(name)”: " + parts.joined(separator: ", ")
+    }
+}
+
+extension OperationLine {
+    /// Asks the operation, so nothing may be locked.
+    ///
+    /// - Parameters:
+    ///   - name: What to call it, if it is not to be called as everywhere.
+    ///   - remarks: What is known of it besides.
+    ///   - reason: Why it has not started, if it has not. Gets what it waits for.
+    init(
+        _ operation: Operation, name: String? = nil, remarks: [String] = [], at now: DispatchTime,
+        reason: (Wait?) -> String? = { $0?.text }
+    ) {
+        standing = operation.standing(at: now)
+        self.name = name ?? operation.displayName
+        isCancelled = operation.isCancelled && standing != .finished
+        self.reason = standing == .notStarted ? reason(Wait(of: operation, at: now)) : nil
+        self.remarks = remarks
+    }
+}

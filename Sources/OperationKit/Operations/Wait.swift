@@ -1,0 +1,75 @@
+import Dispatch
+import Foundation
+
+/// What an operation waits for, what that waits for in turn, and so on, up to the one that all of them really wait for.
+struct Wait: Equatable {
+    /// How far the search goes. Further away, nobody reads it.
+    static let reach = 1_000
+
+    enum End: Equatable {
+        /// The last one waits for nobody.
+        case standing(Standing)
+        /// The last one waits for one that was there before.
+        case circle
+        /// The search was given up.
+        case open
+    }
+
+    /// The names of the operations, the nearest first. Never empty.
+    let names: [String]
+    /// For how many others the operation itself waits besides the first one.
+    let others: Int
+    let end: End
+
+    var text: String {
+        let quoted = names.map { "“\($0)”" }
+        var parts = ["waiting for " + quoted[0] + (others > 0 ? " and \(others) more" : "")]
+        if quoted.count > 4 {
+            // The nearest, and what it is all about.
+            let last = quoted.count - 1
+            parts += ["which waits for \(quoted[1])", "which waits over \(last - 2) more for \(quoted[last])"]
+        } else {
+            parts += quoted.dropFirst().map { "which waits for \($0)" }
+        }
+        switch end {
+        case .standing(.notStarted): parts.append("which has not been started")
+        case .standing(let standing): parts.append(standing.text)
+        case .circle: parts.append("in a circle")
+        case .open: parts.append("which waits for others")
+        }
+        return parts.joined(separator: ", ")
+    }
+}
+
+extension Wait {
+    /// Asks the operations, so nothing may be locked. `nil` if all that the operation depends on has finished.
+    ///
+    /// Complexity: linear in the dependencies of the operations on the way.
+    init?(of operation: Operation, at now: DispatchTime) {
+        let unfinished = operation.unfinishedDependencies
+        guard var last = unfinished.first else { return nil }
+        others = unfinished.count - 1
+        var names: [String] = []
+        var seen: Set<ObjectIdentifier> = [ObjectIdentifier(operation)]
+        // An object is known by its identity only as long as it lives.
+        var way = [operation]
+        var end = End.open
+        while names.count < Wait.reach {
+            names.append(last.displayName)
+            way.append(last)
+            guard seen.insert(ObjectIdentifier(last)).inserted else {
+                end = .circle
+                break
+            }
+            let standing = last.standing(at: now)
+            guard standing == .notStarted, let next = last.dependencies.first(where: { !$0.isFinished }) else {
+                end = .standing(standing)
+                break
+            }
+            last = next
+        }
+        self.names = names
+        self.end = end
+        withExtendedLifetime(way) {}
+    }
+}

@@ -1,0 +1,45 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// Why a child has not started: where it stands × why no further one begins, from values.
+@Suite("Descriptions: reasons", .mayNotHang) struct ChildSnapshotTests {
+    private typealias Hindrance = ChildSnapshot.Hindrance
+    private static let hindrances: [Hindrance?] = [.notBegun, .suspended, .cancelling, .limit(2), nil]
+
+    // not begun | suspended | cancelling | limit 2 | none
+    static let table: [(ChildSchedule.Phase, isReady: Bool, [String?])] = [
+        (.waiting, true, [nil] + Array(repeating: "about to become ready", count: 4)),
+        (
+            .ready, true,
+            [
+                nil, "ready, but the children are suspended", "ready, but the children are being cancelled",
+                "ready, but the limit of 2 is reached", "ready, waiting for a thread",
+            ]
+        ),
+        (.starting, true, Array(repeating: "starting", count: 5)),
+        (.running, true, Array(repeating: "starting", count: 5)),
+        (.queued, false, Array(repeating: "not ready by itself", count: 5)),
+        (
+            .queued, true,
+            [
+                nil, "ready, but the children are suspended", "ready, but the children are being cancelled",
+                "ready, but the limit of 2 is reached", "ready, waiting for a thread",
+            ]
+        ),
+    ]
+
+    @Test(arguments: table)
+    func everyStateHasAReason(phase: ChildSchedule.Phase, isReady: Bool, reasons: [String?]) {
+        let wait = Wait(names: ["b"], others: 0, end: .standing(.starting))
+        for (hindrance, reason) in zip(Self.hindrances, reasons) {
+            #expect(
+                ChildSnapshot.Child.reason(phase, wait: nil, isReady: isReady, hindrance: hindrance) == reason,
+                "\(hindrance as Any)")
+            #expect(
+                ChildSnapshot.Child.reason(phase, wait: wait, isReady: isReady, hindrance: hindrance)
+                    == "waiting for “b”, starting", "Who waits for another one says so, in any case.")
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// Descriptions are bounded, keep nothing alive, and can be asked for in the middle of everything.
+@Suite("Compound: descriptions, bounds", .mayNotHang) struct CompoundDescriptionScaleTests {
+    @Test func aLargeCompoundNamesTheChildrenThatHaveBegunAndSomeOthers() async {
+        // The only child that begins is the last one of all.
+        let last = ScriptedOperation.idle("last")
+        last.queuePriority = .veryHigh
+        let children = (0..<100_000).map { _ in ScriptedOperation() }
+        let compound = CompoundOperation(name: "Many", operations: children + [last], maxConcurrentOperationCount: 1)
+        compound.start()
+        await eventually("it has not begun") { last.isExecuting }
+        let lines = withoutAges(compound).split(separator: "\n")
+        #expect(lines.count == 102)
+        #expect(lines[0] == "“Many”: executing, 0 of 100001 children have ended")
+        #expect(lines[1] == "  “last”: executing")
+        #expect(lines[2] == "  “ScriptedOperation 0”: ready, but the limit of 1 is reached")
+        #expect(lines[100] == "  “ScriptedOperation 98”: ready, but the limit of 1 is reached")
+        #expect(lines[101] == "  … and 99901 more")
+        last.finish()
+        try? await compound.finished()
+    }
+
+    @Test func aTreeOfCompoundsIsBoundedInAll() {
+        let compounds = (0..<20).map { index in
+            CompoundOperation(name: "\(index)", operations: (0..<50).map { _ in ScriptedOperation() })
+        }
+        let lines = CompoundOperation(operations: compounds).debugDescription.split(separator: "\n")
+        #expect(lines.count == OperationTree.length)
+        #expect(lines.last == "    … and more")
+    }
+
+    @Test func deepNestingOverflowsNoStack() async {
+        let count = 2_000
+        let compounds = (0..<count).map { CompoundOperation(name: "\($0)") }
+        for index in 1..<count { expectNoError { try compounds[index - 1].addOperation(compounds[index]) } }
+        let outermost = compounds[0]
+        let lines = await onThread(stackSize: workerStackSize) { outermost.debugDescription.split(separator: "\n") }
+        #expect(lines.count == OperationTree.length)
+        // Taken apart one by one: freeing them by nested calls is another matter.
+        for compound in compounds { compound.finish() }
+        for compound in compounds.reversed() { compound.start() }
+    }
+
+    @Test func describingKeepsNothingAlive() async {
+        let tracker = LeakTracker()
+        do {
+            let child = tracker.track(ScriptedOperation.idle("child"))
+            let later = tracker.track(ScriptedOperation("later"))
+            later.addDependency(child)
+            let compound = tracker.track(CompoundOperation(name: "Sync", operations: [child, later]))
+            #expect(compound.debugDescription.contains("later"))
+            compound.start()
+            await eventually("it has not begun") { child.isExecuting }
+            #expect(compound.debugDescription.contains("later"))
+            child.finish()
+            try? await compound.finished()
+            #expect(!compound.debugDescription.contains("later"))
+        }
+        await tracker.expectAllReleased()
+    }
+
+    private struct Subject: Sendable {
+        let compound: CompoundOperation
+        let outside = ScriptedOperation.idle("outside")
+        let inner = CompoundOperation(name: "inner", operations: ChildKind.allCases.map { $0.make {} })
+    }
+
+    /// One thread describes, while others add, cancel, suspend and finish. That nothing hangs, traps or races (under the
+    /// thread sanitizer) is what is tested, and that each description begins with the compound.
+    @Test func describingRacesWithEverything() async {
+        let bodies: [@Sendable (Subject) -> Void] = [
+            { subject in
+                for _ in 0..<5 { #expect(subject.compound.debugDescription.hasPrefix("“Sync”: ")) }
+            },
+            { $0.compound.start() },
+            { subject in
+                subject.compound.isSuspended = true
+                try? subject.compound.addOperation(ScriptedOperation("late"))
+                subject.compound.isSuspended = false
+            },
+            { subject in
+                subject.outside.start()
+                subject.outside.finish()
+            },
+            { subject in
+                subject.inner.cancel()
+                _ = subject.inner.debugDescription
+                subject.compound.cancel()
+            },
+        ]
+        let seed = SplitMix64.freshSeed()
+        await race(
+            rounds: 150, seed: seed,
+            prepare: { _ in
+                let children = ChildKind.allCases.map { $0.make("child") {} }
+                let subject = Subject(
+                    compound: CompoundOperation(
+                        name: "Sync", operations: children, maxConcurrentOperationCount: 2))
+                for child in children.dropFirst(3) { child.addDependency(subject.outside) }
+                expectNoError { try subject.compound.addOperation(subject.inner) }
+                return subject
+            },
+            bodies,
+            check: { subject, round in
+                subject.compound.waitUntilFinished()
+                #expect(
+                    subject.compound.debugDescription.hasPrefix("“Sync”: finished, "), "seed \(seed), round \(round)")
+            })
+    }
+}

@@ -1,0 +1,286 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// What real composites say of themselves, in each state.
+@Suite("Compound: descriptions", .mayNotHang) struct CompoundDescriptionTests {
+    /// Lets the workers of a compound do all that they can, then describes it.
+    private func settled(
+        _ compound: CompoundOperation, _ expected: String, _ location: SourceLocation = #_sourceLocation
+    )
+        async
+    {
+        await eventually("it says:\n\(withoutAges(compound))", location) { withoutAges(compound) == expected }
+    }
+
+    private func finish(_ operations: [AsyncOperation], of compound: AsyncOperation) async {
+        compound.cancel()
+        for operation in operations { operation.finish() }
+        try? await compound.finished()
+    }
+
+    @Test func aCompoundNamesItsChildrenAndWhatTheyWaitFor() async throws {
+        let login = ScriptedOperation.idle("login")
+        let upload = ScriptedOperation.idle("upload")
+        let notify = BlockOperation {}
+        notify.name = "notify"
+        upload.addDependency(login)
+        notify.addDependency(upload)
+        let compound = CompoundOperation(name: "Sync", operations: [notify, upload, ScriptedOperation(), login])
+        #expect(
+            withoutAges(compound) == """
+                “Sync”: not started, 0 of 4 children have ended
+                  “notify”: waiting for “upload”, which waits for “login”, which has not been started
+                  “upload”: waiting for “login”, which has not been started
+                  “ScriptedOperation 2”: not started
+                  “login”: not started
+                """)
+        compound.start()
+        await settled(
+            compound,
+            """
+            “Sync”: executing, 1 of 4 children have ended
+              “login”: executing
+              “notify”: waiting for “upload”, which waits for “login”, executing
+              “upload”: waiting for “login”, executing
+            """)
+        login.finish()
+        await settled(
+            compound,
+            """
+            “Sync”: executing, 2 of 4 children have ended
+              “upload”: executing
+              “notify”: waiting for “upload”, executing
+            """)
+        upload.finish()
+        try await compound.finished()
+        #expect(compound.debugDescription == "“Sync”: finished, 4 of 4 children have ended")
+    }
+
+    @Test(.enabled(if: OperationDiagnostics.isRecording)) func theAgesAreThoseOfTheirStarts() async throws {
+        let login = ScriptedOperation.idle("login")
+        let upload = ScriptedOperation.idle("upload")
+        upload.addDependency(login)
+        let compound = CompoundOperation(name: "Sync", operations: [login, upload])
+        compound.start()
+        await eventually("it has not begun") { login.isExecuting }
+        let began = try #require(login.withState { $0.execution?.began })
+        let text = OperationTree(compound, at: began + 31).text
+        #expect(text.contains("\n  “login”: executing for 31 s\n"))
+        #expect(text.contains("“upload”: waiting for “login”, executing for 31 s"))
+        await finish([login, upload], of: compound)
+    }
+
+    @Test func aSuspendedCompoundSaysSo() async {
+        let children = "ab".map { ScriptedOperation.idle(String($0)) }
+        let compound = CompoundOperation(name: "Sync", operations: children)
+        compound.isSuspended = true
+        compound.start()
+        #expect(
+            withoutAges(compound) == """
+                “Sync”: executing, 0 of 2 children have ended, suspended
+                  “a”: ready, but the children are suspended
+                  “b”: ready, but the children are suspended
+                """)
+        compound.isSuspended = false
+        await settled(
+            compound,
+            """
+            “Sync”: executing, 0 of 2 children have ended
+              “a”: executing
+              “b”: executing
+            """)
+        await finish(children, of: compound)
+    }
+
+    @Test(arguments: [0, 1]) func aLimitThatIsReachedIsNamed(limit: Int) async {
+        let children = "ab".map { ScriptedOperation.idle(String($0)) }
+        let compound = CompoundOperation(
+            name: "Sync", operations: children, maxConcurrentOperationCount: limit)
+        compound.start()
+        await settled(
+            compound,
+            """
+            “Sync”: executing, 0 of 2 children have ended
+              “a”: \(limit == 0 ? "ready, but the limit of 0 is reached" : "executing")
+              “b”: ready, but the limit of \(limit) is reached
+            """)
+        await finish(children, of: compound)
+    }
+
+    @Test func aChildThatIsNotReadyByItselfSaysSo() async throws {
+        let child = GatedReadyOperation("moody") {}
+        let compound = CompoundOperation(name: "Sync", operations: [child])
+        compound.start()
+        await settled(
+            compound,
+            """
+            “Sync”: executing, 0 of 1 children have ended
+              “moody”: not ready by itself
+            """)
+        child.becomeReady()
+        try await compound.finished()
+    }
+
+    @Test func aSynchronousAndAForeignChildAreExecutingToo() async throws {
+        let gate = Gate()
+        let block = BlockOperation { gate.pass() }
+        block.name = "block"
+        let foreign = ForeignOperation("foreign") { _ in }
+        let compound = CompoundOperation(name: "Sync", operations: [block, foreign], maxConcurrentOperationCount: 2)
+        compound.start()
+        await settled(
+            compound,
+            """
+            “Sync”: executing, 0 of 2 children have ended
+              “block”: executing
+              “foreign”: executing
+            """)
+        foreign.finish()
+        gate.open()
+        try await compound.finished()
+    }
+
+    @Test func aCancelledCompoundSaysForWhomItWaits() async {
+        let child = ScriptedOperation.idle("stubborn")
+        let compound = CompoundOperation(name: "Sync", operations: [child])
+        compound.start()
+        await eventually("it has not begun") { child.isExecuting }
+        compound.cancel()
+        #expect(
+            withoutAges(compound) == """
+                “Sync”: cancelled, executing, 0 of 1 children have ended
+                  “stubborn”: cancelled, executing
+                """)
+        await finish([child], of: compound)
+    }
+
+    @Test func aCompoundThatWasFinishedFromOutsideSaysForWhomItWaits() async {
+        let child = ScriptedOperation.idle("stubborn")
+        let compound = CompoundOperation(name: "Sync", operations: [child])
+        compound.start()
+        await eventually("it has not begun") { child.isExecuting }
+        compound.finish()
+        #expect(
+            withoutAges(compound).replacingOccurrences(of: ", executing, 0", with: ", 0") == """
+                “Sync”: told to end, waiting for its children, 0 of 1 children have ended
+                  “stubborn”: cancelled, executing
+                """)
+        await finish([child], of: compound)
+    }
+
+    @Test func aCompoundThatWasCancelledBeforeItsStartSaysForWhomItWaits() async {
+        let child = ForeignOperation("deaf") { _ in }
+        let compound = CompoundOperation(name: "Sync", operations: [child])
+        // It does not hear of the cancellation, because it began before.
+        child.start()
+        compound.cancel()
+        compound.start()
+        await settled(
+            compound,
+            """
+            “Sync”: cancelled, told to end, waiting for its children, 0 of 1 children have ended
+              “deaf”: cancelled, executing
+            """)
+        child.finish()
+        try? await compound.finished()
+    }
+
+    @Test func nestedCompoundsAreIndented() async {
+        let child = ScriptedOperation.idle("page 1")
+        let inner = CompoundOperation(name: "pages", operations: [child, ScriptedOperation.idle("page 2")])
+        inner.maxConcurrentOperationCount = 1
+        let last = ScriptedOperation.idle("last")
+        last.addDependency(inner)
+        let compound = CompoundOperation(name: "Sync", operations: [inner, last])
+        compound.start()
+        await settled(
+            compound,
+            """
+            “Sync”: executing, 0 of 2 children have ended
+              “pages”: executing, 0 of 2 children have ended
+                “page 1”: executing
+                “page 2”: ready, but the limit of 1 is reached
+              “last”: waiting for “pages”, executing
+            """)
+        await finish([child], of: compound)
+    }
+
+    @Test func waitsThroughOperationsOutsideThatCloseACircleEnd() async {
+        // The compound does not know that the operation outside waits for its child.
+        let child = ScriptedOperation.idle("child")
+        let outside = ScriptedOperation.idle("outside")
+        child.addDependency(outside)
+        outside.addDependency(child)
+        let compound = CompoundOperation(name: "Sync", operations: [child])
+        compound.start()
+        #expect(
+            withoutAges(compound) == """
+                “Sync”: executing, 0 of 1 children have ended
+                  “child”: waiting for “outside”, which waits for “child”, in a circle
+                """)
+        outside.removeDependency(child)
+        outside.finish()
+        outside.start()
+        await finish([child], of: compound)
+    }
+
+    @Test func aMacroDescribesItsSteps() async throws {
+        let first = IOOperation<Int, Int>()
+        first.name = "first"
+        let second = IOBlockOperation<Int, Int>(name: "second") { $0 }
+        let macro = MacroOperation(first).then(second)
+        macro.name = "Macro"
+        macro.input = 1
+        #expect(
+            withoutAges(macro) == """
+                “Macro”: not started, 2 steps
+                  “first”: not started
+                  “second”: waiting for “first”, which has not been started
+                """)
+        let gate = ScriptedOperation.idle("gate")
+        first.addDependency(gate)
+        macro.start()
+        #expect(
+            withoutAges(macro) == """
+                “Macro”: executing, 0 of 2 steps have ended
+                  “first”: waiting for “gate”, which has not been started
+                  “second”: waiting for “first”, which waits for “gate”, which has not been started
+                """)
+        macro.cancel()
+        gate.start()
+        gate.finish()
+        try? await macro.finished()
+    }
+
+    @Test func aWaterfallSaysAtWhichJobItIs() async throws {
+        let made = TaskGate()
+        let waterfall = Waterfall<Int, Int>(name: "Falls").then { $0 + 1 }.then { _ in made.operation }.then { $0 }
+        waterfall.name = "Falls"
+        waterfall.input = 1
+        #expect(withoutAges(waterfall) == "“Falls”: not started, 0 of 3 jobs have begun")
+        waterfall.start()
+        await eventually("it says \(withoutAges(waterfall))") {
+            withoutAges(waterfall) == "“Falls”: executing, 2 of 3 jobs have begun\n  “made”: executing"
+        }
+        waterfall.isSuspended = true
+        #expect(withoutAges(waterfall).hasPrefix("“Falls”: executing, 2 of 3 jobs have begun, suspended\n"))
+        waterfall.isSuspended = false
+        made.gate.open()
+        #expect(try await waterfall.value == 7)
+    }
+
+    private struct TaskGate: Sendable {
+        let gate = Gate()
+        let operation: TaskOperation<Int>
+
+        init() {
+            let gate = gate
+            operation = TaskOperation(name: "made") {
+                await gate.opened()
+                return 7
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+#if os(macOS) || os(Linux)
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// The level belongs to the process, so each of these has one of its own.
+@Suite("Diagnostics: levels", .mayNotHang) struct DiagnosticsProcessTests {
+    @Test func atTheLevelAllOperationsAreListedAndTheCallStackIsReported() async {
+        await #expect(processExitsWith: .success) {
+            unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "all", 1)
+            let reports = Shared<[UnfinishedOperation]>([])
+            OperationDiagnostics.handler = { report in reports.change { $0.append(report) } }
+            do {
+                let operation = ScriptedOperation.idle("upload")
+                operation.start()
+                let finished = ScriptedOperation()
+                finished.start()
+                precondition(OperationDiagnostics.operations(executingLongerThan: 0) == [operation])
+                precondition(OperationDiagnostics.operations(executingLongerThan: 1_000) == [])
+            }
+            OperationDiagnostics.reporter.waitForReports()
+            precondition(OperationDiagnostics.operations(executingLongerThan: 0) == [])
+            precondition(reports.value.map(\.name) == ["upload"])
+            precondition(reports.value[0].callStack.count > 1)
+            precondition(reports.value[0].description.split(separator: "\n").count > 2)
+        }
+    }
+
+    @Test func withTheUsualHandlerTheReportIsPrinted() async throws {
+        let result = try await #require(
+            processExitsWith: .success, observing: [\.standardErrorContent]
+        ) {
+            unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "starts", 1)
+            do { ScriptedOperation.idle("upload").start() }
+            precondition(OperationDiagnostics.operations(executingLongerThan: 0) == [])
+            OperationDiagnostics.reporter.waitForReports()
+        }
+        let printed = String(decoding: result.standardErrorContent, as: UTF8.self)
+        #expect(printed.contains("OperationKit: “upload” (ScriptedOperation) was released while executing"))
+    }
+
+    @Test func whatIsOffReportsNothing() async throws {
+        let result = try await #require(
+            processExitsWith: .success, observing: [\.standardErrorContent]
+        ) {
+            unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "off", 1)
+            let operation = ScriptedOperation.idle("held")
+            operation.start()
+            precondition(operation.debugDescription == "“held”: executing")
+            operation.finish()
+            do { ScriptedOperation.idle("upload").start() }
+            OperationDiagnostics.reporter.waitForReports()
+        }
+        #expect(!String(decoding: result.standardErrorContent, as: UTF8.self).contains("upload"))
+    }
+}
+#endif

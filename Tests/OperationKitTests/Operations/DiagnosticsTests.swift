@@ -1,0 +1,207 @@
+import Dispatch
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// Operations that never finish are found.
+@Suite("Diagnostics", .mayNotHang, .enabled(if: OperationDiagnostics.isRecording)) struct DiagnosticsTests {
+    /// A reporter of its own, so that nobody else's operations are in the way.
+    private struct Reports {
+        let reporter = UnfinishedReporter()
+        let reports = Shared<[UnfinishedOperation]>([])
+
+        init() {
+            let reports = reports
+            reporter.handler = { report in reports.change { $0.append(report) } }
+        }
+
+        /// Has the start of an operation recorded here, as if it began now.
+        func record(_ operation: AsyncOperation, _ registry: ExecutionRegistry? = nil) {
+            operation.replaceExecution(by: Execution(operation, registry, reporter, at: .now()))
+        }
+
+        var all: [UnfinishedOperation] {
+            reporter.waitForReports()
+            return reports.value
+        }
+    }
+
+    @Test func anOperationThatIsReleasedWhileExecutingIsReportedOnce() throws {
+        let reports = Reports()
+        do {
+            let operation = ScriptedOperation.idle("upload")
+            operation.start()
+            reports.record(operation)
+            #expect(reports.all.isEmpty)
+        }
+        let report = try #require(reports.all.first)
+        #expect(reports.all.count == 1)
+        #expect(report.name == "upload")
+        #expect(report.type == ScriptedOperation.self)
+        #expect(report.age >= 0)
+        #expect(report.callStack.isEmpty)
+        #expect(report.description.hasPrefix("OperationKit: “upload” (ScriptedOperation) was released while executing"))
+    }
+
+    @Test func theReportOfAnOperationWithoutANameHasItsType() {
+        let reports = Reports()
+        do {
+            let operation = ScriptedOperation.idle()
+            operation.start()
+            reports.record(operation)
+        }
+        #expect(reports.all.map(\.name) == ["ScriptedOperation"])
+    }
+
+    @Test func theReportSaysWhereItWasStarted() async {
+        let reports = Reports()
+        let queue = OperationQueue()
+        queue.name = "Network"
+        await onThread {
+            let onQueue = ScriptedOperation(main: {
+                reports.record($0)
+                // As if it were released here, which a queue does not do.
+                $0.withState { $0.execution = nil }
+                $0.finish()
+            })
+            queue.addOperation(onQueue)
+            queue.waitUntilAllOperationsAreFinished()
+            Thread.current.name = "Importer"
+            let byHand = ScriptedOperation.idle()
+            byHand.start()
+            reports.record(byHand)
+        }
+        #expect(reports.all.map(\.origin) == ["the queue “Network”", "the thread “Importer”"])
+    }
+
+    @Test(arguments: Start.allCases) func aLifeThatEndsIsNotReported(start: Start) async {
+        let reports = Reports()
+        let lives: [(ScriptedOperation) -> Void] = [
+            { _ in }, { $0.cancel() }, { $0.finish(withError: TestError.first) },
+        ]
+        for live in lives {
+            let operation = ScriptedOperation(main: {
+                reports.record($0)
+                $0.finish()
+            })
+            live(operation)
+            await start(operation)
+        }
+        do { _ = ScriptedOperation("never started") }
+        #expect(reports.all.isEmpty)
+    }
+
+    @Test func theHandlerMayUseOperationsFreely() async {
+        let reporter = UnfinishedReporter()
+        let log = EventLog()
+        reporter.handler = { [weak reporter] report in
+            // Another one is released in here, which is reported after this one.
+            let another = ScriptedOperation.idle("another")
+            if report.name == "first", let reporter {
+                another.start()
+                another.replaceExecution(by: Execution(another, nil, reporter, at: .now()))
+            }
+            let compound = CompoundOperation(operations: [ScriptedOperation()])
+            compound.start()
+            compound.waitUntilFinished()
+            log.add(report.name)
+        }
+        await onThread {
+            let operation = ScriptedOperation.idle("first")
+            operation.start()
+            operation.replaceExecution(by: Execution(operation, nil, reporter, at: .now()))
+        }
+        await eventually("\(log.events)") { log.events == ["first", "another"] }
+    }
+
+    @Test func withoutAHandlerThereAreNoReports() {
+        let reports = Reports()
+        reports.reporter.handler = nil
+        do {
+            let operation = ScriptedOperation.idle("upload")
+            operation.start()
+            reports.record(operation)
+        }
+        #expect(reports.all.isEmpty)
+    }
+
+    @Test func theLevelIsWhatTheEnvironmentSays() {
+        typealias Level = OperationDiagnostics.Level
+        let usual = Level(environment: [:])
+        #expect(usual != .all)
+        for (value, level) in [("off", Level.off), ("starts", .starts), ("all", .all), ("ALL", usual), ("", usual)] {
+            #expect(Level(environment: ["OPERATIONKIT_DIAGNOSTICS": value]) == level, "\(value)")
+        }
+    }
+}
+
+/// Operations that are executing can be listed.
+@Suite("Diagnostics: registry", .mayNotHang, .enabled(if: OperationDiagnostics.isRecording))
+struct ExecutionRegistryTests {
+    private let reporter = UnfinishedReporter()
+
+    private func execution(of operation: AsyncOperation, in registry: ExecutionRegistry, at time: UInt64) -> Execution {
+        Execution(operation, registry, reporter, at: DispatchTime(uptimeNanoseconds: time * 1_000_000_000))
+    }
+
+    @Test func thoseThatExecuteForLongAreListedTheOldestFirst() {
+        let registry = ExecutionRegistry()
+        let operations = "abc".map { ScriptedOperation.idle(String($0)) }
+        let executions = zip(operations, [UInt64(30), 10, 20]).map { execution(of: $0, in: registry, at: $1) }
+        let now = DispatchTime(uptimeNanoseconds: 40_000_000_000)
+        #expect(registry.operations(executingLongerThan: 0, at: now).map(\.name) == ["b", "c", "a"])
+        #expect(registry.operations(executingLongerThan: 20, at: now).map(\.name) == ["b"])
+        #expect(registry.operations(executingLongerThan: 30, at: now).isEmpty)
+        for execution in executions { execution.ended() }
+    }
+
+    @Test func oneThatHasEndedIsNotListed() {
+        let registry = ExecutionRegistry()
+        let operation = ScriptedOperation.idle()
+        operation.start()
+        operation.replaceExecution(by: execution(of: operation, in: registry, at: 0))
+        #expect(registry.operations(executingLongerThan: 0, at: .now()) == [operation])
+        operation.finish()
+        #expect(registry.operations(executingLongerThan: 0, at: .now()).isEmpty)
+    }
+
+    @Test func theListKeepsNothingAlive() async {
+        let tracker = LeakTracker()
+        let registry = ExecutionRegistry()
+        reporter.handler = nil
+        do {
+            let operation = tracker.track(ScriptedOperation.idle())
+            operation.start()
+            operation.replaceExecution(by: execution(of: operation, in: registry, at: 0))
+        }
+        await tracker.expectAllReleased()
+        #expect(registry.operations(executingLongerThan: 0, at: .now()).isEmpty)
+    }
+
+    @Test func listingRacesWithStartsAndEnds() async {
+        let registry = ExecutionRegistry()
+        await race(
+            rounds: 200, seed: SplitMix64.freshSeed(), prepare: { _ in ScriptedOperation.idle() },
+            [
+                { operation in
+                    operation.start()
+                    operation.replaceExecution(by: execution(of: operation, in: registry, at: 0))
+                    operation.finish()
+                },
+                { _ in for _ in 0..<5 { _ = registry.operations(executingLongerThan: 0, at: .now()).map(\.name) } },
+            ],
+            check: { _, _ in #expect(registry.operations(executingLongerThan: 0, at: .now()).isEmpty) })
+    }
+}
+
+extension AsyncOperation {
+    /// What is known of the start is recorded for a test, in place of what is recorded for everybody.
+    fileprivate func replaceExecution(by execution: Execution) {
+        let previous = withState { state in
+            defer { state.execution = execution }
+            return state.execution
+        }
+        previous?.ended()
+    }
+}

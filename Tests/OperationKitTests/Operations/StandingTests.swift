@@ -1,0 +1,153 @@
+import Dispatch
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// What descriptions say of one operation, from values.
+@Suite("Descriptions: texts", .mayNotHang) struct StandingTests {
+    @Test(arguments: [
+        (0, "0 ms"), (0.0404, "40 ms"), (0.999, "999 ms"), (1, "1.0 s"), (2.49, "2.4 s"), (9.99, "9.9 s"),
+        (10, "10 s"), (31.9, "31 s"), (119.9, "119 s"), (120, "2 min 0 s"), (312, "5 min 12 s"),
+        (7_199, "119 min 59 s"), (7_200, "2 h 0 min"), (90_061, "25 h 1 min"),
+    ])
+    func anAgeIsAboutAsExactAsPeopleWantToKnow(seconds: TimeInterval, text: String) {
+        #expect(ageText(seconds) == text)
+    }
+
+    @Test(arguments: [
+        (Standing.notStarted, "not started"),
+        (.starting, "starting"),
+        (.executing(nil), "executing"),
+        (.executing(31), "executing for 31 s"),
+        (.draining(nil), "told to end, waiting for its children"),
+        (.draining(31), "told to end, waiting for its children, executing for 31 s"),
+        (.finishing, "delivering its outcome"),
+        (.finished, "finished"),
+    ])
+    func everyStateHasAText(standing: Standing, text: String) {
+        #expect(standing.text == text)
+        let line = OperationLine(name: "a", standing: standing, isCancelled: false, reason: nil, remarks: [])
+        #expect(line.text == "“a”: \(text)")
+    }
+
+    @Test func aLineSaysWhyAndWhatElse() {
+        let line = OperationLine(
+            name: "a", standing: .notStarted, isCancelled: true, reason: "waiting for “b”, executing",
+            remarks: ["1 of 2 children have ended", "suspended"])
+        #expect(line.text == "“a”: cancelled, waiting for “b”, executing, 1 of 2 children have ended, suspended")
+    }
+
+    private static func wait(_ names: String, others: Int = 0, _ end: Wait.End = .standing(.executing(31))) -> Wait {
+        Wait(names: names.map(String.init), others: others, end: end)
+    }
+
+    @Test(arguments: [
+        (wait("b"), "waiting for “b”, executing for 31 s"),
+        (wait("b", others: 2), "waiting for “b” and 2 more, executing for 31 s"),
+        (wait("b", .standing(.notStarted)), "waiting for “b”, which has not been started"),
+        (wait("b", .standing(.finishing)), "waiting for “b”, delivering its outcome"),
+        (wait("bc"), "waiting for “b”, which waits for “c”, executing for 31 s"),
+        (wait("bcd", .circle), "waiting for “b”, which waits for “c”, which waits for “d”, in a circle"),
+        (
+            wait("bcde"),
+            "waiting for “b”, which waits for “c”, which waits for “d”, which waits for “e”, executing for 31 s"
+        ),
+        (wait("bcdef"), "waiting for “b”, which waits for “c”, which waits over 2 more for “f”, executing for 31 s"),
+        (
+            wait("bcdefg", .open),
+            "waiting for “b”, which waits for “c”, which waits over 3 more for “g”, which waits for others"
+        ),
+    ])
+    func aWaitIsFollowedToItsEnd(wait: Wait, text: String) {
+        #expect(wait.text == text)
+    }
+}
+
+/// What real operations say of themselves.
+@Suite("Descriptions: one operation", .mayNotHang) struct OperationDescriptionTests {
+    @Test func anOperationDescribesEachStateOfItsLife() async throws {
+        let operation = ScriptedOperation.idle("a")
+        let log = EventLog()
+        operation.asyncCompletionBlock = { [weak operation] _ in log.add(operation.map(withoutAges) ?? "gone") }
+        #expect(withoutAges(operation) == "“a”: not started")
+        operation.start()
+        #expect(withoutAges(operation) == "“a”: executing")
+        operation.cancel()
+        #expect(withoutAges(operation) == "“a”: cancelled, executing")
+        operation.finish()
+        #expect(log.events == ["“a”: cancelled, delivering its outcome"])
+        #expect(withoutAges(operation) == "“a”: finished")
+    }
+
+    @Test func anOperationWithoutANameIsCalledByItsType() {
+        #expect(ScriptedOperation().debugDescription == "“ScriptedOperation”: not started")
+    }
+
+    @Test(.enabled(if: OperationDiagnostics.isRecording)) func theAgeIsTheTimeSinceTheStart() throws {
+        let operation = ScriptedOperation.idle("a")
+        operation.start()
+        let began = try #require(operation.withState { $0.execution?.began })
+        #expect(OperationLine(operation, at: began + 31).text == "“a”: executing for 31 s")
+        #expect(OperationLine(operation, at: began).text == "“a”: executing for 0 ms")
+        operation.finish()
+        #expect(operation.withState { $0.execution } == nil)
+    }
+
+    @Test func anOperationSaysWhatItReallyWaitsFor() {
+        let login = ScriptedOperation.idle("login")
+        let upload = BlockOperation {}
+        upload.name = "upload"
+        upload.addDependency(login)
+        let notify = ScriptedOperation.idle("notify")
+        notify.addDependency(upload)
+        #expect(
+            notify.debugDescription
+                == "“notify”: waiting for “upload”, which waits for “login”, which has not been started")
+        login.start()
+        #expect(withoutAges(notify) == "“notify”: waiting for “upload”, which waits for “login”, executing")
+        login.finish()
+        #expect(notify.debugDescription == "“notify”: waiting for “upload”, which has not been started")
+        upload.start()
+        #expect(notify.debugDescription == "“notify”: not started")
+    }
+
+    @Test func aCircleIsNotFollowedForEver() {
+        let operations = "abc".map { ScriptedOperation.idle(String($0)) }
+        for index in 0..<3 { operations[index].addDependency(operations[(index + 1) % 3]) }
+        #expect(
+            operations[0].debugDescription
+                == "“a”: waiting for “b”, which waits for “c”, which waits for “a”, in a circle")
+        // One that is not on the circle, but waits for one that is.
+        let outside = ScriptedOperation.idle("outside")
+        outside.addDependency(operations[1])
+        #expect(
+            outside.debugDescription
+                == "“outside”: waiting for “b”, which waits for “c”, which waits for “a”, which waits for “b”, in a circle"
+        )
+        for operation in operations { for other in operation.dependencies { operation.removeDependency(other) } }
+    }
+
+    @Test func aLongChainIsFollowedSoFarAndNoFurther() {
+        var operations = [ScriptedOperation.idle("0")]
+        for index in 1...(Wait.reach + 10) {
+            operations.append(.idle("\(index)"))
+            operations[index].addDependency(operations[index - 1])
+        }
+        #expect(operations[Wait.reach].debugDescription.hasSuffix("more for “0”, which has not been started"))
+        #expect(operations[Wait.reach + 10].debugDescription.hasSuffix("more for “10”, which waits for others"))
+    }
+
+    @Test func describingKeepsNothingAlive() async {
+        let tracker = LeakTracker()
+        do {
+            let first = tracker.track(ScriptedOperation.idle("first"))
+            let second = tracker.track(ScriptedOperation.idle("second"))
+            second.addDependency(first)
+            first.start()
+            #expect(withoutAges(second) == "“second”: waiting for “first”, executing")
+            first.finish()
+        }
+        await tracker.expectAllReleased()
+    }
+}
