@@ -73,7 +73,13 @@ extension ChildSnapshot.Child {
     static func reason(
         _ phase: ChildSchedule.Phase, wait: Wait?, isReady: Bool, hindrance: ChildSnapshot.Hindrance?
     ) -> String? {
-        if let wait { return wait.text }
+        switch phase {
+        case .free, .waiting, .queued, .gone, .outside:
+            if let wait { return wait.text }
+        case .ready, .starting, .running:
+            // What it depends on does not matter any more, because it was cancelled.
+            break
+        }
         switch (phase, hindrance) {
         case (.starting, _), (.running, _): return "starting"
         case (.queued, _) where !isReady: return "not ready by itself"

@@ -28,7 +28,8 @@ final class OperationProgress: Progress, @unchecked Sendable {
 
     override var totalUnitCount: Int64 {
         get { super.totalUnitCount }
-        set { change { super.totalUnitCount = newValue } }
+        // None at all is as good as unknown, as long as the work goes on: Foundation divides by it on Linux.
+        set { change { super.totalUnitCount = newValue == 0 ? -1 : newValue } }
     }
 
     override var completedUnitCount: Int64 {

@@ -187,6 +187,24 @@ import Testing
         try? await compound.finished()
     }
 
+    @Test func aChildThatWasCancelledByItselfDoesNotSayThatItWaits() async {
+        let first = ScriptedOperation.idle("first")
+        let second = ScriptedOperation.idle("second")
+        second.addDependency(first)
+        let compound = CompoundOperation(
+            name: "Sync", operations: [first, second], maxConcurrentOperationCount: 1)
+        compound.start()
+        await eventually("it has not begun") { first.isExecuting }
+        second.cancel()
+        #expect(
+            withoutAges(compound) == """
+                “Sync”: executing, 0 of 2 children have ended
+                  “first”: executing
+                  “second”: cancelled, ready, but the limit of 1 is reached
+                """)
+        await finish([first], of: compound)
+    }
+
     @Test func nestedCompoundsAreIndented() async {
         let child = ScriptedOperation.idle("page 1")
         let inner = CompoundOperation(name: "pages", operations: [child, ScriptedOperation.idle("page 2")])

@@ -89,4 +89,51 @@ import Testing
             #expect(progress.fractionCompleted == 1)
         }
     }
+
+    @Test func hugeWeightsDoNotOverflow() async throws {
+        let compound = CompoundOperation()
+        for _ in 0..<3 { try compound.addOperation(ScriptedOperation { $0.finish() }, progressWeight: .max) }
+        let progress = compound.progress
+        try await OperationQueue().run(compound)
+        #expect(progress.fractionCompleted == 1)
+        let waterfall = Waterfall<Int, Int>().then(progressWeight: .max) { $0 + 1 }.then(progressWeight: .max) {
+            $0 + 1
+        }
+        #expect(try await OperationQueue().run(waterfall.withInput(0)) == 2)
+    }
+
+    @Test func aStepThatWaitsForItsMacroIsACycle() async throws {
+        let step = Step<Int, Int>.increment("step")
+        let macro = MacroOperation(step).then(Step<Int, Int>.increment("next"))
+        macro.name = "macro"
+        step.addDependency(macro)
+        let error = await #expect(throws: CompoundOperationError.self) {
+            try await OperationQueue().run(macro.withInput(0))
+        }
+        guard case .dependencyCycle("macro", let path) = error else { throw try #require(error) }
+        #expect(path == ["step", "macro"] && step.isFinished)
+    }
+
+    @Test func aJobThatReturnsWhatIsAroundItsWaterfallIsRefused() async throws {
+        let outer = Shared<Waterfall<Int, Int>?>(nil)
+        let inner = Waterfall<Int, Int>().then { _ in try #require(outer.value) }
+        inner.name = "inner"
+        let waterfall = Waterfall<Int, Int>().then { number in inner.withInput(number) }
+        waterfall.name = "outer"
+        outer.value = waterfall
+        await #expect(throws: CompoundAdditionError.alreadyAdded(operation: "outer", compound: "inner")) {
+            try await OperationQueue().run(waterfall.withInput(0))
+        }
+        outer.value = nil
+    }
+
+    @Test func aProgressWithoutUnitsIsCompleteAtSuccess() async throws {
+        let operation = ScriptedOperation {
+            $0.progress.totalUnitCount = 0
+            $0.finish()
+        }
+        let progress = operation.progress
+        try await OperationQueue().run(operation)
+        #expect(progress.fractionCompleted == 1 && progress.isFinished)
+    }
 }

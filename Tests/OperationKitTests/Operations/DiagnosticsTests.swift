@@ -67,7 +67,8 @@ import Testing
             })
             queue.addOperation(onQueue)
             queue.waitUntilAllOperationsAreFinished()
-            Thread.current.name = "Importer"
+            // On Linux a thread takes no name until whoever started it has noted which one it is.
+            while Thread.current.name != "Importer" { Thread.current.name = "Importer" }
             let byHand = ScriptedOperation.idle()
             byHand.start()
             reports.record(byHand)

@@ -160,6 +160,13 @@ import Testing
     }
 
     #if os(macOS) || os(Linux)
+    @Test func anAsyncOperationThatIsAddedToItsOwnDependenciesTraps() async {
+        await #expect(processExitsWith: .failure) {
+            let operation = ScriptedOperation("narcissus")
+            operation.addDependency(operation)
+        }
+    }
+
     @Test func anOperationThatDependsOnItselfTraps() async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let operation = ScriptedOperation("narcissus")
