@@ -68,6 +68,17 @@ import Testing
         await #expect(throws: CancellationError.self) { try await macro.finished() }
     }
 
+    @Test func aStepThatIsStartedByHandAfterAFailureEndsWithThatError() async {
+        let first = Step<Int, Int>("first") { step, _ in step.finish(withError: TestError.first) }.withInput(1)
+        let second = Step<Int, Int>.increment("second")
+        let macro = MacroOperation(first).then(second).withInput(1)
+        first.start()
+        second.start()
+        #expect(text(second.error) == "first")
+        await Start.byHand(macro)
+        #expect(text(macro.error) == "first")
+    }
+
     @Test func aSecondInputFromAnOperationOutsideIsRefused() async {
         let first = Step<Int, Int>.increment("first")
         let outside = Step<Int, Int>.increment("outside")
