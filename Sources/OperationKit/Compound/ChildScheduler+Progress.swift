@@ -49,6 +49,7 @@ extension ChildScheduler.State {
 
     /// A child has ended.
     mutating func progressEnded(_ child: Next, hasSucceeded: Bool) -> ChildScheduler.ProgressReport? {
+        // Somebody else may have noticed its end, too.
         guard isPresent(child), let weight = children[child.slot]?.weight else { return nil }
         ledger.ended(child.slot, weight: weight, hasSucceeded: hasSucceeded)
         return progressReport

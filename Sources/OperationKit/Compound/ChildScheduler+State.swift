@@ -89,6 +89,7 @@ extension ChildScheduler.State {
 
     /// Whether a child is there, and not just being added.
     func isSettled(_ next: Next) -> Bool {
+        // It may have ended meanwhile.
         guard let child = children[next.slot] else { return false }
         return child.operation === next.operation && !child.isBeingAdded
     }
@@ -104,6 +105,7 @@ extension ChildScheduler.State {
 
     /// The children have all ended: what the compound has to know, once.
     mutating func end(sortsFailures: Bool) -> ChildScheduler.Consequences.End? {
+        // Whoever calls this has seen that it is not over.
         guard let running else { return nil }
         stage = .over
         self.running = nil

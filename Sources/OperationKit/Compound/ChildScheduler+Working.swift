@@ -115,6 +115,7 @@ extension ChildScheduler.State {
 // Ends of children.
 extension ChildScheduler: FinishObserving {
     func operationFinished(_ operation: AsyncOperation, error: (any Error)?) {
+        // Whoever is observed has been a child, so it has a slot.
         guard let slot = operation.slot else { return }
         ended((slot, operation), error: error)
     }

@@ -32,6 +32,6 @@ extension CompoundAdditionError: LocalizedError, CustomNSError {
 
     /// The localized description.
     public var errorUserInfo: [String: Any] {
-        [NSLocalizedDescriptionKey: errorDescription ?? ""]
+        descriptionUserInfo
     }
 }

@@ -74,7 +74,7 @@ extension CompoundOperationError: LocalizedError, CustomNSError {
     /// The localized description and the underlying errors. Where no child failed, the reason of the cancellation is
     /// the underlying error.
     public var errorUserInfo: [String: Any] {
-        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: errorDescription ?? ""]
+        var userInfo = descriptionUserInfo
         let underlying = suboperationErrors.map { $0.error.asNSError }
         userInfo[NSUnderlyingErrorKey] = underlying.first ?? cancellationReason?.asNSError
         userInfo[Self.underlyingErrorsKey] = underlying

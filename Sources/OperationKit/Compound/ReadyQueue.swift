@@ -47,6 +47,7 @@ struct ReadyQueue {
         }
 
         mutating func popFirst() -> Entry? {
+            // Those in the heap come before the last of the run, so the run is not empty before the heap is.
             guard head < run.count else { return popHeap() }
             if let first = heap.first, first < run[head] { return popHeap() }
             defer {

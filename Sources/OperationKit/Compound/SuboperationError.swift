@@ -40,6 +40,8 @@ extension SuboperationError: LocalizedError, CustomNSError {
 
     /// The localized description, and the child's error as the underlying one.
     public var errorUserInfo: [String: Any] {
-        [NSLocalizedDescriptionKey: errorDescription ?? "", NSUnderlyingErrorKey: error.asNSError]
+        var userInfo = descriptionUserInfo
+        userInfo[NSUnderlyingErrorKey] = error.asNSError
+        return userInfo
     }
 }

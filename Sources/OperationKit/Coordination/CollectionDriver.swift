@@ -138,6 +138,7 @@ enum CollectionPlan: Sendable {
             driver.start()
             return driver
         case .whole(_, let perform):
+            // Only a `CollectionRun` gets such a plan so far.
             perform(completion)
         case .invalid(let error):
             completion([error])

@@ -70,6 +70,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
             if isCancelled { driver.cancel() }
             driver.start()
         case .whole(let count, let perform):
+            // Another thread may cancel the run before it begins, or right after.
             guard begins(count, nil) else { return }
             if isCancelled { return ended(Self.cancelled(count), word: "item") }
             perform { self.ended($0, word: "item") }
@@ -132,6 +133,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
 
     private func endedWithoutRun() {
         switch lock.withLock({ plan })?(input ?? []) {
+        // The plan is there until the run has ended, which is what this does.
         case nil: return
         case .units(let units, let word): ended(Self.cancelled(units.count), word: word)
         case .whole(let count, _): ended(Self.cancelled(count), word: "item")

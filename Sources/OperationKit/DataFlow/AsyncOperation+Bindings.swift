@@ -86,6 +86,7 @@ extension BindingTarget {
         to source: Source, _ transfer: @escaping @Sendable (_ target: Self, _ source: Source) throws -> Void
     ) {
         depend(on: source) { target, source in
+            // It is: the preparation is that of this operation.
             guard let target = target as? Self else { return }
             try transfer(target, source)
         }

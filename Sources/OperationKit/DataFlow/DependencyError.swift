@@ -35,7 +35,7 @@ extension DependencyError: LocalizedError, CustomNSError {
 
     /// The localized description, and the error of the dependency as the underlying one.
     public var errorUserInfo: [String: Any] {
-        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: errorDescription ?? ""]
+        var userInfo = descriptionUserInfo
         if case .dependencyFailed(_, _, let error) = self { userInfo[NSUnderlyingErrorKey] = error.asNSError }
         return userInfo
     }

@@ -244,6 +244,7 @@ extension MacroOperation {
             for step in next { macro.append(step, after: tail, weight: progressWeight) }
             let outputs = next.map { Tail($0).output }
             macro.append(join, after: next.isEmpty ? [tail.operation] : next, weight: nil) {
+                // Where one is missing its step has failed, and this one is not begun.
                 let values = outputs.compactMap { $0() }
                 return values.count == outputs.count ? values : nil
             }
@@ -321,6 +322,7 @@ extension MacroOperation {
 }
 
 private func joined<First, Second>(_ first: First?, _ second: Second?) -> (First, Second)? {
+    // Where one is missing its step has failed, and the one that takes both is not begun.
     guard let first, let second else { return nil }
     return (first, second)
 }

@@ -42,6 +42,6 @@ extension MacroOperationError: LocalizedError, CustomNSError {
 
     /// The localized description.
     public var errorUserInfo: [String: Any] {
-        [NSLocalizedDescriptionKey: errorDescription ?? ""]
+        descriptionUserInfo
     }
 }

@@ -37,6 +37,6 @@ extension WaterfallError: LocalizedError, CustomNSError {
 
     /// The localized description.
     public var errorUserInfo: [String: Any] {
-        [NSLocalizedDescriptionKey: errorDescription ?? ""]
+        descriptionUserInfo
     }
 }

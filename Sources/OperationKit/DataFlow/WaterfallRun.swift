@@ -152,6 +152,7 @@ final class WaterfallRun: @unchecked Sendable {
     /// The operation of the last job has finished with success.
     private func takeResult() throws {
         guard let pending = lock.withLock({ pending }) else { return }
+        // Without success the turn that calls this would have been cancelled.
         guard let result = pending() else { throw CancellationError() }
         lock.withLock {
             value = result

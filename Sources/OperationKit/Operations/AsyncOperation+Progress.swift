@@ -35,6 +35,7 @@ extension AsyncOperation: ProgressReporting {
             if case .success = state.lifecycle.outcome { return (progress, isNew, true) }
             return (progress, isNew, false)
         }
+        // Another thread may have asked at the same time.
         guard isNew else { return progress }
         if isComplete {
             progress.complete(isComposite: isComposite)

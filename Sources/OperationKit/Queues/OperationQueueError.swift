@@ -27,6 +27,6 @@ extension OperationQueueError: LocalizedError, CustomNSError {
 
     /// The localized description.
     public var errorUserInfo: [String: Any] {
-        [NSLocalizedDescriptionKey: errorDescription ?? ""]
+        descriptionUserInfo
     }
 }

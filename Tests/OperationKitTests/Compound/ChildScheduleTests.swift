@@ -258,4 +258,20 @@ import Testing
         box.schedule.began()
         #expect(run(box) == [1, 2, 0])
     }
+
+    @Test func whoHasBegunIsOnNoCircleAnyMore() {
+        // The second one was cancelled by itself, and runs though it waits for the first one.
+        let box = make(children: 2, dependencies: [(1, 0), (0, 1)])
+        #expect(box { $0.cycle(through: 0..<2)?.sorted() } == [0, 1])
+        box.schedule.released(1)
+        #expect(box { $0.next() } == 1)
+        box.schedule.wentOn(1)
+        #expect(box { $0.cycle(through: [0]) } == nil)
+    }
+
+    @Test func aDependencyThatIsNotThereCannotBeTakenBack() {
+        let box = make(children: 2, dependencies: [(1, 0)])
+        box.schedule.dependsNoMore(0, on: 1)
+        #expect(run(box) == [0, 1])
+    }
 }

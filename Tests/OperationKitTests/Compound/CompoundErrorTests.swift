@@ -173,6 +173,7 @@ import Testing
         let cases: [(CompoundOperationError, Int, String)] = [
             (.suboperationFailure(name: "c", errors: [failure]), 1, "“c”: 1 of 1 operation failed"),
             (.cancelled(name: "c", errors: []), 2, "“c” was cancelled."),
+            (.cancelled(name: "c", errors: [], reason: Reason()), 2, "“c” was cancelled (The user left)."),
             (.cancelled(name: "c", errors: [failure]), 2, "“c” was cancelled. Before that, 1 of 1 operation failed"),
             (.dependencyCycle(name: "c", path: ["a", "b"]), 3, "“a” waits for “b” waits for “a”."),
         ]
@@ -183,6 +184,26 @@ import Testing
             #expect((error as NSError).domain == CompoundOperationError.errorDomain)
         }
         #expect(CompoundOperationError.dependencyCycle(name: "c", path: []).leafErrors.count == 1)
+    }
+
+    private struct Reason: LocalizedError {
+        var errorDescription: String? { "The user left." }
+    }
+
+    @Test func aDescriptionSpellsOutThreeFailuresAndCountsTheOthers() {
+        let failures = (0..<5).map { SuboperationError(name: "n\($0)", index: $0, error: Reason()) }
+        let error = CompoundOperationError.suboperationFailure(name: "c", errors: failures)
+        let spelledOut = "“n0”: The user left; “n1”: The user left; “n2”: The user left"
+        #expect(error.localizedDescription == "“c”: 5 operations failed: \(spelledOut); and 2 more.")
+        let one = CompoundOperationError.suboperationFailure(name: "c", errors: [failures[0]])
+        #expect(one.localizedDescription == "“c”: 1 operation failed: “n0”: The user left.")
+        let none = CompoundOperationError.suboperationFailure(name: "c", errors: [])
+        #expect(none.localizedDescription == "“c”: 0 operations failed.")
+    }
+
+    @Test func thePolicyCanBeRead() {
+        #expect(CompoundOperation().failurePolicy == .continueAll)
+        #expect(CompoundOperation(failurePolicy: .cancelRemaining).failurePolicy == .cancelRemaining)
     }
 
     @Test func additionErrorsNameBothOperations() {

@@ -49,12 +49,17 @@ import Testing
         #expect(errors.map(text) == ["success", "second", "success"] && calls == 1)
     }
 
-    @Test func aSingleItemCanBePerformedWithACompletionToo() async {
+    @Test func aSingleItemCanBePerformedWithACompletionToo() async throws {
         let operation = A { if $0 == 2 { throw TestError.second } }
         let error = await withCheckedContinuation { continuation in
             operation.performOperation(onItem: 2) { continuation.resume(returning: $0) }
         }
         #expect(text(error) == "second")
+        let success = await withCheckedContinuation { continuation in
+            operation.performOperation(onItem: 1) { continuation.resume(returning: $0) }
+        }
+        #expect(success == nil)
+        #expect(try await operation.performOperation(onEach: [1, 2, 3]).map(\.index) == [1])
         let batch = await withCheckedContinuation { continuation in
             B { _ in }.performOperation(onBatch: [1]) { continuation.resume(returning: $0) }
         }

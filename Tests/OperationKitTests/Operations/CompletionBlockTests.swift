@@ -1,6 +1,7 @@
 import Foundation
-import OperationKit
 import Testing
+
+@testable import OperationKit
 
 /// L8 and L10 for Foundation's own `completionBlock`, of an `AsyncOperation` and of a `ThrowingBlockOperation`.
 @Suite("L8 and L10, completionBlock", .mayNotHang) struct CompletionBlockTests {
@@ -151,4 +152,26 @@ import Testing
         #expect(subjects.value.allSatisfy { $0.calls.value.count { $0 == "first" } <= 1 }, "seed \(seed)")
         #expect(subjects.value.allSatisfy { $0.calls.value.count { $0 == "second" } <= 1 }, "seed \(seed)")
     }
+
+    @Test func oneThatIsRemovedBeforeThereIsOneChangesNothing() async throws {
+        let operation = ScriptedOperation()
+        operation.completionBlock = nil
+        #expect(operation.completionBlock == nil)
+        try await OperationQueue().run(operation)
+    }
+
+    #if !canImport(ObjectiveC)
+    @Test func oneThatComesTogetherWithTheEndIsCalledOnAnotherThreadOnce() async {
+        let (relay, called, log) = (CompletionBlockRelay(), Gate(), EventLog())
+        relay.block = {
+            log.add("called")
+            called.open()
+        }
+        relay.fireSoon()
+        await called.opened()
+        relay.fire()
+        #expect(log.events == ["called"])
+        #expect(relay.block == nil)
+    }
+    #endif
 }

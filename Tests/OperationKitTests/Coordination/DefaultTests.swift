@@ -1,0 +1,72 @@
+import Dispatch
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+@Suite("Coordination: defaults", .mayNotHang) struct CoordinationDefaultTests {
+    private final class Batches: ParallelBatchOperation {
+        let batchSize = 2
+
+        func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) { completion(nil) }
+    }
+
+    private struct Coordinator: ParallelOperationCoordinator {}
+
+    @Test func theLimitOfParallelBatchesIsThatOfTheMachine() {
+        #expect(Batches().maxConcurrentOperationCount == ProcessInfo.processInfo.activeProcessorCount)
+    }
+
+    @Test func aFailureCancelsNothing() async {
+        #expect(Batches().failurePolicy == .continueAll)
+        #expect(Coordinator().failurePolicy == .continueAll)
+        let failing = ThrowingBlockOperation { throw TestError.first }
+        let other = ThrowingBlockOperation {}
+        other.addDependency(failing)
+        #expect(await Coordinator().performOperations([failing, other]).map(text) == ["first", "success"])
+    }
+
+    @Test func everyQualityOfServiceHasItsClass() {
+        let classes: [(QualityOfService, DispatchQoS)] = [
+            (.userInteractive, .userInteractive), (.userInitiated, .userInitiated), (.utility, .utility),
+            (.background, .background), (.default, .unspecified),
+        ]
+        for (quality, expected) in classes { #expect(DispatchQoS(quality) == expected) }
+    }
+
+    @Test func aTaskThatBeginsAfterTheCancellationIsCancelled() async {
+        let tasks = RunningTasks()
+        tasks.cancel()
+        let error = await withCheckedContinuation { continuation in
+            tasks.run(
+                0, { try await Task.sleep(nanoseconds: .max) }, completion: { continuation.resume(returning: $0) })
+        }
+        #expect(error is CancellationError)
+    }
+
+    @Test func optionsThatCancelTheRunAreAskedToTheEnd() async {
+        let run = Canceller().operation(on: [1])
+        run.start()
+        #expect(run.isFinished && run.isCancelled)
+        #expect(run.errors.map { $0 as? CoordinationError } == [.invalidBatchSize(type: "Canceller", batchSize: 0)])
+    }
+
+    /// Cancels its run while that asks for the size of batches, which is wrong as well.
+    private final class Canceller: SequentialBatchOperation, @unchecked Sendable {
+        weak var run: CollectionRun<Int>?
+
+        var batchSize: Int {
+            run?.cancel()
+            return 0
+        }
+
+        func operation(on collection: [Int]) -> CollectionRun<Int> {
+            let run = operation()
+            run.input = collection
+            self.run = run
+            return run
+        }
+
+        func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) { completion(nil) }
+    }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// Macros and waterfalls that are continued, started or taken apart at the wrong time. The article *Misuse* lists it all.
+@Suite("Misuse: continuing macros and waterfalls", .mayNotHang) struct ContinuationMisuseTests {
+    @Test func aStepThatIsAppendedToACancelledMacroIsCancelled() async {
+        let macro = MacroOperation(Step<Int, Int>.increment("first"))
+        macro.cancel()
+        let next = Step<Int, Int>.increment("next")
+        let longer = macro.then(next)
+        #expect(next.isCancelled)
+        longer.input = 1
+        await Start.byHand(longer)
+        #expect(longer.error is CancellationError)
+    }
+
+    @Test func continuingWhatRunsIsRefusedByName() async {
+        let step = Step<Int, Int>("step") { _, _ in }
+        let macro = MacroOperation(step).withInput(1)
+        macro.name = "macro"
+        let waterfall = Waterfall<Int, Int>(name: "waterfall").then { (_: Int) in
+            IOBlockOperation<Int, Int> { (number: Int) async in
+                await Gate().opened()
+                return number
+            }.withInput(1)
+        }.withInput(1)
+        macro.start()
+        waterfall.start()
+        await eventually("not begun") { waterfall.isRunning && macro.isExecuting }
+        let longerMacro = macro.then(Step<Int, Int>.increment("next")).withInput(1)
+        let longerWaterfall = waterfall.then { $0 + 1 }.withInput(1)
+        await Start.byHand(longerMacro)
+        await Start.byHand(longerWaterfall)
+        #expect(longerMacro.error as? MacroOperationError == .alreadyStarted(macro: "macro"))
+        #expect(longerWaterfall.error as? WaterfallError == .alreadyStarted(waterfall: "waterfall"))
+        waterfall.cancel()
+        step.finish(with: 2)
+        await #expect(throws: CancellationError.self) { try await waterfall.finished() }
+        await #expect(throws: Never.self) { try await macro.finished() }
+        #expect(macro.output == 2)
+    }
+
+    @Test func continuingWhatIsPartOfACompoundIsRefusedByName() async {
+        let macro = MacroOperation(Step<Int, Int>.increment("step"))
+        macro.name = "macro"
+        let waterfall = Waterfall<Int, Int>(name: "waterfall")
+        let compound = CompoundOperation(operations: [macro, waterfall])
+        let longerMacro = macro.then(Step<Int, Int>.increment("next")).withInput(1)
+        let longerWaterfall = waterfall.then { $0 + 1 }.withInput(1)
+        await Start.byHand(longerMacro)
+        await Start.byHand(longerWaterfall)
+        #expect(longerMacro.error as? MacroOperationError == .alreadyUsed(operation: "macro", macro: "macro"))
+        #expect(longerWaterfall.error as? WaterfallError == .alreadyUsed(waterfall: "waterfall"))
+        withExtendedLifetime(compound) {}
+    }
+
+    @Test func aStepThatIsStartedByHandTooEarlyHasNoInputAndEndsTheMacro() async {
+        let first = Step<Int, Int>("first") { _, _ in }
+        let second = Step<Int, Int>.increment("second")
+        let macro = MacroOperation(first).then(second).withInput(1)
+        macro.start()
+        second.start()
+        #expect(second.error is CancellationError)
+        #expect(!macro.isFinished)
+        first.finish(with: 2)
+        await #expect(throws: CancellationError.self) { try await macro.finished() }
+    }
+
+    @Test func aStepThatIsStartedByHandAfterAFailureEndsWithThatError() async {
+        let first = Step<Int, Int>("first") { step, _ in step.finish(withError: TestError.first) }.withInput(1)
+        let second = Step<Int, Int>.increment("second")
+        let macro = MacroOperation(first).then(second).withInput(1)
+        first.start()
+        second.start()
+        #expect(text(second.error) == "first")
+        await Start.byHand(macro)
+        #expect(text(macro.error) == "first")
+    }
+
+    @Test func aSecondInputFromAnOperationOutsideIsRefused() async {
+        let first = Step<Int, Int>.increment("first")
+        let outside = Step<Int, Int>.increment("outside")
+        let sum = IOBlockOperation<(Int, Int), Int> { $0 + $1 }
+        let macro = MacroOperation(first).then(sum, inputFrom: first, outside).withInput(1)
+        macro.name = "macro"
+        await Start.byHand(macro)
+        #expect(macro.error as? MacroOperationError == .notAStep(operation: "outside", macro: "macro"))
+    }
+
+    @Test func callingMainByHandAfterTheEndDoesNothing() async throws {
+        let log = EventLog()
+        let task = TaskOperation { log.add("task") }
+        let closure = IOBlockOperation<Int, Int> { (number: Int) async in
+            log.add("closure")
+            return number
+        }.withInput(1)
+        let throwing = ThrowingBlockOperation { log.add("throwing") }
+        let run = Strategy.sequentialItems.make { _, completion in
+            log.add("item")
+            completion(nil)
+        }.operation(on: [1])
+        let queue = OperationQueue.serial(name: "serial")
+        for operation in [task, closure, throwing, run] {
+            try await queue.run(operation)
+            operation.main()
+            operation.main()
+        }
+        #expect(log.events == ["task", "closure", "throwing", "item"])
+    }
+
+    @Test func callingMainByHandOfWhatWasConsumedRunsNothing() async {
+        let log = EventLog()
+        let macro = MacroOperation(Step<Int, Int>.increment("step", log: log)).withInput(1)
+        let waterfall = Waterfall<Int, Int>().withInput(1)
+        let longer = (macro.then(Step<Int, Int>.increment("next", log: log)), waterfall.then { $0 + 1 })
+        for operation in [macro, waterfall] as [IOOperation<Int, Int>] {
+            await Start.byHand(operation)
+            operation.main()
+            #expect(operation.output == nil)
+        }
+        #expect(log.events.isEmpty)
+        withExtendedLifetime(longer) {}
+    }
+
+    @Test(arguments: ["source", nil])
+    func aBindingWhoseSourceIsGoneSaysSo(name: String?) {
+        let target = ScriptedOperation("target")
+        do {
+            let source = ScriptedOperation(name)
+            target.bind(to: source) { _, _ in Issue.record("It is carried out.") }
+            target.removeDependency(source)
+        }
+        target.start()
+        guard case .dependencyUnfinished("target", name ?? "ScriptedOperation") = target.error as? DependencyError
+        else {
+            Issue.record("\(text(target.error))")
+            return
+        }
+    }
+}

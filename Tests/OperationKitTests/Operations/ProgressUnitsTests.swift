@@ -1,0 +1,62 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+@Suite("D4 The units of a leaf", .mayNotHang) struct ProgressUnitsTests {
+    @Test func theUnitsThatTheWorkSetsCanBeRead() {
+        let leaf = ScriptedOperation.idle()
+        leaf.progress.totalUnitCount = 8
+        leaf.progress.completedUnitCount = 2
+        #expect(leaf.progress.totalUnitCount == 8 && leaf.progress.fractionCompleted == 0.25)
+    }
+
+    @Test func anUnknownTotalIsCompleteAtSuccess() {
+        let leaf = ScriptedOperation { leaf in
+            leaf.progress.totalUnitCount = -1
+            leaf.finish()
+        }
+        leaf.start()
+        #expect(leaf.progress.fractionCompleted == 1)
+    }
+
+    @Test func unitsThatAChildChangesAfterItsFailureCountNoMore() async {
+        let failed = ScriptedOperation {
+            $0.progress.totalUnitCount = 4
+            $0.finish(withError: TestError.first)
+        }
+        let running = ScriptedOperation.idle()
+        let compound = CompoundOperation(operations: [failed, running])
+        let progress = compound.progress
+        compound.start()
+        await eventually("not ended") { failed.isFinished && running.isExecuting }
+        failed.progress.completedUnitCount = 4
+        #expect(progress.fractionCompleted < 1)
+        running.finish()
+        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+        #expect(progress.fractionCompleted < 1)
+    }
+
+    @Test func aMappedOperationTakesTheFractionOfWhatItMaps() async throws {
+        let mapped = Step<Int, Int>.increment("step").map { $0 }.withInput(1)
+        let progress = mapped.progress
+        #expect(progress.fractionCompleted == 0)
+        #expect(try await OperationQueue().run(mapped) == 2)
+        #expect(progress.fractionCompleted == 1)
+    }
+
+    @Test func aCollectionRunIsAtNothingBeforeItsStart() async throws {
+        let run = Strategy.sequentialItems.make { $1(nil) }.operation(on: [1, 2])
+        let progress = run.progress
+        #expect(progress.fractionCompleted == 0)
+        try await OperationQueue().run(run)
+        #expect(progress.fractionCompleted == 1)
+    }
+
+    @Test func aReportThatComesLateDoesNotSetAReporterBack() {
+        let reporter = ProgressReporter {}
+        reporter.report(3, of: 5)
+        reporter.report(2, of: 5)
+        #expect(reporter.progress.completedUnitCount == 3 && reporter.progress.totalUnitCount == 5)
+    }
+}
