@@ -52,6 +52,7 @@ extension Case {
         let comparison = Comparison(
             what: "\(grouped(scale.count)) children, width 8, added before", ours: ours.name, baseline: stock.name)
         experiments.append(Experiment(quantity: .nanoseconds, sides: [ours, stock], comparisons: [comparison]))
+        experiments.append(.waiting(scale.count, width: 2))
         return experiments
     }
 
@@ -103,6 +104,27 @@ private func starting(_ operations: [Operation]) -> Trial {
     {
         for operation in operations { operation.start() }
         return operations
+    }
+}
+
+extension Experiment {
+    /// A program that waits for its queue most often does it in Foundation's way, which waits for each operation.
+    fileprivate static func waiting(_ count: Int, width: Int) -> Experiment {
+        let ours = Side.compound("compound of width \(width)", count, width: width, of: Leaf.make)
+        let stock = Side("queue of width \(width), waitUntilAllOperationsAreFinished()", units: count) {
+            let operations = Leaf.make(count)
+            return {
+                let queue = OperationQueue()
+                queue.maxConcurrentOperationCount = width
+                queue.addOperations(operations, waitUntilFinished: false)
+                queue.waitUntilAllOperationsAreFinished()
+                return queue
+            }
+        }
+        let comparison = Comparison(
+            what: "\(grouped(count)) children, width \(width), Foundation's wait", ours: ours.name,
+            baseline: stock.name)
+        return Experiment(quantity: .nanoseconds, sides: [ours, stock], comparisons: [comparison])
     }
 }
 

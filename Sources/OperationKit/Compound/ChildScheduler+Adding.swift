@@ -7,24 +7,22 @@ extension ChildScheduler {
     ///
     /// - Throws: The first one that is there twice, or belongs to another composite. Those before it have been added.
     func addInitial(_ operations: [Operation], to compound: any Composite) throws {
-        for operation in operations {
-            // Those that can be claimed twice are looked for among the children.
+        // Those that can be claimed twice are remembered.
+        var unclaimable: Set<ObjectIdentifier> = []
+        let firstRefused = operations.firstIndex { operation in
             let isNew = operation.claim(for: compound)
-            guard isNew, operation is AsyncOperation || withState({ $0.slot(of: operation) == nil }) else {
-                throw CompoundAdditionError.alreadyAdded(
-                    operation: operation.displayName, compound: compound.displayName)
-            }
-            addClaimed(operation, weight: 1)
+            return !isNew || !(operation is AsyncOperation || unclaimable.insert(ObjectIdentifier(operation)).inserted)
         }
+        withState { $0.insert(operations[..<(firstRefused ?? operations.endIndex)]) }
+        guard let firstRefused else { return }
+        throw CompoundAdditionError.alreadyAdded(
+            operation: operations[firstRefused].displayName, compound: compound.displayName)
     }
 
     /// Adds a child that has been claimed, to a composite that has not begun. Whom it waits for is looked at when it
     /// does.
     func addClaimed(_ operation: Operation, weight: Int64) {
-        withState { state in
-            let slot = state.insert(operation, weight: weight, isBeingAdded: false)
-            state.unconnected.append(slot)
-        }
+        withState { $0.insert(CollectionOfOne(operation), weight: weight) }
     }
 
     /// Adds children, at any time before the last one has ended.

@@ -115,7 +115,7 @@ extension ChildScheduler.State {
         let watches = outside.values.compactMap(\.watch)
         outside = [:]
         return .init(
-            compound: running,
+            of: running,
             failures: sorted.map {
                 SuboperationError(name: $0.name, index: $0.index, error: $0.error, siblingCount: total)
             }, watches: watches)
@@ -124,6 +124,15 @@ extension ChildScheduler.State {
 
 // Children come and go.
 extension ChildScheduler.State {
+    /// Children of a composite that has not begun.
+    mutating func insert(_ operations: some Collection<Operation>, weight: Int64 = 1) {
+        if children.isEmpty {
+            children.reserveCapacity(operations.count)
+            schedule.records.reserveCapacity(operations.count)
+        }
+        for operation in operations { unconnected.append(insert(operation, weight: weight, isBeingAdded: false)) }
+    }
+
     mutating func insert(_ operation: Operation, weight: Int64, isBeingAdded: Bool) -> Int {
         let weight = ProgressLedger.weight(weight)
         ledger.added(weight)

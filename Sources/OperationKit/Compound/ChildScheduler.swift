@@ -21,24 +21,25 @@ final class ChildScheduler: @unchecked Sendable {
     let countsCancellations: Bool
 
     private let lock = NSLock()
-    private var state: State
+    // Whoever has the lock has the state for itself, so the run-time checks of that would only cost time.
+    @exclusivity(unchecked) private var state: State
 
     init(limit: Int, failurePolicy: CompoundOperation.FailurePolicy, countsCancellations: Bool = false) {
         self.failurePolicy = failurePolicy
         self.countsCancellations = countsCancellations
-        state = State(schedule: ChildSchedule(limit: limit))
+        unsafe state = State(schedule: ChildSchedule(limit: limit))
         queue.maxConcurrentOperationCount = limit
     }
 
     deinit {
-        var operations = state.operations
-        state.children = []
+        var operations = unsafe state.operations
+        unsafe state.children = []
         DependencyRelease.release(&operations)
     }
 
     /// Reads and changes the state, with the lock held. `body` calls nobody but, for its number, a child.
     func withState<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
-        try lock.withLock { try body(&state) }
+        try lock.withLock { try unsafe body(&state) }
     }
 }
 
@@ -168,10 +169,17 @@ extension ChildScheduler {
         /// The compound, once all its children have ended.
         var over: End?
 
-        struct End {
+        /// A class, so that the consequences of most ends of children, which are none, are passed on for nothing.
+        final class End {
             let compound: any Composite
             let failures: [SuboperationError]
             let watches: [FinishWatch]
+
+            init(of compound: any Composite, failures: [SuboperationError], watches: [FinishWatch]) {
+                self.compound = compound
+                self.failures = failures
+                self.watches = watches
+            }
         }
     }
 

@@ -60,19 +60,20 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// Guards `state`, and what subclasses inside the library store. Never held while calling out.
     let lock = NSRecursiveLock()
-    private var state: State
+    // Whoever has the lock has the state for itself, so the run-time checks of that would only cost time.
+    @exclusivity(unchecked) private var state: State
     #if !canImport(ObjectiveC)
     private var completionRelay: CompletionBlockRelay?
     #endif
 
     /// Creates an operation that has not started.
     public override init() {
-        state = State(lifecycle: Lifecycle(ending: .atOnce))
+        unsafe state = State(lifecycle: Lifecycle(ending: .atOnce))
         super.init()
     }
 
     init(ending: Lifecycle.Ending) {
-        state = State(lifecycle: Lifecycle(ending: ending))
+        unsafe state = State(lifecycle: Lifecycle(ending: ending))
         super.init()
     }
 
@@ -232,7 +233,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// Reads and changes the state, with the lock held. `body` calls nothing that might lock again.
     final func withState<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
-        try lock.withLock { try body(&state) }
+        try lock.withLock { try unsafe body(&state) }
     }
 
     /// Performs an action of the life cycle, and those that follow from it. Nothing is locked here.

@@ -46,9 +46,9 @@ import Testing
         #expect(cost.notifications == ["isFinished"])
     }
 
-    /// Three times when it is added, once when the compound starts, and two times when it has ended, by then without a
+    /// Twice when it is added with the compound, once when the compound starts, and twice when it has ended, by then without a
     /// worker or a queue of its own.
-    @Test func aChildTakesSixLocksMoreThanItsLife() {
+    @Test func aChildTakesFiveLocksMoreThanItsLife() {
         func locks(_ count: Int) -> Int {
             let counter = Counter()
             Preemption.observed(by: counter) {
@@ -61,7 +61,7 @@ import Testing
             return counter.locks
         }
         // Few enough for one worker, and for one portion when they are asked what they are like.
-        #expect(locks(200) - locks(100) == 100 * (10 + 6))
+        #expect(locks(200) - locks(100) == 100 * (10 + 5))
     }
 
     /// Begins its operations when it is told to.
