@@ -35,6 +35,12 @@ import Testing
             Scene("a pause", children: 2, [(1, 0)], limit: limit, .init(suspensions: 1, cancellations: 1)),
             Scene("additions", children: 1, limit: limit, .init(additions: 2, takenBack: 1)),
             Scene("additions, and the end", children: 1, limit: limit, .init(additions: 1, cancellations: 1)),
+            Scene(
+                "an operation outside", children: 2, [(1, ScheduleWalk.outside)], limit: limit,
+                .init(releases: 1, cancellations: 1)),
+            Scene(
+                "an operation outside that joins", children: 2, [(0, ScheduleWalk.outside), (1, ScheduleWalk.outside)],
+                limit: limit, .init(cancellations: 1, adoptions: 1)),
             Scene("a limit and a pause", children: 2, limit: limit, .init(limits: [1], suspensions: 1)),
         ]
     }

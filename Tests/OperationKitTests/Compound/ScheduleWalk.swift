@@ -15,7 +15,12 @@ struct ScheduleWalk {
         var releases = 0
         var cancellations = 0
         var takenBack = 0
+        /// Whether the operation outside may become a child.
+        var adoptions = 0
     }
+
+    /// How the operation outside is called among those that a child waits for.
+    static let outside = -1
 
     enum Stage: Int, Hashable {
         case added, waiting
@@ -41,12 +46,15 @@ struct ScheduleWalk {
             Int)
         case limit(Int), suspend, resume
         case workerComes
+        case outsideEnds, outsideJoins
         case isWatched(Int), goesOn(Int, isLast: Bool), ends(Int), hasEnded(Int, isLast: Bool), leavesToQueue(Int)
     }
 
     private(set) var schedule: ChildSchedule
     private(set) var children: [Child] = []
     private(set) var budget: Budget
+    /// The slot of an operation outside, as long as children may wait for it.
+    private var outsideSlot: Int?
     private var onTheWay = 0
     private var hasBegun = false
     private var isCancelling = false
@@ -58,9 +66,20 @@ struct ScheduleWalk {
         schedule = ChildSchedule(limit: limit)
         self.budget = budget
         for _ in 0..<count { children.append(Child(slot: schedule.addedChild())) }
-        for (child, other) in dependencies {
-            schedule.depends(children[child].slot, on: children[other].slot)
-            children[child].waitsFor.insert(other)
+        for (child, other) in dependencies { children[child].waitsFor.insert(other) }
+        connect()
+    }
+
+    /// Tells the schedule who waits for whom.
+    private mutating func connect() {
+        if children.contains(where: { $0.stage != .ended && $0.waitsFor.contains(ScheduleWalk.outside) }) {
+            outsideSlot = schedule.addedOutside()
+        }
+        for child in children where child.stage != .ended {
+            for other in child.waitsFor.sorted() {
+                guard let slot = other == ScheduleWalk.outside ? outsideSlot : children[other].slot else { continue }
+                schedule.depends(child.slot, on: slot)
+            }
         }
     }
 
@@ -100,6 +119,10 @@ extension ScheduleWalk {
             steps += children.indices.filter { children[$0].stage != .ended && children[$0].stage != .watchedEnded }.map
             { .add(dependsOn: $0) }
         }
+        if outsideSlot != nil {
+            steps.append(.outsideEnds)
+            if budget.adoptions > 0, isOpen { steps.append(.outsideJoins) }
+        }
         if onTheWay > 0, hasPlace, !schedule.isSuspendedInForce { steps.append(.workerComes) }
         for (index, child) in children.enumerated() {
             switch child.stage {
@@ -133,6 +156,10 @@ extension ScheduleWalk {
         switch step {
         case .begin:
             hasBegun = true
+            // They are asked again then.
+            schedule.forgetDependencies()
+            outsideSlot = nil
+            connect()
             for index in children.indices where children[index].stage == .added { becomeKnown(index) }
             schedule.began()
         case .cancelling:
@@ -159,6 +186,20 @@ extension ScheduleWalk {
                 child.waitsFor = [other]
             }
             children.append(child)
+            return
+        case .outsideEnds:
+            if let slot = outsideSlot { schedule.outsideEnded(slot) }
+            outsideSlot = nil
+            for index in children.indices { children[index].waitsFor.remove(ScheduleWalk.outside) }
+        case .outsideJoins:
+            budget.adoptions -= 1
+            guard let slot = outsideSlot else { return }
+            outsideSlot = nil
+            schedule.adopted(slot)
+            for index in children.indices where children[index].waitsFor.remove(ScheduleWalk.outside) != nil {
+                children[index].waitsFor.insert(children.count)
+            }
+            children.append(Child(slot: slot))
             return
         case .known(let index):
             becomeKnown(index)
@@ -248,6 +289,10 @@ extension ScheduleWalk {
             "begun": children.count(where: \.stage.isBegun), "active": children.count(where: \.stage.isWorker),
             "withoutPlace": count(.alone),
         ]
+        for child in children where child.stage == .added || child.stage == .waiting {
+            let outside = child.waitsFor.contains(ScheduleWalk.outside) ? 1 : 0
+            if Int(schedule.records[child.slot].openOutside) != outside { violation = "openOutside is wrong" }
+        }
         if onTheWay > 1 { violation = "two workers are awaited" }
         if counters != expected { violation = "counted \(counters), there are \(expected)" }
     }
@@ -257,10 +302,10 @@ extension ScheduleWalk {
     /// All that the future depends on. What the queue of those who are ready looks like inside follows from it.
     var identity: [Int] {
         var numbers = [onTheWay, hasBegun ? 1 : 0, isCancelling ? 1 : 0, isCancelled ? 1 : 0, schedule.limit]
-        numbers += [schedule.isSuspended ? 1 : 0, budget.hashValue, children.count]
+        numbers += [schedule.isSuspended ? 1 : 0, budget.hashValue, children.count, outsideSlot ?? -1]
         for child in children {
             numbers += [child.slot, child.stage.rawValue, child.isReleased ? 1 : 0]
-            numbers.append(child.waitsFor.reduce(0) { $0 | 1 << $1 })
+            numbers.append(child.waitsFor.reduce(0) { $0 | 1 << ($1 + 1) })
         }
         for record in schedule.records {
             numbers += [record.phase.hashValue, record.ordinal, Int(record.open), record.isKnown ? 1 : 0]
