@@ -107,32 +107,17 @@ extension BatchOperation {
     func plan(for items: [CollectionType], limit: Int) -> CollectionPlan {
         let size = batchSize
         if size < 1 { return .invalid(.invalidBatchSize(type: displayName, batchSize: size)) }
-        if limit < 1 {
-            return .invalid(.invalidLimit(type: displayName, maxConcurrentOperationCount: limit))
-        }
         let batch: @Sendable (Int) -> [CollectionType] = { index in
             Array(items[unitRange(index, size: size, count: items.count)])
         }
-        let count = unitCount(items.count, size: size)
         let performer = Performer(self)
-        let units: CollectionUnits
+        var perform: (@Sendable (Int) async throws -> Void)?
         if let operation = self as? any AsyncBatchOperation<CollectionType> {
             let performer = Performer(operation)
-            let tasks = RunningTasks()
-            units = CollectionUnits(
-                count: count, limit: limit, failurePolicy: failurePolicy,
-                begin: { index, completion in
-                    let batch = batch(index)
-                    tasks.run(
-                        index, { try await performer.object.performOperation(onBatch: batch) }, completion: completion)
-                }, cancelRunning: { tasks.cancel() })
-        } else {
-            units = CollectionUnits(
-                count: count, limit: limit, failurePolicy: failurePolicy,
-                begin: { index, completion in
-                    performer.object.performOperation(onBatch: batch(index), completion: completion)
-                })
+            perform = { try await performer.object.performOperation(onBatch: batch($0)) }
         }
-        return .units(units, word: "batch")
+        return plan(
+            count: unitCount(items.count, size: size), limit: limit, word: "batch",
+            begin: { performer.object.performOperation(onBatch: batch($0), completion: $1) }, perform: perform)
     }
 }

@@ -107,28 +107,14 @@ extension SequentialItemOperation {
 
 extension ItemOperation {
     func plan(for items: [CollectionType], limit: Int) -> CollectionPlan {
-        if limit < 1 {
-            return .invalid(.invalidLimit(type: displayName, maxConcurrentOperationCount: limit))
-        }
         let performer = Performer(self)
-        let units: CollectionUnits
+        var perform: (@Sendable (Int) async throws -> Void)?
         if let operation = self as? any AsyncItemOperation<CollectionType> {
             let performer = Performer(operation)
-            let tasks = RunningTasks()
-            units = CollectionUnits(
-                count: items.count, limit: limit, failurePolicy: failurePolicy,
-                begin: { index, completion in
-                    let item = items[index]
-                    tasks.run(
-                        index, { try await performer.object.performOperation(onItem: item) }, completion: completion)
-                }, cancelRunning: { tasks.cancel() })
-        } else {
-            units = CollectionUnits(
-                count: items.count, limit: limit, failurePolicy: failurePolicy,
-                begin: { index, completion in
-                    performer.object.performOperation(onItem: items[index], completion: completion)
-                })
+            perform = { try await performer.object.performOperation(onItem: items[$0]) }
         }
-        return .units(units, word: "item")
+        return plan(
+            count: items.count, limit: limit, word: "item",
+            begin: { performer.object.performOperation(onItem: items[$0], completion: $1) }, perform: perform)
     }
 }
