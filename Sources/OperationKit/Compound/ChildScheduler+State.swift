@@ -53,6 +53,8 @@ extension ChildScheduler {
         private var slots: [ObjectIdentifier: Int] = [:]
         private var outside: [ObjectIdentifier: Outside] = [:]
         private(set) var unwatched: [Operation] = []
+        /// Of operations that are not outside any more. A watch and what it watches hold each other until it is ended.
+        private(set) var unneeded: [FinishWatch] = []
         private var areConnected = false
         /// Children whose dependencies have not been looked at.
         var unconnected: [Int] = []
@@ -112,7 +114,7 @@ extension ChildScheduler.State {
         let total = schedule.added
         let sorted = sortsFailures ? failures.sorted { $0.index < $1.index } : failures
         failures = []
-        let watches = outside.values.compactMap(\.watch)
+        let watches = outside.values.compactMap(\.watch) + takeUnneeded()
         outside = [:]
         return .init(
             of: running,
@@ -137,7 +139,7 @@ extension ChildScheduler.State {
         let weight = ProgressLedger.weight(weight)
         ledger.added(weight)
         let slot: Int
-        if !outside.isEmpty, let known = outside.removeValue(forKey: ObjectIdentifier(operation)) {
+        if !outside.isEmpty, let known = leftOutside(operation) {
             slot = known.slot
             schedule.adopted(slot)
         } else {
@@ -164,15 +166,19 @@ extension ChildScheduler.State {
         let present = arrivals.filter { $0.slot >= 0 && isPresent($0.next) }
         for child in present { disconnect(child.slot, from: child.unfinished) }
         for child in present.reversed() {
+            // Those that are present have a weight.
             ledger.added(-(forget(child.slot)?.weight ?? 0))
             let isAwaited = schedule.isAwaited(child.slot)
             schedule.removed(child.slot)
             if isAwaited { addOutside(child.operation, slot: child.slot) }
         }
+        // An operation around this one would be held by it.
+        unwatched.removeAll { outside[ObjectIdentifier($0)] == nil }
     }
 
     /// A child has ended.
     mutating func forget(_ slot: Int) -> ChildScheduler.Child? {
+        // Whoever calls this has seen that it is present.
         guard let child = children[slot] else { return nil }
         children[slot] = nil
         if !slots.isEmpty { slots[ObjectIdentifier(child.operation)] = nil }
@@ -204,7 +210,9 @@ extension ChildScheduler.State {
                 schedule.dependsNoMore(slot, on: child)
             } else if let known = outside[ObjectIdentifier(dependency)] {
                 schedule.dependsNoMore(slot, on: known.slot)
-                if !schedule.isAwaited(known.slot) { outsideEnded(dependency) }
+                if schedule.isAwaited(known.slot) { continue }
+                _ = leftOutside(dependency)
+                schedule.outsideEnded(known.slot)
             }
         }
     }
@@ -215,6 +223,7 @@ extension ChildScheduler.State {
         if !areConnected { return }
         areConnected = false
         schedule.forgetDependencies()
+        unneeded += outside.values.compactMap(\.watch)
         outside = [:]
         unwatched = []
     }
@@ -235,12 +244,26 @@ extension ChildScheduler.State {
         return unwatched
     }
 
+    mutating func takeUnneeded() -> [FinishWatch] {
+        defer { unneeded = [] }
+        return unneeded
+    }
+
+    /// An operation is not outside any more, without having ended.
+    private mutating func leftOutside(_ operation: Operation) -> ChildScheduler.Outside? {
+        let known = outside.removeValue(forKey: ObjectIdentifier(operation))
+        if let watch = known?.watch { unneeded.append(watch) }
+        return known
+    }
+
     /// An operation outside is watched now.
     ///
-    /// - Returns: Whether it has to be: children still wait for it.
+    /// - Returns: Whether it has to be: children still wait for it, and nothing else watches it.
     mutating func watched(_ operation: Operation, by watch: FinishWatch) -> Bool {
+        // It may have been a child for a moment, and have been watched anew since.
+        guard let known = outside[ObjectIdentifier(operation)], known.watch == nil else { return false }
         outside[ObjectIdentifier(operation)]?.watch = watch
-        return outside[ObjectIdentifier(operation)] != nil
+        return true
     }
 
     /// An operation has ended. If it is outside, nobody waits for it any more.

@@ -154,6 +154,7 @@ extension ChildScheduler: FinishObserving {
         let next = takeNext(&state)
         var due = consequences(of: &state)
         due.cancelsOthers = cancelsOthers
+        // Whoever noticed it first has told the others.
         return (next, due, known?.mayHaveDependencies ?? false)
     }
 

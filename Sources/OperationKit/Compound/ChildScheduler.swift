@@ -166,6 +166,8 @@ extension ChildScheduler {
         var changesSettings = false
         /// Operations outside, for which children wait.
         var toWatch: [Operation] = []
+        /// Of operations that are not outside any more.
+        var unneeded: [FinishWatch] = []
         /// The compound, once all its children have ended.
         var over: End?
 
@@ -190,6 +192,7 @@ extension ChildScheduler {
         state.appliedLimit = state.schedule.limitInForce
         if state.stage == .running {
             if !state.unwatched.isEmpty { due.toWatch = state.takeUnwatched() }
+            if !state.unneeded.isEmpty { due.unneeded = state.takeUnneeded() }
             if state.schedule.remaining == 0 { due.over = state.end(sortsFailures: !countsCancellations) }
         }
         return due
@@ -199,6 +202,7 @@ extension ChildScheduler {
         if due.changesSettings { applySettings() }
         if due.sendsForWorker { queue.addOperation(ChildWorker(self)) }
         for operation in due.toWatch { watchOutside(operation) }
+        for watch in due.unneeded { watch.end() }
         if due.cancelsOthers { cancelAll() }
         if let end = due.over {
             for watch in end.watches { watch.end() }

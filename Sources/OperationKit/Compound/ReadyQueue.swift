@@ -20,6 +20,7 @@ struct ReadyQueue {
     var isEmpty: Bool { count == 0 }
 
     mutating func insert(_ entry: Entry, priority: Operation.QueuePriority) {
+        // There are no other priorities.
         levels[ReadyQueue.priorities.firstIndex(of: priority) ?? 2].insert(entry)
         count += 1
     }
@@ -71,6 +72,7 @@ struct ReadyQueue {
         }
 
         private mutating func popHeap() -> Entry? {
+            // Whoever calls this has seen that it is not empty.
             guard let first = heap.first, let last = heap.popLast() else { return nil }
             if heap.isEmpty { return first }
             heap[0] = last

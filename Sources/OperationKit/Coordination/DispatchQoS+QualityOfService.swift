@@ -10,6 +10,7 @@ extension DispatchQoS {
         case .utility: self = .utility
         case .background: self = .background
         case .default: self = .unspecified
+        // Of a future system.
         @unknown default: self = .unspecified
         }
     }

@@ -62,6 +62,7 @@ extension TaskPriority {
         case .utility: self = .utility
         case .background: self = .background
         case .default: self = .medium
+        // Of a future system.
         @unknown default: self = .medium
         }
     }

@@ -80,6 +80,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     #if !canImport(ObjectiveC)
     deinit {
         let held = DependencyRelease.hold(super.dependencies) { super.removeDependency($0) }
+        // This block is never called, only freed.
         if let held { super.completionBlock = { _ = held } }
     }
     #endif
@@ -191,6 +192,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
             guard let relay else { return }
             relay.block = newValue
             if isNew { super.completionBlock = { relay.fire() } }
+            // It may have finished meanwhile.
             if isFinished { relay.fireSoon() }
         }
     }

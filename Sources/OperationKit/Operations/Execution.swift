@@ -53,6 +53,7 @@ final class Execution: @unchecked Sendable {
 
     private static var place: String {
         if let queue = OperationQueue.current { return "the queue “\(queue.name ?? "without a name")”" }
+        // No test runs there.
         if Thread.isMainThread { return "the main thread" }
         return Thread.current.name.flatMap { $0.isEmpty ? nil : "the thread “\($0)”" } ?? "a thread without a name"
     }

@@ -31,6 +31,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
     #if !canImport(ObjectiveC)
     deinit {
         let held = DependencyRelease.hold(super.dependencies) { super.removeDependency($0) }
+        // This block is never called, only freed.
         if let held { super.completionBlock = { _ = held } }
     }
     #endif
@@ -75,6 +76,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
             if isFinished { return }
             completionRelay.block = newValue
             super.completionBlock = { [completionRelay] in completionRelay.fire() }
+            // It may have finished meanwhile.
             if isFinished { completionRelay.fireSoon() }
         }
     }

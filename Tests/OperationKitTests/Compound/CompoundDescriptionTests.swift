@@ -272,6 +272,16 @@ import Testing
         try? await macro.finished()
     }
 
+    @Test func whatWasContinuedHasNoPartsOfItsOwnAnyMore() {
+        let macro = MacroOperation(IOBlockOperation<Int, Int>(name: "first") { $0 })
+        macro.name = "Macro"
+        _ = macro.then(IOBlockOperation<Int, Int>(name: "second") { $0 })
+        #expect(macro.debugDescription == "“Macro”: not started")
+        let waterfall = Waterfall<Int, Int>(name: "Falls").then { $0 }
+        _ = waterfall.then { $0 }
+        #expect(waterfall.debugDescription == "“Falls”: not started")
+    }
+
     @Test func aWaterfallSaysAtWhichJobItIs() async throws {
         let made = TaskGate()
         let waterfall = Waterfall<Int, Int>(name: "Falls").then { $0 + 1 }.then { _ in made.operation }.then { $0 }

@@ -63,11 +63,17 @@ import Testing
 
     @Test func aSuspendedQueueThatIsDroppedWithACompoundDoesNotCrash() async {
         for _ in 0..<20 {
-            let queue = OperationQueue()
-            queue.isSuspended = true
             let compound = CompoundOperation(operations: [ScriptedOperation(), BlockOperation {}])
-            queue.addOperation(compound)
+            weak var dropped: OperationQueue?
+            do {
+                let queue = OperationQueue()
+                queue.isSuspended = true
+                queue.addOperation(compound)
+                dropped = queue
+            }
             compound.cancel()
+            // Foundation's queue and its operations may hold each other until then.
+            dropped?.isSuspended = false
         }
     }
 

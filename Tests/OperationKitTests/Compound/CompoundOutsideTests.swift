@@ -128,4 +128,24 @@ import Testing
         #expect(child.isFinished)
         outside.start()
     }
+
+    @Test func anAdditionThatIsRefusedLeavesNothingBehindThatHoldsTheCompound() async {
+        let tracker = LeakTracker()
+        do {
+            let first = ScriptedOperation("first")
+            let second = tracker.track(ScriptedOperation("second"))
+            let hold = ScriptedOperation.idle("hold")
+            first.addDependency(second)
+            let compound = tracker.track(CompoundOperation(operations: [hold, first]))
+            compound.start()
+            second.addDependency(first)
+            #expect(throws: CompoundOperationError.self) { try compound.addOperation(second) }
+            second.removeDependency(first)
+            compound.cancel()
+            hold.finish()
+            try? await compound.finished()
+        }
+        // The second one has never been started.
+        await tracker.expectAllReleased()
+    }
 }

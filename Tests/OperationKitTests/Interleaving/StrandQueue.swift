@@ -22,6 +22,8 @@ final class StrandQueue: OperationQueue, @unchecked Sendable {
             waiting.change { $0.removeAll { $0 === operation } }
             begun.change { $0.append(operation) }
             operation.start()
+            // A worker that stayed here would hold the queue, by way of its compound.
+            begun.change { $0.removeAll(where: \.isFinished) }
         }
     }
 

@@ -42,6 +42,8 @@ import Testing
         }
         operation.finish(withError: CancellationError())
         #expect(log.events == ["didCancel, on its thread true"])
+        // A thread holds what it runs.
+        canceller.value = nil
         #expect(text(operation.error) == "cancelled")
     }
 
@@ -85,6 +87,8 @@ import Testing
         cancelled.open()
         await ended
         #expect(log.events == ["cancelled true", "main ends", "didCancel on the thread of main true"])
+        // A thread holds what it runs.
+        thread.value = nil
     }
 
     @Test func theHookFindsWhatMainStored() async {

@@ -82,6 +82,8 @@ import Testing
             return thread.value === Thread.current
         }
         #expect(isTheSame)
+        // A thread holds what it runs.
+        thread.value = nil
     }
 
     @Test func anAsyncCompletionBlockCanBeReplacedAndRemovedUntilTheEnd() async {
