@@ -31,8 +31,8 @@ public protocol OperationCoordinator {
 
     /// Runs operations.
     ///
-    /// The slot of a ``FailableOperation``, which every ``AsyncOperation`` is, has its error. That of another operation
-    /// has `CancellationError` if it was cancelled. One that has been started before is left alone, and its slot says
+    /// The slot of a ``FailableOperation``, which every ``AsyncOperation`` is, has its error. That of an operation without
+    /// one has `CancellationError` if it was cancelled. One that has been started before is left alone, and its slot says
     /// ``CoordinationError/alreadyStarted(operation:coordinator:)``; one that is given again runs once, and its further
     /// slots say ``CoordinationError/givenTwice(operation:coordinator:)``. If operations wait for each other in a
     /// circle, or one belongs to a compound, all are cancelled, and the slots of those that were to run tell why.
@@ -150,15 +150,10 @@ private final class Coordination: @unchecked Sendable {
             case .refused(let error):
                 return error
             case .runs(let operation):
-                let error = self.error(of: operation)
+                let error = operation.endingError
                 if let obstacle, error is CancellationError || !operation.isFinished { return obstacle }
                 return error
             }
         }
-    }
-
-    private func error(of operation: Operation) -> (any Error)? {
-        if let operation = operation as? any FailableOperation { return operation.error }
-        return operation.isCancelled ? CancellationError() : nil
     }
 }

@@ -17,7 +17,8 @@ public protocol FailableOperation: Operation {
     /// The error the operation ended with, or `nil` for success.
     ///
     /// Read once the operation is finished, on any thread; set it before. `CancellationError` says that the operation
-    /// was cancelled, which is no failure.
+    /// was cancelled, which is no failure. So does `nil` of an operation whose `isCancelled` is true: its `main()` may
+    /// not have run at all.
     var error: (any Error)? { get }
 }
 
@@ -26,7 +27,9 @@ extension AsyncOperation: FailableOperation {}
 extension Operation {
     /// Of an operation that has finished: the error it ended with, or `CancellationError` if it was cancelled.
     var endingError: (any Error)? {
+        // These know whether they succeeded nevertheless.
         if let operation = self as? AsyncOperation { return operation.error }
+        if let operation = self as? ThrowingBlockOperation { return operation.error }
         if let error = (self as? any FailableOperation)?.error { return error }
         return isCancelled ? CancellationError() : nil
     }

@@ -22,15 +22,11 @@ extension OperationQueue {
     /// so that nothing runs on behind the caller's back; on a suspended queue that is after it was resumed.
     ///
     /// - Parameter operation: An operation that was not started and is on no queue.
-    /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it is another one
-    ///   and was cancelled. ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
+    /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it was cancelled
+    ///   and has none. ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     public func run(_ operation: some Operation) async throws {
         try await addAndWait(operation)
-        if let failable = operation as? any FailableOperation {
-            if let error = failable.error { throw error }
-        } else if operation.isCancelled {
-            throw CancellationError()
-        }
+        if let error = operation.endingError { throw error }
     }
 
     /// Runs an asynchronous closure as an operation of the queue, and returns what it returns.

@@ -1,0 +1,104 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// Operations of one's own that report an error: everything that asks how an operation ended gets the same answer.
+@Suite("FailableOperation", .mayNotHang) struct FailableOperationTests {
+    /// A synchronous operation that stores its error, as the documentation shows it.
+    private final class Decode: Operation, FailableOperation, @unchecked Sendable {
+        private let failure: (any Error)?
+        private(set) var error: (any Error)?
+
+        init(failure: (any Error)? = nil) {
+            self.failure = failure
+            super.init()
+            name = "decode"
+        }
+
+        override func main() { error = failure }
+
+        /// It is cancelled before it begins, so that Foundation does not call `main()`.
+        static func cancelled() -> Decode {
+            let operation = Decode()
+            operation.cancel()
+            return operation
+        }
+    }
+
+    private final class Dependent: AsyncOperation, @unchecked Sendable {
+        override func main() { finish() }
+    }
+
+    private struct Coordinator: ParallelOperationCoordinator {}
+
+    private func errorOfDependent(of operation: Operation) async throws -> (any Error)? {
+        let dependent = Dependent()
+        dependent.requireSuccess(of: operation)
+        let queue = OperationQueue()
+        queue.addOperation(operation)
+        queue.addOperation(dependent)
+        try await queue.allOperationsFinished()
+        return dependent.error
+    }
+
+    @Test func theErrorIsReportedByEveryoneWhoAsks() async throws {
+        let compound = CompoundOperation(operations: [Decode(failure: TestError.first)])
+        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
+        let failures = (compound.error as? CompoundOperationError)?.suboperationErrors ?? []
+        #expect(failures.map(\.name) == ["decode"])
+        #expect(failures.first?.error as? TestError == .first)
+
+        await #expect(throws: TestError.first) { try await OperationQueue().run(Decode(failure: TestError.first)) }
+
+        let slots = await Coordinator().performOperations([Decode(failure: TestError.first), Decode()])
+        #expect(slots.map { $0 as? TestError } == [.first, nil])
+
+        let error = try await errorOfDependent(of: Decode(failure: TestError.first))
+        guard case .dependencyFailed(_, "decode", let cause) = error as? DependencyError else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(cause as? TestError == .first)
+    }
+
+    @Test func successIsSuccessForEveryone() async throws {
+        let compound = CompoundOperation(operations: [Decode()])
+        try await OperationQueue().run(compound)
+        try await OperationQueue().run(Decode())
+        #expect(await Coordinator().performOperations([Decode()]).allSatisfy { $0 == nil })
+        #expect(try await errorOfDependent(of: Decode()) == nil)
+    }
+
+    @Test func oneThatWasCancelledAndHasNoErrorIsNoSuccess() async throws {
+        await #expect(throws: CancellationError.self) { try await OperationQueue().run(Decode.cancelled()) }
+
+        let slots = await Coordinator().performOperations([Decode.cancelled()])
+        #expect(slots.count == 1 && slots[0] is CancellationError)
+
+        let error = try await errorOfDependent(of: Decode.cancelled())
+        guard case .dependencyFailed(_, "decode", let cause) = error as? DependencyError else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(cause is CancellationError)
+    }
+
+    @Test(arguments: [Decode.cancelled(), Decode(failure: CancellationError())])
+    func aCancellationIsNoFailureOfACompound(child: Operation) async throws {
+        try await OperationQueue().run(CompoundOperation(operations: [child, Decode()]))
+    }
+
+    @Test func aThrowingBlockThatSucceedsThoughItWasCancelledHasSucceeded() async throws {
+        let (begun, mayEnd) = (Gate(), Gate())
+        let operation = ThrowingBlockOperation {
+            begun.open()
+            mayEnd.pass()
+        }
+        async let run: Void = OperationQueue().run(operation)
+        await begun.opened()
+        operation.cancel()
+        mayEnd.open()
+        try await run
+        #expect(operation.isCancelled && operation.error == nil)
+    }
+}
