@@ -19,7 +19,8 @@ final class CollectionDriver: @unchecked Sendable {
 
     private let qos: DispatchQoS
     private let lock = NSLock()
-    private var schedule: CollectionSchedule
+    // Whoever has the lock has the schedule for itself, so the run-time checks of that would only cost time.
+    @exclusivity(unchecked) private var schedule: CollectionSchedule
     private var units: CollectionUnits?
     private var completion: Completion?
     private let unitEnded: (@Sendable () -> Void)?
@@ -36,22 +37,27 @@ final class CollectionDriver: @unchecked Sendable {
         self.qos = qos
         self.unitEnded = unitEnded
         self.completion = completion
-        schedule = CollectionSchedule(
+        unsafe schedule = CollectionSchedule(
             count: units.count, limit: units.limit, stopsAtFirstFailure: units.failurePolicy == .cancelRemaining)
     }
 
+    /// Reads and changes the schedule, with the lock held.
+    private func withSchedule<Value>(_ body: (inout CollectionSchedule) -> Value) -> Value {
+        lock.withLock { unsafe body(&schedule) }
+    }
+
     /// How many units have ended.
-    var endedCount: Int { lock.withLock { schedule.endedCount } }
+    var endedCount: Int { withSchedule { $0.endedCount } }
 
     /// Begins the run. To be called once.
     func start() {
-        follow(lock.withLock { schedule.started() })
+        follow(withSchedule { $0.started() })
     }
 
     /// Has no further unit begin. Those in flight are waited for.
     func cancel() {
-        let (order, units) = lock.withLock { (schedule.cancelled(), self.units) }
-        follow(order)
+        let units = lock.withLock { self.units }
+        follow(withSchedule { $0.cancelled() })
         units?.cancelRunning?()
     }
 
@@ -61,7 +67,7 @@ final class CollectionDriver: @unchecked Sendable {
             return
         case .sendForWorker:
             CollectionDriver.queue.async(qos: qos) {
-                let (step, order) = self.lock.withLock { self.schedule.workerCame() }
+                let (step, order) = self.withSchedule { $0.workerCame() }
                 self.follow(order)
                 self.work(step)
             }
@@ -78,7 +84,7 @@ final class CollectionDriver: @unchecked Sendable {
         for _ in 0..<CollectionDriver.share {
             guard case .begin(let index) = next else { return }
             units.begin(index) { [self] error in ended(index, error) }
-            let (step, order) = lock.withLock { schedule.returned(index) }
+            let (step, order) = withSchedule { $0.returned(index) }
             follow(order)
             next = step
         }
@@ -86,7 +92,7 @@ final class CollectionDriver: @unchecked Sendable {
     }
 
     private func ended(_ index: Int, _ error: (any Error)?) {
-        let (isAccepted, order) = lock.withLock { schedule.ended(index, error: error) }
+        let (isAccepted, order) = withSchedule { $0.ended(index, error: error) }
         if isAccepted { unitEnded?() }
         follow(order)
     }
