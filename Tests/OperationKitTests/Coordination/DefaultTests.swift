@@ -39,7 +39,7 @@ import Testing
         tasks.cancel()
         let error = await withCheckedContinuation { continuation in
             tasks.run(
-                0, { try await Task.sleep(nanoseconds: .max) }, completion: { continuation.resume(returning: $0) })
+                0, { try await cancellation() }, completion: { continuation.resume(returning: $0) })
         }
         #expect(error is CancellationError)
     }

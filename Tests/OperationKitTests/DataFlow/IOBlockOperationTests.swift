@@ -50,8 +50,7 @@ import Testing
         let began = Gate()
         let sleep = IOBlockOperation<Int, Int> { _ in
             began.open()
-            try await Task.sleep(nanoseconds: .max)
-            return 0
+            try await cancellation()
         }
         sleep.input = 1
         sleep.start()

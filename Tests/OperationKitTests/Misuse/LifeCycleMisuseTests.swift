@@ -17,9 +17,10 @@ import Testing
 
     @Test(arguments: [false, true])
     func startedByHandWhileItIsOnAQueueItRunsOnce(endsInMain: Bool) async {
-        let log = EventLog()
+        // One for each: the queue does not count what others have started, so the next one may begin before its end.
+        let (log, nextLog) = (EventLog(), EventLog())
         let operation = ScriptedOperation.logged(log) { if endsInMain { $0.finish() } }
-        let next = ScriptedOperation.logged(log)
+        let next = ScriptedOperation.logged(nextLog)
         await onThread {
             let queue = OperationQueue.serial(name: "serial")
             queue.isSuspended = true
@@ -30,7 +31,8 @@ import Testing
             operation.finish()
             queue.waitUntilAllOperationsAreFinished()
         }
-        #expect(log.events == ["main", "asyncCompletionBlock success", "main", "asyncCompletionBlock success"])
+        #expect(log.events == ["main", "asyncCompletionBlock success"])
+        #expect(nextLog.events == log.events)
     }
 
     @Test func aDependencyThatIsAddedAfterTheStartHoldsNothingBack() async throws {

@@ -66,3 +66,11 @@ final class Gate: @unchecked Sendable {
 
     private final class Identity: Sendable {}
 }
+
+/// Suspends until the task is cancelled. `Task.sleep` would leave its timer behind, which counts as a leak.
+func cancellation() async throws -> Never {
+    let (never, continuation) = AsyncStream.makeStream(of: Never.self)
+    for await _ in never {}
+    withExtendedLifetime(continuation) {}
+    throw CancellationError()
+}
