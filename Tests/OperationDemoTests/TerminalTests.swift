@@ -59,15 +59,13 @@ import Testing
     @Test func whatIsExecutingCanBeCancelled() async throws {
         let terminal = try PseudoTerminal()
         let process = try Self.start(["--interactive", "--no-color", "--speed", "0.01"], on: terminal)
+        // On the thread that reads: what works would end by itself at some time.
+        terminal.when("1 working, 2 waiting") { _ in try? terminal.type("x") }
+        terminal.when("async-2       started") { _ in try? terminal.type("X") }
+        terminal.when("sync-1        completion") { _ in try? terminal.type("q") }
         try terminal.type("aas")
-        #expect(await terminal.hasWritten("1 working, 2 waiting"))
-        try terminal.type("x")
         #expect(await terminal.hasWritten("async-1       work cancelled"))
-        #expect(await terminal.hasWritten("async-2       started"))
-        try terminal.type("X")
         #expect(await terminal.hasWritten("async-2       work cancelled"))
-        #expect(await terminal.hasWritten("sync-1        completion"))
-        try terminal.type("q")
         #expect(await Self.status(of: process) == 0)
         #expect(!(await terminal.output()).contains("sync-1        work finished"))
     }
@@ -76,9 +74,8 @@ import Testing
         let terminal = try PseudoTerminal()
         let before = terminal.settings
         let process = try Self.start(["--interactive", "--no-color", "--speed", "0.01"], on: terminal)
+        terminal.when("compound-1-1  main returned") { if $0 { process.interrupt() } }
         try terminal.type("cs")
-        #expect(await terminal.hasWritten("compound-1-1  main returned"))
-        process.interrupt()
         #expect(await Self.status(of: process) == 130)
         #expect(terminal.settings == before)
         let output = await terminal.output()

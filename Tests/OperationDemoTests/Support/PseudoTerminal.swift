@@ -17,7 +17,7 @@ final class PseudoTerminal: @unchecked Sendable {
     private let lock = NSLock()
     private var written = ""
     private var isClosed = false
-    private var waiters: [(text: String, continuation: CheckedContinuation<Bool, Never>)] = []
+    private var waiters: [(text: String, answer: @Sendable (_ isWritten: Bool) -> Void)] = []
 
     init(columns: UInt16 = 100) throws {
         var controller: Int32 = -1
@@ -55,14 +55,20 @@ final class PseudoTerminal: @unchecked Sendable {
     /// Suspends until the text has been written. Returns false if the terminal is closed before.
     func hasWritten(_ text: String) async -> Bool {
         await withCheckedContinuation { continuation in
-            let answer: Bool? = lock.withLock {
-                if written.contains(text) { return true }
-                if isClosed { return false }
-                waiters.append((text, continuation))
-                return nil
-            }
-            if let answer { continuation.resume(returning: answer) }
+            when(text) { continuation.resume(returning: $0) }
         }
+    }
+
+    /// Calls `answer` as soon as the text has been written, or the terminal closed. However busy the machine is with
+    /// other tests, no task has to get its turn first.
+    func when(_ text: String, _ answer: @escaping @Sendable (_ isWritten: Bool) -> Void) {
+        let isWritten: Bool? = lock.withLock {
+            if written.contains(text) { return true }
+            if isClosed { return false }
+            waiters.append((text, answer))
+            return nil
+        }
+        isWritten.map(answer)
     }
 
     private func came(_ text: String?) {
@@ -71,9 +77,9 @@ final class PseudoTerminal: @unchecked Sendable {
             isClosed = text == nil
             let woken = waiters.filter { isClosed || written.contains($0.text) }
             waiters.removeAll { isClosed || written.contains($0.text) }
-            return woken.map { ($0.continuation, written.contains($0.text)) }
+            return woken.map { ($0.answer, written.contains($0.text)) }
         }
-        for (continuation, isWritten) in woken { continuation.resume(returning: isWritten) }
+        for (answer, isWritten) in woken { answer(isWritten) }
     }
 
     /// Reads until the last program has closed its side, which Linux calls an error.
