@@ -24,13 +24,13 @@ enum StressSettings {
     static var seed: UInt64? { ProcessInfo.processInfo.environment["STRESS_SEED"].flatMap { UInt64($0) } }
 }
 
-/// The memory of this process that is in the machine's memory, in MiB, or `nil` where the system does not tell in this
-/// way.
+/// The memory of this process that is in the machine's memory, without the pages of files, which come as code is used for
+/// the first time. In MiB, or `nil` where the system does not tell in this way.
 func residentMemory() -> Int? {
     guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return nil }
     let fields = text.split(separator: " ")
-    guard fields.count > 1, let pages = Int(fields[1]) else { return nil }
-    return pages * 4096 / (1 << 20)
+    guard fields.count > 2, let resident = Int(fields[1]), let shared = Int(fields[2]) else { return nil }
+    return (resident - shared) * 4096 / (1 << 20)
 }
 
 extension Double {
