@@ -11,17 +11,14 @@ struct ReadyQueue {
         static func < (left: Entry, right: Entry) -> Bool { left.ordinal < right.ordinal }
     }
 
-    /// Foundation's five priorities, most urgent first.
-    private static let priorities: [Operation.QueuePriority] = [.veryHigh, .high, .normal, .low, .veryLow]
-
-    private var levels = [Level](repeating: Level(), count: priorities.count)
+    /// For each priority, most urgent first.
+    private var levels = [Level](repeating: Level(), count: level(of: .veryLow) + 1)
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
 
     mutating func insert(_ entry: Entry, priority: Operation.QueuePriority) {
-        // There are no other priorities.
-        levels[ReadyQueue.priorities.firstIndex(of: priority) ?? 2].insert(entry)
+        levels[ReadyQueue.level(of: priority)].insert(entry)
         count += 1
     }
 
@@ -29,6 +26,11 @@ struct ReadyQueue {
         guard let level = levels.firstIndex(where: { !$0.isEmpty }) else { return nil }
         count -= 1
         return levels[level].popFirst()
+    }
+
+    /// The values of Foundation's five priorities are 8, 4, 0, -4 and -8.
+    private static func level(of priority: Operation.QueuePriority) -> Int {
+        (Operation.QueuePriority.veryHigh.rawValue - priority.rawValue) / 4
     }
 
     /// One priority: a run that arrived in order, and a heap of those that came late.
@@ -47,9 +49,9 @@ struct ReadyQueue {
             }
         }
 
-        mutating func popFirst() -> Entry? {
+        /// Not to be called when it is empty.
+        mutating func popFirst() -> Entry {
             // Those in the heap come before the last of the run, so the run is not empty before the heap is.
-            guard head < run.count else { return popHeap() }
             if let first = heap.first, first < run[head] { return popHeap() }
             defer {
                 head += 1
@@ -71,20 +73,19 @@ struct ReadyQueue {
             }
         }
 
-        private mutating func popHeap() -> Entry? {
-            // Whoever calls this has seen that it is not empty.
-            guard let first = heap.first, let last = heap.popLast() else { return nil }
-            if heap.isEmpty { return first }
-            heap[0] = last
+        private mutating func popHeap() -> Entry {
+            heap.swapAt(0, heap.count - 1)
+            let first = heap.removeLast()
             var parent = 0
-            while true {
-                let left = parent * 2 + 1
-                guard left < heap.count else { return first }
+            var left = 1
+            while left < heap.count {
                 let smaller = left + 1 < heap.count && heap[left + 1] < heap[left] ? left + 1 : left
-                guard heap[smaller] < heap[parent] else { return first }
+                guard heap[smaller] < heap[parent] else { break }
                 heap.swapAt(smaller, parent)
                 parent = smaller
+                left = parent * 2 + 1
             }
+            return first
         }
     }
 }
