@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 // Where another thread can come in between, for tests that try every order of events. Nothing of it is in a release
@@ -26,6 +27,8 @@ enum Preemption {
         func reached(_ place: Place)
         /// The private queue of a composite that is created on the observed thread.
         func makeQueue() -> OperationQueue
+        /// Runs the work of a collection's worker, which is sent for on the observed thread.
+        func runWorker(_ work: @escaping @Sendable () -> Void)
     }
 
     private static let key: pthread_key_t = {
@@ -106,5 +109,16 @@ extension OperationQueue {
         if let observer = Preemption.observer { return observer.makeQueue() }
         #endif
         return OperationQueue()
+    }
+}
+
+extension DispatchQueue {
+    /// Sends for a worker of a collection.
+    @inline(__always)
+    func sendForWorker(qos: DispatchQoS = .unspecified, _ work: @escaping @Sendable () -> Void) {
+        #if DEBUG
+        if let observer = Preemption.observer { return observer.runWorker(work) }
+        #endif
+        async(qos: qos, execute: work)
     }
 }

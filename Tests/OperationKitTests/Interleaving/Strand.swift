@@ -97,6 +97,8 @@ final class Strand: Preemption.Observer, @unchecked Sendable {
 
     func makeQueue() -> OperationQueue { StrandQueue(interleaving) }
 
+    func runWorker(_ work: @escaping @Sendable () -> Void) { interleaving.add("worker") { work() } }
+
     private func step(_ label: String) {
         interleaving.arrived(self, label)
         let next = inOneStep { interleaving.next(after: self) }

@@ -21,6 +21,8 @@ import Testing
         }
 
         func makeQueue() -> OperationQueue { queue }
+
+        func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
     }
 
     private func count(_ body: () throws -> Void) rethrows -> (locks: Int, notifications: [String]) {

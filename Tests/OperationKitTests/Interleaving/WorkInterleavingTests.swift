@@ -1,0 +1,82 @@
+#if DEBUG
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// Runs over collections, macros and waterfalls whose workers and private queues are strands, and those who do something to
+/// them, in many orders of their steps.
+@Suite("Every order of steps, runs", .serialized, .mayNotHang) struct WorkInterleavingTests {
+    /// All orders with at most one preemption, and others at random.
+    private func tryOut(
+        _ title: String, _ kind: WorkSubject.Kind, _ make: @escaping @Sendable (WorkSubject.Kind) -> WorkSubject,
+        _ roles: [Role<WorkSubject>], _ location: SourceLocation = #_sourceLocation
+    ) async {
+        let seed = SplitMix64.freshSeed()
+        var counts: [Int] = []
+        let extents: [(Choices.Extent, Interleaving.Grain)] = [
+            (.preemptions(1), .regions), (.samples(100, seed: seed), .regions),
+            (.samples(50, seed: seed), .everyPlace),
+        ]
+        for (extent, grain) in extents {
+            let exploration = await explore(
+                extent, grain: grain,
+                prepare: { interleaving in
+                    let subject = make(kind)
+                    interleaving.add("last", .last) { subject.endAll() }
+                    return subject
+                },
+                roles, check: { subject, _ in subject.problems() })
+            #expect(
+                exploration.failure == nil, "run \(exploration.count) of \(extent), seed \(seed)",
+                sourceLocation: location)
+            counts.append(exploration.count)
+        }
+        print(
+            "Interleavings, \(kind), \(title): \(counts[0]) with at most one preemption, "
+                + "\(counts[1] + counts[2]) of seed \(seed)")
+    }
+
+    private static let start = Role<WorkSubject>("start") { $0.operation.start() }
+    private static let cancel = Role<WorkSubject>("cancel") { $0.cancel() }
+
+    @Test(arguments: WorkSubject.Kind.allCases) func startAgainstCancel(kind: WorkSubject.Kind) async {
+        await tryOut(
+            "start, cancel", kind, { WorkSubject($0, units: 3) },
+            [WorkInterleavingTests.start, WorkInterleavingTests.cancel])
+    }
+
+    @Test(arguments: WorkSubject.Kind.allCases) func startAgainstFinishFromOutside(kind: WorkSubject.Kind) async {
+        await tryOut(
+            "start, finish", kind, { WorkSubject($0, units: 2, held: [0]) },
+            [WorkInterleavingTests.start, Role("finish") { $0.finishFromOutside() }])
+    }
+
+    @Test(arguments: WorkSubject.Kind.allCases) func theEndOfAUnitAgainstCancel(kind: WorkSubject.Kind) async {
+        await tryOut(
+            "start, end, cancel", kind, { WorkSubject($0, units: 3, held: [0]) },
+            [WorkInterleavingTests.start, Role("end") { $0.end(0) }, WorkInterleavingTests.cancel])
+    }
+
+    @Test(arguments: WorkSubject.Kind.allCases) func twoUnitsThatEndAtOnce(kind: WorkSubject.Kind) async {
+        await tryOut(
+            "start, two ends", kind, { WorkSubject($0, units: 3, held: [0, 1]) },
+            [WorkInterleavingTests.start, Role("end 0") { $0.end(0) }, Role("end 1") { $0.end(1) }])
+    }
+
+    @Test(arguments: WorkSubject.Kind.allCases) func aFailureAgainstAnotherEnd(kind: WorkSubject.Kind) async {
+        await tryOut(
+            "start, failure, end", kind, { WorkSubject($0, units: 2, held: [0, 1], failing: [0]) },
+            [WorkInterleavingTests.start, Role("fail") { $0.end(0) }, Role("end") { $0.end(1) }])
+    }
+
+    @Test func aPauseAgainstTheStartAndItsEnd() async {
+        await tryOut(
+            "start, pause, resume", .waterfall, { WorkSubject($0, units: 2) },
+            [
+                WorkInterleavingTests.start, Role("pause") { ($0.operation as? Waterfall<Int, Int>)?.suspend() },
+                Role("resume") { ($0.operation as? Waterfall<Int, Int>)?.resume() },
+            ])
+    }
+}
+#endif
