@@ -52,10 +52,15 @@ final class Execution: @unchecked Sendable {
     }
 
     private static var place: String {
-        if let queue = OperationQueue.current { return "the queue “\(queue.name ?? "without a name")”" }
+        if let queue = OperationQueue.current { return description(of: "queue", named: queue.name) }
         // No test runs there.
         if Thread.isMainThread { return "the main thread" }
-        return Thread.current.name.flatMap { $0.isEmpty ? nil : "the thread “\($0)”" } ?? "a thread without a name"
+        return description(of: "thread", named: Thread.current.name)
+    }
+
+    private static func description(of place: String, named name: String?) -> String {
+        guard let name, !name.isEmpty else { return "a \(place) without a name" }
+        return "the \(place) “\(name)”"
     }
 }
 

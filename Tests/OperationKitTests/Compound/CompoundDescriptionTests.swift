@@ -272,6 +272,19 @@ import Testing
         try? await macro.finished()
     }
 
+    @Test func whatMakesItsOwnResultDescribesItsSource() async throws {
+        let begun = Gate()
+        let source = Step<Int, Int>("load") { _, _ in begun.open() }
+        let mapped = source.map { $0 + 1 }.withInput(1)
+        #expect(mapped.debugDescription == "“load”: not started, 1 steps\n  “load”: not started")
+        mapped.start()
+        await begun.opened()
+        #expect(
+            withoutAges(mapped) == "“load”: executing, 0 of 1 steps have ended\n  “load”: executing")
+        source.finish(with: 1)
+        #expect(try await mapped.value == 2)
+    }
+
     @Test func whatWasContinuedHasNoPartsOfItsOwnAnyMore() {
         let macro = MacroOperation(IOBlockOperation<Int, Int>(name: "first") { $0 })
         macro.name = "Macro"

@@ -126,6 +126,24 @@ import Testing
         #expect(child.error == nil)
     }
 
+    @Test func aChildThatSomebodyEndsWhileItIsAskedWhetherItIsReadyCounts() async throws {
+        final class Hasty: AsyncOperation, @unchecked Sendable {
+            let isDue = Shared(false)
+
+            override var isReady: Bool {
+                if isDue.value, !isExecuting, !isFinished { start() }
+                return false
+            }
+        }
+        let child = Hasty()
+        let after = ScriptedOperation()
+        after.addDependency(child)
+        let compound = CompoundOperation(operations: [child, after])
+        child.isDue.value = true
+        try await OperationQueue().run(compound)
+        #expect(child.isFinished && child.error == nil && after.isFinished)
+    }
+
     /// A finished operation keeps its dependencies, so a chain that is fed for ever would be kept whole.
     @Test(arguments: [ChildKind.block, .throwing, .asynchronous, .hopping])
     func aChainThatIsFedForEverIsNotKept(_ kind: ChildKind) async throws {

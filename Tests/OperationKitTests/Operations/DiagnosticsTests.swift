@@ -76,6 +76,30 @@ import Testing
         #expect(reports.all.map(\.origin) == ["the queue “Network”", "the thread “Importer”"])
     }
 
+    @Test func theReportSaysWhatItCanOfAQueueOrThreadWithoutAName() async {
+        let reports = Reports()
+        let queue = OperationQueue()
+        queue.name = nil
+        await onThread {
+            let onQueue = ScriptedOperation(main: {
+                reports.record($0)
+                $0.withState { $0.execution = nil }
+                $0.finish()
+            })
+            queue.addOperation(onQueue)
+            queue.waitUntilAllOperationsAreFinished()
+            while Thread.current.name != "" { Thread.current.name = "" }
+            let byHand = ScriptedOperation.idle()
+            byHand.start()
+            reports.record(byHand)
+        }
+        #expect(reports.all.map(\.origin) == ["a queue without a name", "a thread without a name"])
+    }
+
+    @Test func asLongAsNobodyReplacesItThereIsAHandler() {
+        #expect(OperationDiagnostics.handler != nil)
+    }
+
     @Test(arguments: Start.allCases) func aLifeThatEndsIsNotReported(start: Start) async {
         let reports = Reports()
         let lives: [(ScriptedOperation) -> Void] = [
