@@ -52,6 +52,21 @@ import Testing
         #expect(log.events == ["main", "asyncCompletionBlock success"])
     }
 
+    @Test func aChildThatIsNotReadyByItselfAndIsOnAQueueTooTraps() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            final class Unready: AsyncOperation, @unchecked Sendable {
+                override var isReady: Bool { false }
+            }
+            let child = Unready()
+            let queue = OperationQueue()
+            queue.addOperation(child)
+            let compound = CompoundOperation(operations: [child])
+            compound.start()
+            try await compound.finished()
+        }
+        #expect(String(decoding: result.standardErrorContent, as: UTF8.self).contains("cannot be enqueued"))
+    }
+
     @Test func anAsynchronousChildThatIsStartedByHandTooRunsOnce() async {
         let seed = SplitMix64.freshSeed()
         let wrong = Shared<[Int]>([])
