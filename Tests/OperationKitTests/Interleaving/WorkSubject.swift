@@ -6,19 +6,10 @@ import Foundation
 /// A run over a collection, a macro or a waterfall in a run of strands, with units that write down what happens to them.
 final class WorkSubject: @unchecked Sendable {
     enum Kind: CaseIterable {
-        case parallelItems, parallelBatches, sequentialItems, sequentialBatches, ownStrategy, macro, waterfall
+        // Batches of one item take the same steps as items.
+        case parallelItems, sequentialBatches, ownStrategy, macro, waterfall
 
-        fileprivate var strategy: Strategy? {
-            switch self {
-            case .parallelItems: .parallelItems
-            case .parallelBatches: .parallelBatches
-            case .sequentialItems: .sequentialItems
-            case .sequentialBatches: .sequentialBatches
-            case .ownStrategy, .macro, .waterfall: nil
-            }
-        }
-
-        fileprivate var limit: Int { self == .parallelItems || self == .parallelBatches ? 2 : 1 }
+        fileprivate var limit: Int { self == .parallelItems ? 2 : 1 }
     }
 
     private typealias Completion = @Sendable ((any Error)?) -> Void
@@ -98,8 +89,9 @@ final class WorkSubject: @unchecked Sendable {
             }
         }
         switch kind {
-        case .parallelItems, .parallelBatches, .sequentialItems, .sequentialBatches:
-            return kind.strategy!.make(limit: 2) { items, completion in begin(items[0], completion) }
+        case .parallelItems, .sequentialBatches:
+            let strategy = kind == .parallelItems ? Strategy.parallelItems : .sequentialBatches
+            return strategy.make(limit: kind.limit) { items, completion in begin(items[0], completion) }
                 .operation(on: Array(0..<units))
         case .ownStrategy:
             return OwnStrategy { begin(0, $0) }.operation(on: [0])
