@@ -89,14 +89,12 @@ extension IOOperation {
     /// cancels the operation.
     final func startTask(_ body: @escaping @Sendable () async throws -> Output) -> Task<Void, Never> {
         Task.detached(priority: TaskPriority(qualityOfService)) {
-            let result: Result<Output, any Error>
             do {
                 let output = try await withTaskCancellationHandler(operation: body) { self.cancel() }
-                result = .success(output)
+                self.finish(with: output)
             } catch {
-                result = .failure(error)
+                self.finish(withError: error)
             }
-            self.end(with: result)
         }
     }
 }

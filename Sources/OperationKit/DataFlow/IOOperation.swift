@@ -69,8 +69,13 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     public final var value: Output {
         get async throws {
             try await waitForFinish()
-            guard let result else { preconditionFailure("OperationKit: \(displayName) finished without a result") }
-            return try result.get()
+            if let error { throw error }
+            // It does not change any more.
+            if let storedOutput { return storedOutput }
+            guard Output.self == Void.self else {
+                preconditionFailure("OperationKit: \(displayName) finished without an output")
+            }
+            return void()
         }
     }
 
@@ -83,7 +88,9 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
 
     /// Hands the input to ``main(input:)``.
     public final override func main() {
-        if let input = input ?? (Input.self == Void.self ? () as? Input : nil) {
+        if Input.self == Void.self {
+            main(input: void())
+        } else if let input {
             main(input: input)
         } else {
             refuseToRun(IOOperationError.missingInput(operation: displayName))
@@ -127,3 +134,8 @@ public protocol OutputOperation: AsyncOperation {
 }
 
 extension IOOperation: OutputOperation {}
+
+/// `()`, as a type that is known to be `Void`. A cast would look for that at run time.
+private func void<Type>() -> Type {
+    unsafe unsafeBitCast((), to: Type.self)
+}

@@ -34,9 +34,9 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
 
     /// Starts the task.
     public override func main(input: Void) {
-        guard let body = lock.withLock({ self.body }) else { return }
+        guard let body = withState({ _ in self.body }) else { return }
         let task = startTask(body)
-        lock.withLock { if self.body != nil { self.task = task } }
+        withState { _ in if self.body != nil { self.task = task } }
     }
 
     /// Cancels the task.
@@ -45,10 +45,10 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
     }
 
     override func discardWork() {
-        var discarded: Body?
-        lock.withLock {
-            swap(&discarded, &body)
-            task = nil
+        // What is returned is released after unlocking.
+        _ = withState { _ in
+            defer { (body, task) = (nil, nil) }
+            return (body, task)
         }
     }
 }

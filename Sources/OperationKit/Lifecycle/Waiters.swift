@@ -49,7 +49,11 @@ struct Waiters<Continuation> {
         let woken = waiters.values.compactMap {
             if case .waiting(_, let continuation) = $0 { continuation } else { nil }
         }
-        waiters = waiters.filter { if case .cancelledBeforehand = $0.value { true } else { false } }
+        if woken.count == waiters.count {
+            waiters = [:]
+        } else {
+            waiters = waiters.filter { if case .cancelledBeforehand = $0.value { true } else { false } }
+        }
         return woken
     }
 }
