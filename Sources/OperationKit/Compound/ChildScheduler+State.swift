@@ -63,6 +63,8 @@ extension ChildScheduler {
         var isProgressWanted = false
         var stage = Stage.idle
         var failures: [SuboperationError] = []
+        /// The threads that are cancelling the children.
+        var cancelling: Set<ObjectIdentifier> = []
         /// The compound, kept alive while it runs.
         var running: (any Composite)?
         /// What the private queue was told last, or is about to be told.

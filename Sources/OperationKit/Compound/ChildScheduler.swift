@@ -108,13 +108,20 @@ extension ChildScheduler {
     }
 
     /// Cancels all children, and those that are added from now on. When it returns, all of them are cancelled.
+    ///
+    /// Several threads may do so at once, each of them for all children. Only one that is cancelling them already, and
+    /// comes here again from a hook of a child's, returns at once.
     func cancelAll() {
-        let operations = withState { state in
+        let thread = ObjectIdentifier(Thread.current)
+        let operations = withState { state -> [Operation]? in
             state.schedule.cancelling()
+            if state.schedule.isCancelled || !state.cancelling.insert(thread).inserted { return nil }
             return state.operations
         }
+        guard let operations else { return }
         for operation in operations { operation.cancel() }
         change { $0.cancelled() }
+        withState { _ = $0.cancelling.remove(thread) }
     }
 
     /// A child was cancelled, by the compound or by itself. One that waits for its siblings may end before them.

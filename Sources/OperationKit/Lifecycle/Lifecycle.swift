@@ -48,7 +48,8 @@ struct Lifecycle: Sendable {
         case runHook
         /// Mark Foundation's part as cancelled, then report ``Lifecycle/cancellationMarked()``.
         case markCancelled
-        /// Mark Foundation's part as cancelled: another thread is about to, and this one must not come back before.
+        /// Mark Foundation's part as cancelled, then take ``Lifecycle/requestToChildren``: another thread is about to, and this
+        /// one must not come back before.
         case markAgain
         /// Cancel the children that are there (composites only).
         case cancelChildren
@@ -187,7 +188,7 @@ extension Lifecycle {
 
     /// Somebody gave an outcome. The first one is accepted, every later one is not.
     mutating func finished(with given: Outcome) -> (isAccepted: Bool, action: Action?) {
-        let request: Action? = ending == .afterChildren ? .cancelChildren : nil
+        let request = requestToChildren
         switch state {
         case .pending(nil):
             state = .pending(given)
@@ -233,16 +234,25 @@ extension Lifecycle {
         switch cancellation {
         case .none: break
         case .marking: return .markAgain
-        case .marked: return nil
+        case .marked: return requestToChildren
         }
         switch state {
         case .pending: break
         case .entering, .executing(.onStack): hook = .afterMain
         case .executing(.returned): hook = .now
-        case .draining, .finishing, .finished: return nil
+        case .draining, .finishing, .finished: return requestToChildren
         }
         cancellation = .marking(reason: reason)
         return .markCancelled
+    }
+
+    /// The children of a composite are cancelled as long as it waits for them. A later cancellation comes to this, too:
+    /// another thread may not be through with it, and this one must not come back before.
+    var requestToChildren: Action? {
+        switch state {
+        case .pending, .entering, .executing, .draining: ending == .afterChildren ? .cancelChildren : nil
+        case .finishing, .finished: nil
+        }
     }
 
     /// Foundation's `isCancelled` is true from here on. What was held back meanwhile is due now, in this order.

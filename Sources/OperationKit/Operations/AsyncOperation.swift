@@ -265,6 +265,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
                 (withState { $0.owner } as? any ChildObserving)?.childWasCancelled(self)
             case .markAgain:
                 super.cancel()
+                next = withState { $0.lifecycle.requestToChildren }
             case .cancelChildren:
                 cancelChildren()
             case .drain:

@@ -83,6 +83,39 @@ import Testing
             }, [Role("end") { $0.end(0) }, Role("cancel") { $0.cancel() }])
     }
 
+    @Test func twoWhoCancelBothReachEveryChildBeforeTheyReturn() async {
+        for isRunning in [false, true] {
+            await tryOut(
+                "two cancellations, \(isRunning ? "running" : "not begun")",
+                {
+                    let subject = CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)])
+                    if isRunning { subject.start() }
+                    return subject
+                }, [Role("cancel") { $0.cancel() }, Role("cancel too") { $0.cancel() }])
+        }
+    }
+
+    @Test func aCancellationAroundReachesTheChildrenOfACompoundThatSomebodyIsCancelling() async {
+        await tryOut(
+            "cancellations inside and around",
+            {
+                let subject = CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)], isNested: true)
+                subject.start()
+                return subject
+            }, [Role("cancel") { $0.cancel() }, Role("cancel around") { $0.cancel(around: true) }])
+    }
+
+    @Test func aFinishFromOutsideAgainstCancelReachesEveryChild() async {
+        await tryOut(
+            "finish, cancel",
+            {
+                let subject = CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)])
+                subject.start()
+                return subject
+            },
+            [Role("finish") { $0.compound.finish(withError: TestError.first) }, Role("cancel") { $0.cancel() }])
+    }
+
     @Test func aChildThatIsCancelledByItselfEndsBeforeTheOneThatItWaitsFor() async {
         await tryOut(
             "start, cancel a child", { CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)]) },

@@ -11,6 +11,8 @@ final class CompoundSubject: @unchecked Sendable {
     private(set) var added: [ScriptedOperation] = []
     /// No child depends on it from the beginning; it is no child.
     let outer = ScriptedOperation.idle("outer")
+    /// A compound whose only child is the one under test.
+    let around: CompoundOperation?
 
     private struct Record {
         var begun: [String] = []
@@ -32,7 +34,7 @@ final class CompoundSubject: @unchecked Sendable {
     ///   - dependencies: Which child waits for which other.
     init(
         children count: Int, held: Set<Int> = [], dependencies: [(Int, Int)] = [], limit: Int = -1,
-        policy: CompoundOperation.FailurePolicy = .continueAll
+        policy: CompoundOperation.FailurePolicy = .continueAll, isNested: Bool = false
     ) {
         let record = Shared(Record(limit: limit))
         self.record = record
@@ -42,6 +44,7 @@ final class CompoundSubject: @unchecked Sendable {
         for (child, other) in dependencies { children[child].addDependency(children[other]) }
         compound = CompoundOperation(
             name: "compound", operations: children, maxConcurrentOperationCount: limit, failurePolicy: policy)
+        around = isNested ? CompoundOperation(name: "around", operations: [compound]) : nil
         record.change { $0.all = children }
         compound.asyncCompletionBlock = { [unowned compound] error in
             Strand.place("completion")
@@ -76,12 +79,15 @@ final class CompoundSubject: @unchecked Sendable {
         children[child].finish(withError: error)
     }
 
-    func cancel() {
-        compound.cancel()
+    func start() { (around ?? compound).start() }
+
+    /// Cancels the compound, or the one around it.
+    func cancel(around isAround: Bool = false) {
+        (isAround ? around ?? compound : compound).cancel()
         let isOver = Strand.inOneStep { compound.isFinished || !compound.isCancelled }
         if isOver { return }
         let started = Strand.inOneStep { children.filter(\.hasStarted) }
-        record.change { $0.started = Set(started.compactMap(\.name)) }
+        record.change { if $0.started == nil { $0.started = Set(started.compactMap(\.name)) } }
         // A child whose outcome is being delivered ends as it was going to.
         for child in children where Strand.inOneStep({ !child.isCancelled && !child.hasOutcome }) {
             record.change { $0.problems.append("\(child.name ?? "") is not cancelled") }
@@ -108,7 +114,7 @@ final class CompoundSubject: @unchecked Sendable {
     func endAll() {
         Strand.inOneStep { lookForForgotten() }
         record.change { $0.limit = -1 }
-        compound.start()
+        start()
         outer.start()
         outer.finish()
         for index in held { end(index) }
