@@ -37,9 +37,8 @@ struct Scale: Sendable {
     /// The length of a chain on a stock queue, which is quadratic there.
     var stockChain: Int { max(1, count / 25) }
 
-    /// The length of a macro, and how many of them are run.
+    /// The length of a macro.
     var steps: Int { min(1000, count) }
-    var macros: Int { max(1, count / steps) }
 }
 
 /// “100,000”.

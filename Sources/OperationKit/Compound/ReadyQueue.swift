@@ -28,9 +28,9 @@ struct ReadyQueue {
         return levels[level].popFirst()
     }
 
-    /// The values of Foundation's five priorities are 8, 4, 0, -4 and -8.
+    /// The values of Foundation's five priorities are 8, 4, 0, -4 and -8. An override may come with another one.
     private static func level(of priority: Operation.QueuePriority) -> Int {
-        (Operation.QueuePriority.veryHigh.rawValue - priority.rawValue) / 4
+        (8 - min(max(priority.rawValue, -8), 8)) / 4
     }
 
     /// One priority: a run that arrived in order, and a heap of those that came late.

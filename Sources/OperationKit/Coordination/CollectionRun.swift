@@ -11,8 +11,8 @@ public import Foundation
 ///
 /// ## Cancellation
 ///
-/// No further item is begun, those in flight are waited for, and the operation finishes after them with
-/// ``CompoundOperationError/cancelled(name:errors:reason:)``. Items that have not begun have `CancellationError` in
+/// No further item is begun, apart from those whose turn has just come, those in flight are waited for, and the operation
+/// finishes after them with ``CompoundOperationError/cancelled(name:errors:reason:)``. Items that have not begun have `CancellationError` in
 /// their slots. `finish(withError:)` from outside does the same, but the operation ends with the outcome it was given.
 public final class CollectionRun<CollectionType: Sendable>: IOOperation<[CollectionType], Void>, @unchecked Sendable {
     private enum Stage { case idle, running, over }

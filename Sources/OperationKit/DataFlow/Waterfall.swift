@@ -23,8 +23,8 @@ import Foundation
 ///
 /// The first error, thrown by a job or of an operation that it returned, ends the waterfall at once: the next job is not
 /// called. So does an operation that was cancelled. ``failedStep`` says which one it was. Cancelling the waterfall
-/// cancels the operation that runs; no further job is called, and the waterfall ends with `CancellationError` or the
-/// reason, unless that operation reports another error. `finish(withError:)` and `finish(with:)` from outside do the same,
+/// cancels the operation that runs; no further job is called, apart from one whose turn has just come, and the waterfall
+/// ends with `CancellationError` or the reason, unless that operation reports another error. `finish(withError:)` and `finish(with:)` from outside do the same,
 /// and the waterfall ends with the outcome it was given.
 ///
 /// ## Suspension

@@ -116,7 +116,8 @@ final class WaterfallRun: @unchecked Sendable {
             try takeResult()
             while !turn.isCancelled {
                 if isSuspended {
-                    // Whoever suspends it may not have come so far, and the next turn is not to ask again and again.
+                    // `setSuspended` may not have told the scheduler yet. The next turn would begin at once then, and
+                    // add another one.
                     applySuspension()
                     try scheduler?.add([WaterfallTurn(self, waterfall)], weights: [0], to: waterfall)
                     break

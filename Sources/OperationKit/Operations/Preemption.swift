@@ -10,8 +10,8 @@ import Foundation
 ///
 /// A test observes the threads that it has made itself, so tests that run at the same time do not disturb each other.
 /// For every other thread a place costs one look at a thread-specific value. What happens between two places is one step
-/// as far as other threads can tell, except what Foundation and the code of others do in between, of which a test can
-/// make places of its own.
+/// as far as other threads can tell. In calls of Foundation, and of the code of others, there are more places, of which
+/// only those can be tried that a test makes itself.
 enum Preemption {
     enum Place {
         case locking, unlocked

@@ -223,8 +223,9 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func c7RefusesAChildOfAnotherCompound() throws {
-        let child = ScriptedOperation("shared")
+    @Test(arguments: [ChildKind.asynchronous, .throwing, .compound])
+    func c7RefusesAChildOfAnotherCompound(_ kind: ChildKind) throws {
+        let child = kind.make("shared") {}
         let first = CompoundOperation(name: "first", operations: [child])
         let second = CompoundOperation(name: "second")
         #expect(throws: CompoundAdditionError.alreadyAdded(operation: "shared", compound: "second")) {

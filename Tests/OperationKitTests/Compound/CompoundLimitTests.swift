@@ -88,23 +88,21 @@ import Testing
 
     @Test func c6ALowerLimitHoldsForChildrenThatTheQueueBegins() async throws {
         let running = ScriptedOperation.idle()
-        let outside = BlockOperation {}
-        let waiting = ScriptedOperation.idle()
-        waiting.addDependency(outside)
-        let isLeft = BlockOperation {}
-        let compound = CompoundOperation(operations: [running, waiting, isLeft])
+        let log = EventLog()
+        let waiting = GatedReadyOperation { log.add("waiting") }
+        let compound = CompoundOperation(operations: [running, waiting])
         OperationQueue().addOperation(compound)
-        await eventually("not begun") { running.isExecuting && isLeft.isFinished }
+        await eventually("not left to the queue") {
+            running.isExecuting && compound.debugDescription.contains("not ready by itself")
+        }
         compound.maxConcurrentOperationCount = 1
-        try await OperationQueue().run(outside)
-        await eventually("not ready") { waiting.isReady }
+        waiting.becomeReady()
         // A ping on the way that a queue begins operations: had it been let, the child would have begun before.
         try await OperationQueue().run(BlockOperation {})
-        #expect(!waiting.isExecuting)
+        #expect(log.events.isEmpty)
         running.finish()
-        await eventually("not begun") { waiting.isExecuting }
-        waiting.finish()
         try await compound.finished()
+        #expect(log.events == ["waiting"])
     }
 
     @Test(arguments: [-1, 1])

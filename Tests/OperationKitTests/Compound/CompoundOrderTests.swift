@@ -189,11 +189,11 @@ import Testing
     // What can never be right
 
     @Test func aCompoundThatContainsItselfTraps() async {
-        await #expect(processExitsWith: .failure) {
+        let direct = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let compound = CompoundOperation(name: "self")
             try compound.addOperation(compound)
         }
-        await #expect(processExitsWith: .failure) {
+        let nested = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let outer = CompoundOperation(name: "outer")
             let middle = CompoundOperation(operations: [CompoundOperation(name: "inner")])
             let inner = CompoundOperation(name: "inner")
@@ -201,6 +201,12 @@ import Testing
             try outer.addOperation(middle)
             try inner.addOperation(outer)
         }
+        #if DEBUG
+        for result in [direct, nested] {
+            let printed = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+            #expect(printed.contains("it would contain itself"))
+        }
+        #endif
     }
 
     @Test func aNegativeLimitTraps() async {

@@ -46,7 +46,7 @@ import Testing
     @Test func startAgainstFinishFromOutside() async {
         await tryOut(
             "start, finish", { CompoundSubject(children: 2, held: [0]) },
-            [Role("start") { $0.compound.start() }, Role("finish") { $0.compound.finish(withError: TestError.first) }])
+            [Role("start") { $0.compound.start() }, Role("finish") { $0.finishFromOutside() }])
     }
 
     @Test func startAgainstAddition() async {
@@ -113,7 +113,7 @@ import Testing
                 subject.start()
                 return subject
             },
-            [Role("finish") { $0.compound.finish(withError: TestError.first) }, Role("cancel") { $0.cancel() }])
+            [Role("finish") { $0.finishFromOutside() }, Role("cancel") { $0.cancel() }])
     }
 
     @Test func aChildThatIsCancelledByItselfEndsBeforeTheOneThatItWaitsFor() async {

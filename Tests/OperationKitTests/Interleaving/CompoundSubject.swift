@@ -23,6 +23,8 @@ final class CompoundSubject: @unchecked Sendable {
         var problems: [String] = []
         /// Once `cancel()` has returned: who had been started until then.
         var started: Set<String>?
+        /// Whether the outcome that somebody gave the compound was accepted.
+        var isGiven = false
         /// The limit that was there from the beginning, as long as nobody changes it.
         var limit: Int
     }
@@ -77,6 +79,11 @@ final class CompoundSubject: @unchecked Sendable {
     func end(_ child: Int, _ error: TestError? = nil) {
         record.change { _ = $0.ended.insert("\(child)") }
         children[child].finish(withError: error)
+    }
+
+    func finishFromOutside() {
+        let isAccepted = compound.finish(withError: TestError.second)
+        record.change { $0.isGiven = isAccepted }
     }
 
     func start() { (around ?? compound).start() }
@@ -148,6 +155,7 @@ final class CompoundSubject: @unchecked Sendable {
             let name = child.name ?? ""
             if !record.begun.contains(name), !record.ended.contains(name) { problems.append("\(name) was left out") }
         }
+        if record.isGiven != (text(compound.error) == "second") { problems.append("ended with another outcome") }
         if text(compound.error) != record.completions.first { problems.append("error reads \(text(compound.error))") }
         return problems
     }

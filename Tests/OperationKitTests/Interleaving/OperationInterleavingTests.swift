@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test(arguments: Beginning.allCases) private func everyThreeActs(beginning: Beginning) async {
-        let acts: [Act] = [.start, .succeed, .cancel, .cancelWithReason, .wait, .await]
+        let acts: [Act] = [.start, .succeed, .fail, .cancel, .cancelWithReason, .wait, .await]
         let seed = SplitMix64.freshSeed()
         var bounded: [Int] = []
         var sampled: [Int] = []

@@ -6,7 +6,7 @@ import Foundation
 /// A run over a collection, a macro or a waterfall in a run of strands, with units that write down what happens to them.
 final class WorkSubject: @unchecked Sendable {
     enum Kind: CaseIterable {
-        // Batches of one item take the same steps as items.
+        // Parallel batches and sequential items take the same steps as these two.
         case parallelItems, sequentialBatches, ownStrategy, macro, waterfall
 
         fileprivate var limit: Int { self == .parallelItems ? 2 : 1 }
@@ -24,6 +24,8 @@ final class WorkSubject: @unchecked Sendable {
         var problems: [String] = []
         /// Whether somebody has ended or cancelled the run.
         var isStopped = false
+        /// Whether the outcome that somebody gave it was accepted.
+        var isGiven = false
         /// How many units had begun when a cancellation was complete.
         var begunAtCancel: Int?
     }
@@ -36,7 +38,7 @@ final class WorkSubject: @unchecked Sendable {
     private let record: Shared<Record>
 
     /// - Parameters:
-    ///   - units: How many units there are, of which one begins when another one has ended, or two with a limit of 2.
+    ///   - units: How many units there are.
     ///   - held: Which units do not end by themselves.
     ///   - failing: Which units fail.
     init(_ kind: Kind, units: Int, held: Set<Int> = [], failing: Set<Int> = []) {
@@ -128,7 +130,8 @@ final class WorkSubject: @unchecked Sendable {
 
     func finishFromOutside() {
         record.change { $0.isStopped = true }
-        operation.finish(withError: TestError.second)
+        let isAccepted = operation.finish(withError: TestError.second)
+        record.change { $0.isGiven = isAccepted }
     }
 
     /// Ends whatever is left open, once nobody can go on by himself.
@@ -153,6 +156,7 @@ final class WorkSubject: @unchecked Sendable {
         if kind.limit == 1, begun != begun.sorted() { problems.append("out of order: \(begun)") }
         if operation.error == nil, begun.count != units { problems.append("success without all units: \(begun)") }
         if !isExpected(operation.error, isStopped: record.isStopped) { problems.append(text(operation.error)) }
+        if record.isGiven != (text(operation.error) == "second") { problems.append("ended with another outcome") }
         // Those that had been chosen then may still begin.
         if let most = record.begunAtCancel, begun.count > most + kind.limit { problems.append("begun late: \(begun)") }
         return problems + slotProblems(begun)

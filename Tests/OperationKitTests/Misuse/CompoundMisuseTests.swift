@@ -64,7 +64,9 @@ import Testing
             compound.start()
             try await compound.finished()
         }
+        #if os(Linux) && DEBUG
         #expect(String(decoding: result.standardErrorContent, as: UTF8.self).contains("cannot be enqueued"))
+        #endif
     }
 
     @Test func anAsynchronousChildThatIsStartedByHandTooRunsOnce() async {

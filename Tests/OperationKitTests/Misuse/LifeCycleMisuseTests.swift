@@ -59,6 +59,28 @@ import Testing
         #expect(text(operation.error) == "first")
     }
 
+    @Test func aMainThatDoesNotReturnCanBeEndedFromOutsideAndHoldsItsCompound() async {
+        let log = EventLog()
+        let (begun, gate) = (Gate(), Gate())
+        let child = ScriptedOperation(
+            main: { _ in
+                begun.open()
+                gate.pass()
+                log.add("main returns")
+            }, didCancel: { _ in log.add("didCancel") })
+        let compound = CompoundOperation(operations: [child])
+        OperationQueue().addOperation(compound)
+        await begun.opened()
+        compound.cancel()
+        #expect(child.isCancelled && !child.isFinished)
+        child.finish(withError: TestError.first)
+        #expect(child.isFinished && text(child.error) == "first")
+        #expect(!compound.isFinished && log.events.isEmpty)
+        gate.open()
+        try? await compound.finished()
+        #expect(log.events == ["main returns"])
+    }
+
     @Test func workThatNeverCallsFinishKeepsNothingAlive() async {
         let tracker = LeakTracker()
         do {

@@ -48,8 +48,7 @@ import Testing
         #expect(cost.notifications == ["isFinished"])
     }
 
-    /// Twice when it is added with the compound, once when the compound starts, and twice when it has ended, by then without a
-    /// worker or a queue of its own.
+    /// Twice when it is added with the compound, once when the compound starts, and twice when it has ended.
     @Test func aChildTakesFiveLocksMoreThanItsLife() {
         func locks(_ count: Int) -> Int {
             let counter = Counter()
@@ -66,11 +65,58 @@ import Testing
         #expect(locks(200) - locks(100) == 100 * (10 + 5))
     }
 
+    /// No operation of the queue's for each child, and after a share of them others get their turn.
+    @Test(arguments: [-1, 1, 2]) func aThousandChildrenTakeFourTurnsOfTheQueue(limit: Int) {
+        let counter = Counter()
+        Preemption.observed(by: counter) {
+            let children = (0..<1_000).map { _ in ScriptedOperation { $0.finish() } }
+            let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: limit)
+            compound.start()
+            counter.queue.startAll()
+            #expect(compound.isFinished)
+        }
+        // With a higher limit one worker sends for another, which finds nothing left to do here.
+        #expect(counter.queue.additions >= 4 && counter.queue.additions <= 8)
+    }
+
+    @Test func cancellingTheCompoundInTheHookOfEachChildCostsEachChildTheSame() {
+        func locks(_ count: Int) -> Int {
+            let counter = Counter()
+            Preemption.observed(by: counter) {
+                let holder = Shared<CompoundOperation?>(nil)
+                let children = (0..<count).map { _ in
+                    ScriptedOperation(
+                        main: { _ in },
+                        didCancel: {
+                            holder.value?.cancel()
+                            $0.finish()
+                        })
+                }
+                let compound = CompoundOperation(operations: children)
+                holder.value = compound
+                compound.start()
+                counter.queue.startAll()
+                compound.cancel()
+                #expect(compound.isFinished)
+                holder.value = nil
+            }
+            return counter.locks
+        }
+        #expect(locks(150) - locks(100) == locks(100) - locks(50))
+    }
+
+    @Test func theBookkeepingForAChildIsAFewDozenBytes() {
+        #expect(MemoryLayout<ChildSchedule.Record>.stride <= 40)
+        #expect(MemoryLayout<ChildScheduler.Child?>.stride <= 24)
+    }
+
     /// Begins its operations when it is told to.
     private final class HeldQueue: OperationQueue, @unchecked Sendable {
         private let held = Shared<[Operation]>([])
+        private(set) var additions = 0
 
         override func addOperation(_ operation: Operation) {
+            additions += 1
             held.change { $0.append(operation) }
         }
 

@@ -27,8 +27,7 @@ enum StressSettings {
 /// The memory of this process that is in the machine's memory, without the pages of files, which come as code is used for
 /// the first time. In MiB, or `nil` where the system does not tell in this way.
 ///
-/// In a long run it grows by some 200 bytes for each error that is thrown: Testing keeps where that was until the run is
-/// over.
+/// In a long run it grows by some 200 bytes for each error that is thrown: Testing keeps its backtrace until the run is over.
 func residentMemory() -> Int? {
     guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return nil }
     let fields = text.split(separator: " ")

@@ -49,7 +49,7 @@ extension Stress {
             }
         }
 
-        @Test func randomGraphsWithForeignChildrenRunInTheOnlyRightOrder() async throws {
+        @Test func randomGraphsWithForeignChildrenKeepTheirOrder() async throws {
             let seed = Self.seed()
             for program in 0..<700 {
                 var random = SplitMix64(seed: seed &+ UInt64(program))
