@@ -9,9 +9,9 @@ import Foundation
 final class Execution: @unchecked Sendable {
     let began: DispatchTime
     let origin: String
+    let callStack: [String]
     private let name: String?
     private let type: AsyncOperation.Type
-    private let callStack: [String]
     private let registry: ExecutionRegistry?
     private let reporter: UnfinishedReporter
     /// Written and read by threads that come one after the other: the one that delivers the end, and the one that lets

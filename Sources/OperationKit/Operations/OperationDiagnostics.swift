@@ -49,6 +49,20 @@ public enum OperationDiagnostics {
         registry?.operations(executingLongerThan: seconds, at: .now()) ?? []
     }
 
+    /// Where an operation was started that is executing: the name of the operation queue, or of the thread.
+    ///
+    /// `nil` for an operation that is not executing, and at the level ``Level/off``.
+    public static func origin(of operation: AsyncOperation) -> String? {
+        operation.withState { $0.execution }?.origin
+    }
+
+    /// The call stack of the start of an operation that is executing.
+    ///
+    /// Empty for an operation that is not executing, and unless the ``level-swift.type.property`` is ``Level/all``.
+    public static func callStack(of operation: AsyncOperation) -> [String] {
+        operation.withState { $0.execution }?.callStack ?? []
+    }
+
     static let isRecording = level != .off
     static let reporter = UnfinishedReporter()
     static let registry = level == .all ? ExecutionRegistry() : nil

@@ -18,6 +18,7 @@ import Testing
                 finished.start()
                 precondition(OperationDiagnostics.operations(executingLongerThan: 0) == [operation])
                 precondition(OperationDiagnostics.operations(executingLongerThan: 1_000) == [])
+                precondition(OperationDiagnostics.callStack(of: operation).count > 1)
             }
             OperationDiagnostics.reporter.waitForReports()
             precondition(OperationDiagnostics.operations(executingLongerThan: 0) == [])

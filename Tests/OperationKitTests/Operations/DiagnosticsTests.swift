@@ -76,6 +76,19 @@ import Testing
         #expect(reports.all.map(\.origin) == ["the queue “Network”", "the thread “Importer”"])
     }
 
+    @Test func anOperationThatIsExecutingCanBeAskedWhereItWasStarted() async {
+        let (begun, queue) = (Gate(), OperationQueue())
+        queue.name = "Network"
+        let operation = ScriptedOperation(main: { _ in begun.open() })
+        #expect(OperationDiagnostics.origin(of: operation) == nil)
+        queue.addOperation(operation)
+        await begun.opened()
+        #expect(OperationDiagnostics.origin(of: operation) == "the queue “Network”")
+        operation.finish()
+        #expect(OperationDiagnostics.origin(of: operation) == nil)
+        #expect(OperationDiagnostics.callStack(of: operation).isEmpty)
+    }
+
     @Test func theReportSaysWhatItCanOfAQueueOrThreadWithoutAName() async {
         let reports = Reports()
         let queue = OperationQueue()
