@@ -33,6 +33,21 @@ import Testing
         }
     }
 
+    /// Each level takes some of the stack when it is cancelled, when it ends, and when it is freed.
+    @Test(arguments: ["run", "cancelled", "cancelled and freed unstarted"])
+    func compoundsMayBeNestedAHundredDeep(life: String) async {
+        await onThread(stackSize: workerStackSize) {
+            let compound = (0..<100).reduce(CompoundOperation(operations: [ScriptedOperation()])) { inner, _ in
+                CompoundOperation(operations: [inner])
+            }
+            if life != "run" { compound.cancel() }
+            if life == "cancelled and freed unstarted" { return }
+            compound.start()
+            compound.waitUntilFinished()
+            #expect(compound.isFinished)
+        }
+    }
+
     @Test func aLongChainOfBlockOperationsIsFreedWithoutRecursion() async {
         let isFreed = await onThread(stackSize: workerStackSize) {
             var chain = self.chain(100_000) { BlockOperation {} }
