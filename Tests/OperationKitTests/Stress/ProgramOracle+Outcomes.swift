@@ -189,13 +189,6 @@ extension ProgramOracle {
         case .stoppable, nil: return
         default: break
         }
-        // Somebody else who cancels at the same time may not be through yet.
-        let others = ([target] + facts.ancestors(of: target)).flatMap { facts.actions(on: $0) }
-        guard others.count(where: \.effect.interrupts) == 1,
-            !facts.ancestors(of: target).contains(where: {
-                facts.isDisturbed($0) || facts.nodes[$0]?.compound?.policy == .cancelRemaining
-            }), facts.nodes[target]?.compound?.policy == .continueAll
-        else { return }
         for other in facts.descendants(of: target) where other != id && !facts.mayBeLeftBehind(other) {
             if let begin = log.began[other]?.last, begin > position {
                 complain("n\(other) ran after n\(id) had cancelled n\(target)")
