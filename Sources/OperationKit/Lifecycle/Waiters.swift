@@ -15,17 +15,25 @@ struct Waiters<Continuation> {
         case cancelledBeforehand(WaiterID)
     }
 
-    private var waiters: [ObjectIdentifier: Waiter] = [:]
+    /// The one that came first, as long as it waits: mostly there is no other.
+    private var first: (id: WaiterID, continuation: Continuation)?
+    private var others: [ObjectIdentifier: Waiter] = [:]
 
-    var isEmpty: Bool { waiters.isEmpty }
+    var isEmpty: Bool { first == nil && others.isEmpty }
 
     /// The continuation of a wait is there.
     ///
     /// - Returns: How to resume it at once, or `nil` if it has to wait.
     mutating func registered(_ continuation: Continuation, as id: WaiterID, isFinished: Bool) -> Wakeup? {
-        if case .cancelledBeforehand = waiters.removeValue(forKey: ObjectIdentifier(id)) { return .cancelled }
+        if !others.isEmpty, case .cancelledBeforehand = others.removeValue(forKey: ObjectIdentifier(id)) {
+            return .cancelled
+        }
         if isFinished { return .finished }
-        waiters[ObjectIdentifier(id)] = .waiting(id, continuation)
+        if first == nil {
+            first = (id, continuation)
+        } else {
+            others[ObjectIdentifier(id)] = .waiting(id, continuation)
+        }
         return nil
     }
 
@@ -34,10 +42,12 @@ struct Waiters<Continuation> {
     /// - Returns: The continuation to resume, if it is there and has not been resumed.
     mutating func cancelled(_ id: WaiterID, isFinished: Bool) -> Continuation? {
         if isFinished { return nil }
-        if case .waiting(_, let continuation) = waiters.removeValue(forKey: ObjectIdentifier(id)) {
+        if let (firstID, continuation) = first, firstID === id {
+            first = nil
             return continuation
         }
-        waiters[ObjectIdentifier(id)] = .cancelledBeforehand(id)
+        if case .waiting(_, let continuation) = others.removeValue(forKey: ObjectIdentifier(id)) { return continuation }
+        others[ObjectIdentifier(id)] = .cancelledBeforehand(id)
         return nil
     }
 
@@ -45,15 +55,11 @@ struct Waiters<Continuation> {
     ///
     /// - Returns: The continuations to resume, in no particular order.
     mutating func finished() -> [Continuation] {
-        if waiters.isEmpty { return [] }
-        let woken = waiters.values.compactMap {
-            if case .waiting(_, let continuation) = $0 { continuation } else { nil }
-        }
-        if woken.count == waiters.count {
-            waiters = [:]
-        } else {
-            waiters = waiters.filter { if case .cancelledBeforehand = $0.value { true } else { false } }
-        }
+        var woken = first.map { [$0.continuation] } ?? []
+        first = nil
+        if others.isEmpty { return woken }
+        woken += others.values.compactMap { if case .waiting(_, let continuation) = $0 { continuation } else { nil } }
+        others = others.filter { if case .cancelledBeforehand = $0.value { true } else { false } }
         return woken
     }
 }
