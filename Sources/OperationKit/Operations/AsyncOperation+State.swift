@@ -9,7 +9,7 @@ extension AsyncOperation {
         var preparations: [Preparation] = []
         /// Created when somebody asks for it.
         var progress: OperationProgress?
-        var waiters = Waiters<SuspendedTask>()
+        var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
         /// When and where it began, as long as its end is not delivered. `nil` where that is not recorded.
         var execution: Execution?
         /// Told once the operation is finished, after Foundation was.
@@ -26,7 +26,7 @@ extension AsyncOperation {
         }
 
         /// Foundation has been told of the end. Who else has to be is told by the caller.
-        mutating func announced() -> (waiting: [SuspendedTask], [any FinishObserving]) {
+        mutating func announced() -> (waiting: [CheckedContinuation<Wakeup, Never>], [any FinishObserving]) {
             isAnnounced = true
             defer { observers = [] }
             return (waiters.finished(), observers)

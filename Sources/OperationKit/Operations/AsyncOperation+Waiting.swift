@@ -23,37 +23,25 @@ extension AsyncOperation {
         if isFinished { return }
         let id = WaiterID()
         let wakeup = await withTaskCancellationHandler {
-            await unsafe withUnsafeContinuation {
-                let task = unsafe SuspendedTask($0)
-                let answer = withState { $0.waiters.registered(task, as: id, isFinished: $0.lifecycle.isFinished) }
-                if let answer { task.resume(returning: answer) }
+            await withCheckedContinuation { continuation in
+                let answer = withState {
+                    $0.waiters.registered(continuation, as: id, isFinished: $0.lifecycle.isFinished)
+                }
+                if let answer { continuation.resume(returning: answer) }
             }
         } onCancel: {
-            let task = withState { $0.waiters.cancelled(id, isFinished: $0.lifecycle.isFinished) }
-            task?.resume(returning: .cancelled)
+            let continuation = withState { $0.waiters.cancelled(id, isFinished: $0.lifecycle.isFinished) }
+            continuation?.resume(returning: .cancelled)
         }
         if wakeup == .cancelled { throw CancellationError() }
     }
 
     /// Suspends until the operation is finished, whatever its outcome and whatever happens to the waiting task.
     final func waitForFinishUncancellably() async {
-        _ = await unsafe withUnsafeContinuation {
-            let (id, task) = unsafe (WaiterID(), SuspendedTask($0))
-            let answer = withState { $0.waiters.registered(task, as: id, isFinished: $0.lifecycle.isFinished) }
-            if let answer { task.resume(returning: answer) }
+        _ = await withCheckedContinuation { continuation in
+            let id = WaiterID()
+            let answer = withState { $0.waiters.registered(continuation, as: id, isFinished: $0.lifecycle.isFinished) }
+            if let answer { continuation.resume(returning: answer) }
         }
-    }
-}
-
-/// A task that waits. It has to be resumed exactly once, for which there is no check at run time: ``Waiters`` sees to it.
-@safe struct SuspendedTask: Sendable {
-    private let continuation: UnsafeContinuation<Wakeup, Never>
-
-    init(_ continuation: UnsafeContinuation<Wakeup, Never>) {
-        unsafe self.continuation = continuation
-    }
-
-    func resume(returning wakeup: Wakeup) {
-        unsafe continuation.resume(returning: wakeup)
     }
 }
