@@ -33,16 +33,20 @@ import Testing
 
     @Test(arguments: Start.allCases) func isExecutingAndIsFinishedFlipTogether(start: Start) async {
         let log = EventLog()
+        let returns = Gate()
         let operation = ScriptedOperation(main: {
             log.add("main: \($0.isExecuting) \($0.isFinished)")
             $0.finish()
             log.add("finished: \($0.isExecuting) \($0.isFinished)")
+            returns.open()
         })
         operation.asyncCompletionBlock = { [unowned operation] _ in
             log.add("asyncCompletionBlock: \(operation.isExecuting) \(operation.isFinished)")
         }
         log.add("before: \(operation.isExecuting) \(operation.isFinished)")
         await start(operation)
+        // Whoever waits for the end may go on before `main()` returns.
+        await returns.opened()
         #expect(
             log.events == [
                 "before: false false", "main: true false", "asyncCompletionBlock: true false", "finished: false true",
