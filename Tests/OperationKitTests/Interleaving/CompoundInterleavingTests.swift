@@ -7,34 +7,11 @@ import Testing
 /// A compound whose private queue starts its operations on strands, and those who do something to it or its children, in
 /// many orders of their steps.
 @Suite("Every order of steps, compounds", .serialized, .mayNotHang) struct CompoundInterleavingTests {
-    /// All orders with at most one preemption, and others at random.
     private func tryOut(
         _ title: String, _ make: @escaping @Sendable () -> CompoundSubject, _ roles: [Role<CompoundSubject>],
         _ location: SourceLocation = #_sourceLocation
     ) async {
-        let seed = SplitMix64.freshSeed()
-        var counts: [Int] = []
-        let extents: [(Choices.Extent, Interleaving.Grain)] = [
-            (.preemptions(1), .regions), (.samples(150, seed: seed), .regions),
-            (.samples(100, seed: seed), .everyPlace),
-        ]
-        for (extent, grain) in extents {
-            let exploration = await explore(
-                extent, grain: grain,
-                prepare: { interleaving in
-                    let subject = make()
-                    interleaving.add("last", .last) { subject.endAll() }
-                    return subject
-                },
-                roles, check: { subject, _ in subject.problems() })
-            #expect(
-                exploration.failure == nil, "run \(exploration.count) of \(extent), seed \(seed)",
-                sourceLocation: location)
-            counts.append(exploration.count)
-        }
-        print(
-            "Interleavings, \(title): \(counts[0]) with at most one preemption, \(counts[1] + counts[2]) of seed \(seed)"
-        )
+        await expectNoProblems(title, samples: (150, 100), make, roles, location)
     }
 
     @Test func startAgainstCancel() async {

@@ -4,7 +4,7 @@ import Foundation
 @testable import OperationKit
 
 /// A compound in a run, with children that write down what happens to them.
-final class CompoundSubject: @unchecked Sendable {
+final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     let compound: CompoundOperation
     let children: [ScriptedOperation]
     private let held: Set<Int>

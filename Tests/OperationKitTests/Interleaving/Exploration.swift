@@ -1,5 +1,6 @@
 #if DEBUG
 import Foundation
+import Testing
 
 @testable import OperationKit
 
@@ -54,5 +55,44 @@ func explore<Subject>(
         } while choices.advance()
         return exploration
     }
+}
+
+/// A subject that can bring a run to its end by itself, and tell what was wrong in it.
+protocol ExplorationSubject: Sendable {
+    /// Ends whatever is left open, once nobody can go on by himself.
+    func endAll()
+    /// What is wrong after everything is over.
+    func problems() -> [String]
+}
+
+/// Expects that nothing is wrong in all orders with at most one preemption, and in others at random.
+///
+/// - Parameters:
+///   - samples: How many orders are tried at random, and how many in the smallest steps.
+///   - make: Makes the subject of a run.
+func expectNoProblems<Subject: ExplorationSubject>(
+    _ title: String, samples: (regions: Int, everyPlace: Int), _ make: @escaping @Sendable () -> Subject,
+    _ roles: [Role<Subject>], _ location: SourceLocation
+) async {
+    let seed = SplitMix64.freshSeed()
+    var counts: [Int] = []
+    let extents: [(Choices.Extent, Interleaving.Grain)] = [
+        (.preemptions(1), .regions), (.samples(samples.regions, seed: seed), .regions),
+        (.samples(samples.everyPlace, seed: seed), .everyPlace),
+    ]
+    for (extent, grain) in extents {
+        let exploration = await explore(
+            extent, grain: grain,
+            prepare: { interleaving in
+                let subject = make()
+                interleaving.add("last", .last) { subject.endAll() }
+                return subject
+            },
+            roles, check: { subject, _ in subject.problems() })
+        #expect(
+            exploration.failure == nil, "run \(exploration.count) of \(extent), seed \(seed)", sourceLocation: location)
+        counts.append(exploration.count)
+    }
+    print("Interleavings, \(title): \(counts[0]) with at most one preemption, \(counts[1] + counts[2]) of seed \(seed)")
 }
 #endif

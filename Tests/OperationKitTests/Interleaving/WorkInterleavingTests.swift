@@ -7,34 +7,11 @@ import Testing
 /// Runs over collections, macros and waterfalls whose workers and private queues are strands, and those who do something to
 /// them, in many orders of their steps.
 @Suite("Every order of steps, runs", .serialized, .mayNotHang) struct WorkInterleavingTests {
-    /// All orders with at most one preemption, and others at random.
     private func tryOut(
         _ title: String, _ kind: WorkSubject.Kind, _ make: @escaping @Sendable (WorkSubject.Kind) -> WorkSubject,
         _ roles: [Role<WorkSubject>], _ location: SourceLocation = #_sourceLocation
     ) async {
-        let seed = SplitMix64.freshSeed()
-        var counts: [Int] = []
-        let extents: [(Choices.Extent, Interleaving.Grain)] = [
-            (.preemptions(1), .regions), (.samples(100, seed: seed), .regions),
-            (.samples(50, seed: seed), .everyPlace),
-        ]
-        for (extent, grain) in extents {
-            let exploration = await explore(
-                extent, grain: grain,
-                prepare: { interleaving in
-                    let subject = make(kind)
-                    interleaving.add("last", .last) { subject.endAll() }
-                    return subject
-                },
-                roles, check: { subject, _ in subject.problems() })
-            #expect(
-                exploration.failure == nil, "run \(exploration.count) of \(extent), seed \(seed)",
-                sourceLocation: location)
-            counts.append(exploration.count)
-        }
-        print(
-            "Interleavings, \(kind), \(title): \(counts[0]) with at most one preemption, "
-                + "\(counts[1] + counts[2]) of seed \(seed)")
+        await expectNoProblems("\(kind), \(title)", samples: (100, 50), { make(kind) }, roles, location)
     }
 
     private static let start = Role<WorkSubject>("start") { $0.operation.start() }

@@ -4,7 +4,7 @@ import Foundation
 @testable import OperationKit
 
 /// A run over a collection, a macro or a waterfall in a run of strands, with units that write down what happens to them.
-final class WorkSubject: @unchecked Sendable {
+final class WorkSubject: ExplorationSubject, @unchecked Sendable {
     enum Kind: CaseIterable {
         // Parallel batches and sequential items take the same steps as these two.
         case parallelItems, sequentialBatches, ownStrategy, macro, waterfall
@@ -49,11 +49,10 @@ final class WorkSubject: @unchecked Sendable {
         self.held = held
         self.failing = failing
         let begin = { @Sendable (unit: Int, completion: @escaping @Sendable ((any Error)?) -> Void) in
-            let isHeld = record.change { record in
+            record.change { record in
                 record.begun.append(unit)
                 record.inFlight += 1
                 if record.inFlight > kind.limit { record.problems.append("\(record.inFlight) are in flight") }
-                return held.contains(unit) && !record.released.contains(unit)
             }
             Strand.place("unit")
             let end: Completion = { error in
@@ -61,7 +60,7 @@ final class WorkSubject: @unchecked Sendable {
                 completion(error)
             }
             let isOver = record.change { record in
-                if isHeld, !record.released.contains(unit) {
+                if held.contains(unit), !record.released.contains(unit) {
                     record.kept[unit] = end
                     return false
                 }

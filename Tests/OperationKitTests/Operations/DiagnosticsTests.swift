@@ -54,10 +54,11 @@ import Testing
         #expect(reports.all.map(\.name) == ["ScriptedOperation"])
     }
 
-    @Test func theReportSaysWhereItWasStarted() async {
+    /// What reports say of an operation that was started on a queue, and of one on a thread.
+    private func origins(queue queueName: String?, thread threadName: String) async -> [String] {
         let reports = Reports()
         let queue = OperationQueue()
-        queue.name = "Network"
+        queue.name = queueName
         await onThread {
             let onQueue = ScriptedOperation(main: {
                 reports.record($0)
@@ -68,12 +69,21 @@ import Testing
             queue.addOperation(onQueue)
             queue.waitUntilAllOperationsAreFinished()
             // On Linux a thread takes no name until whoever started it has noted which one it is.
-            while Thread.current.name != "Importer" { Thread.current.name = "Importer" }
+            while Thread.current.name != threadName { Thread.current.name = threadName }
             let byHand = ScriptedOperation.idle()
             byHand.start()
             reports.record(byHand)
         }
-        #expect(reports.all.map(\.origin) == ["the queue “Network”", "the thread “Importer”"])
+        return reports.all.map(\.origin)
+    }
+
+    @Test func theReportSaysWhereItWasStarted() async {
+        #expect(
+            await origins(queue: "Network", thread: "Importer") == ["the queue “Network”", "the thread “Importer”"])
+    }
+
+    @Test func theReportSaysWhatItCanOfAQueueOrThreadWithoutAName() async {
+        #expect(await origins(queue: nil, thread: "") == ["a queue without a name", "a thread without a name"])
     }
 
     @Test func anOperationThatIsExecutingCanBeAskedWhereItWasStarted() async {
@@ -87,26 +97,6 @@ import Testing
         operation.finish()
         #expect(OperationDiagnostics.origin(of: operation) == nil)
         #expect(OperationDiagnostics.callStack(of: operation).isEmpty)
-    }
-
-    @Test func theReportSaysWhatItCanOfAQueueOrThreadWithoutAName() async {
-        let reports = Reports()
-        let queue = OperationQueue()
-        queue.name = nil
-        await onThread {
-            let onQueue = ScriptedOperation(main: {
-                reports.record($0)
-                $0.withState { $0.execution = nil }
-                $0.finish()
-            })
-            queue.addOperation(onQueue)
-            queue.waitUntilAllOperationsAreFinished()
-            while Thread.current.name != "" { Thread.current.name = "" }
-            let byHand = ScriptedOperation.idle()
-            byHand.start()
-            reports.record(byHand)
-        }
-        #expect(reports.all.map(\.origin) == ["a queue without a name", "a thread without a name"])
     }
 
     @Test func asLongAsNobodyReplacesItThereIsAHandler() {
