@@ -109,18 +109,20 @@ extension CollectionOperation {
     /// Performs the operation on all items of a collection, and suspends until that is done.
     ///
     /// Cancelling the task cancels the run: no further item begins, and those that have not begun are reported with
-    /// `CancellationError`. Items in flight are waited for; those that are `async` functions are cancelled.
+    /// `CancellationError`. Items in flight are waited for; those that are `async` functions are cancelled. The run is
+    /// cancelled on another thread, so an item may still begin after `Task.cancel()` has returned. In a task that was
+    /// cancelled before, no item begins.
     ///
     /// - Parameter collection: The items.
     /// - Returns: A slot for each item or batch, in the order of the collection, with its error or `nil` for success. If
     ///   the options are wrong, one ``CoordinationError``.
     public nonisolated(nonsending) func performOperation(on collection: [CollectionType]) async -> [(any Error)?] {
         let run = operation(on: collection)
-        await withTaskCancellationHandler {
+        await withCancellationDelivered {
+            run.cancel()
+        } during: {
             run.start()
             await run.waitForFinishUncancellably()
-        } onCancel: {
-            run.cancel()
         }
         return run.errors
     }

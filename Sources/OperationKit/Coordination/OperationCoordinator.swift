@@ -70,19 +70,22 @@ extension OperationCoordinator {
         Coordination(operations, by: self).run(completion: completion)
     }
 
-    /// Runs operations, and suspends until all have ended. Cancelling the task cancels them.
+    /// Runs operations, and suspends until all have ended.
+    ///
+    /// Cancelling the task cancels them, on another thread: `Task.cancel()` may return before they are cancelled, and
+    /// calls none of their code. In a task that was cancelled before, they are cancelled before any of them begins.
     ///
     /// - Parameter operations: Operations that nobody else starts.
     /// - Returns: A slot for each operation, in the order given, with its error or `nil` for success. If the limit is
     ///   less than 1, one ``CoordinationError``.
     public nonisolated(nonsending) func performOperations(_ operations: [Operation]) async -> [(any Error)?] {
         let coordination = Coordination(operations, by: self)
-        return await withTaskCancellationHandler {
+        return await withCancellationDelivered {
+            coordination.cancel()
+        } during: {
             await withCheckedContinuation { continuation in
                 coordination.run { continuation.resume(returning: $0) }
             }
-        } onCancel: {
-            coordination.cancel()
         }
     }
 }

@@ -86,15 +86,17 @@ extension IOOperation {
     }
 
     /// Starts a task that ends the operation with what a closure returns or throws. A task that is cancelled from inside
-    /// cancels the operation.
+    /// cancels the operation: soon, and before the operation ends.
     final func startTask(_ body: @escaping @Sendable () async throws -> Output) -> Task<Void, Never> {
         Task.detached(priority: TaskPriority(qualityOfService)) {
+            let result: Result<Output, any Error>
             do {
-                let output = try await withTaskCancellationHandler(operation: body) { self.cancel() }
-                self.finish(with: output)
+                result = .success(try await withCancellationDelivered(to: { self.cancel() }, during: body))
             } catch {
-                self.finish(withError: error)
+                result = .failure(error)
             }
+            if Task.isCancelled { self.cancel() }
+            self.end(with: result)
         }
     }
 }

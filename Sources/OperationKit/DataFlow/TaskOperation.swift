@@ -12,8 +12,9 @@ import Foundation
 /// What it returns is the output, what it throws is the error.
 ///
 /// Cancelling the operation cancels the task, and the operation ends when the closure does, with whatever it returns or
-/// throws. A task that is cancelled from inside cancels the operation. A closure that throws `CancellationError` after
-/// `cancel(withError:)` ends the operation with that reason. The closure is released when the operation finishes.
+/// throws. A task that is cancelled from inside cancels the operation, on another thread and before the operation ends.
+/// A closure that throws `CancellationError` after `cancel(withError:)` ends the operation with that reason. The closure
+/// is released when the operation finishes.
 public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @unchecked Sendable {
     /// The work.
     public typealias Body = @Sendable () async throws -> Output

@@ -3,8 +3,10 @@ public import Foundation
 extension OperationQueue {
     /// Adds an operation, suspends until it is finished, and returns its output.
     ///
-    /// Cancelling the awaiting task cancels the operation. The call still returns only when the operation has finished,
-    /// so that nothing runs on behind the caller's back; on a suspended queue that is after it was resumed.
+    /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` may return before the
+    /// operation's `cancel()` is called, and calls none of its code. In a task that was cancelled before, the operation
+    /// is cancelled before it is added. The call still returns only when the operation has finished, so that nothing
+    /// runs on behind the caller's back; on a suspended queue that is after it was resumed.
     ///
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Returns: The output of the operation.
@@ -18,8 +20,10 @@ extension OperationQueue {
 
     /// Adds an operation of any class, and suspends until it is finished.
     ///
-    /// Cancelling the awaiting task cancels the operation. The call still returns only when the operation has finished,
-    /// so that nothing runs on behind the caller's back; on a suspended queue that is after it was resumed.
+    /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` may return before the
+    /// operation's `cancel()` is called, and calls none of its code. In a task that was cancelled before, the operation
+    /// is cancelled before it is added. The call still returns only when the operation has finished, so that nothing
+    /// runs on behind the caller's back; on a suspended queue that is after it was resumed.
     ///
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it was cancelled
@@ -62,12 +66,11 @@ extension OperationQueue {
         if operation.isFinished || operation.isExecuting {
             throw OperationQueueError.cannotBeAdded(operation: operation.displayName)
         }
-        // The handler comes first: in a task that was cancelled before, the work must not begin.
-        await withTaskCancellationHandler {
+        await withCancellationDelivered {
+            operation.cancel()
+        } during: {
             addOperation(operation)
             await operation.waitForEndUncancellably()
-        } onCancel: {
-            operation.cancel()
         }
     }
 }

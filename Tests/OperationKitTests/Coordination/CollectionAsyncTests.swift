@@ -87,14 +87,35 @@ import Testing
         #expect(begun.value == width)
     }
 
+    /// Shows the run that a type makes.
+    private final class Recorded: CollectionOperation, Sendable {
+        let run = Shared<CollectionRun<Int>?>(nil)
+        private let base: any CollectionOperation<Int> & Sendable
+
+        init(_ base: any CollectionOperation<Int> & Sendable) {
+            self.base = base
+        }
+
+        func operation() -> CollectionRun<Int> {
+            let made = base.operation()
+            run.value = made
+            return made
+        }
+
+        func performOperation(on collection: [Int], completion: @escaping Completion) {
+            base.performOperation(on: collection, completion: completion)
+        }
+    }
+
     @Test(arguments: Strategy.allCases) func cancellingTheTaskCancelsTheRun(strategy: Strategy) async {
         let log = WorkLog()
         let full = Gate()
-        let operation = strategy.make { items, completion in
-            log.began(items)
-            log.keep(completion)
-            if log.keptCount == strategy.width(3) { full.open() }
-        }
+        let operation = Recorded(
+            strategy.make { items, completion in
+                log.began(items)
+                log.keep(completion)
+                if log.keptCount == strategy.width(3) { full.open() }
+            })
         let isOver = Gate()
         let task = Task {
             defer { isOver.open() }
@@ -102,6 +123,9 @@ import Testing
         }
         await full.opened()
         task.cancel()
+        await eventually("the run was not cancelled") { operation.run.value?.isCancelled == true }
+        // Returns once no further item can begin, even if another thread is still cancelling it.
+        operation.run.value?.cancel()
         let kept = log.takeKept()
         for completion in kept.dropLast() { completion(nil) }
         #expect(!isOver.isOpen, "What is in flight is waited for")

@@ -122,6 +122,7 @@ import Testing
         }
         await operation.becomesAwaited()
         task.cancel()
+        await eventually("the operation was not cancelled") { operation.isCancelled }
         log.add("cancelled \(operation.isCancelled)")
         queue.isSuspended = false
         await #expect(throws: CancellationError.self) { try await task.value }

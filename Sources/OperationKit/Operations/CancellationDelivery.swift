@@ -1,0 +1,25 @@
+import Dispatch
+
+/// Calls a body, and a handler if the current task is cancelled: before the body if it has been by then, and otherwise
+/// soon afterward, on another thread.
+///
+/// The runtime calls the handler of its own `withTaskCancellationHandler` inside `Task.cancel()`, with a lock of the task
+/// held that resuming the task takes too. Work that the handler asks to stop may be waiting for a lock of its own, which
+/// a thread holds that is about to resume the task. So a handler that can reach code of a user belongs here.
+///
+/// - Parameters:
+///   - body: What may be cancelled. It may return before the handler has been called.
+///   - handler: Called at most once, and without a lock. Calls for different tasks may come in any order.
+func withCancellationDelivered<Value>(
+    isolation: isolated (any Actor)? = #isolation, to handler: @escaping @Sendable () -> Void,
+    during body: () async throws -> Value
+) async rethrows -> Value {
+    if Task.isCancelled {
+        handler()
+        return try await body()
+    }
+    return try await withTaskCancellationHandler(operation: body) {
+        // Work to be stopped may keep all threads of its own quality of service busy.
+        DispatchQueue.global(qos: .userInteractive).async(execute: handler)
+    }
+}
