@@ -70,6 +70,7 @@ extension OperationQueue {
             operation.cancel()
         } during: {
             addOperation(operation)
+            operation.announceReadiness()
             await operation.waitForEndUncancellably()
         }
     }

@@ -155,6 +155,44 @@ import Testing
         #expect(sum == 499_500)
     }
 
+    /// Has its dependency finish while a queue asks whether it is ready: after the answer was found, before it is known.
+    private final class AskedTooEarly: Operation, @unchecked Sendable {
+        private let dependency: AsyncOperation
+        private let isFirst = Shared(true)
+
+        init(_ dependency: AsyncOperation) {
+            self.dependency = dependency
+            super.init()
+            addDependency(dependency)
+        }
+
+        override var isReady: Bool {
+            let answer = super.isReady
+            if dependency.isExecuting, !answer, isFirst.change({ exchange(&$0, with: false) }) { dependency.finish() }
+            return answer
+        }
+    }
+
+    @Test("A dependency may finish while the queue asks whether the operation is ready")
+    func aDependencyThatFinishesDuringTheAdditionIsNoticed() async throws {
+        let dependency = ScriptedOperation.idle()
+        let operation = AskedTooEarly(dependency)
+        dependency.start()
+        try await OperationQueue().run(operation)
+        #expect(operation.isFinished)
+    }
+
+    @Test func operationsOfTwoQueuesThatWaitForEachOtherEnd() async throws {
+        let (one, two) = (OperationQueue.serial(name: "one"), OperationQueue.serial(name: "two"))
+        for _ in 0..<500 {
+            let (first, second) = (BlockOperation {}, BlockOperation {})
+            second.addDependency(first)
+            async let a: Void = one.run(first)
+            async let b: Void = two.run(second)
+            _ = try await (a, b)
+        }
+    }
+
     @Test func plainOperationsThatRunAtOnceEnd() async throws {
         // The end of an operation of another class is noticed by a dependent that is added while it may be finishing.
         let queue = OperationQueue()
