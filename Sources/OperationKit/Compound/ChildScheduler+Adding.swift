@@ -6,7 +6,7 @@ extension ChildScheduler {
     /// child is added.
     ///
     /// - Throws: The first one that is there twice, or belongs to another composite. Those before it have been added.
-    func addInitial(_ operations: [Operation], to compound: any Composite) throws {
+    func addInitial(_ operations: [Operation], to compound: any Composite & ChildGroup) throws {
         // Those that can be claimed twice are remembered.
         var unclaimable: Set<ObjectIdentifier> = []
         let firstRefused = operations.firstIndex { operation in
@@ -29,7 +29,7 @@ extension ChildScheduler {
     ///
     /// They are counted from the insertion on, so that the compound does not end meanwhile, and begin only after the
     /// last step, so that a cancelled compound can cancel them first.
-    func add(_ operations: [Operation], weights: [Int64] = [], to compound: any Composite) throws {
+    func add(_ operations: [Operation], weights: [Int64] = [], to compound: any Composite & ChildGroup) throws {
         try claim(operations, for: compound)
         connectEarlier()
         var arrivals = operations.map { Arrival((-1, $0), dependencies: $0.dependencies) }
@@ -68,7 +68,7 @@ extension ChildScheduler {
         }
     }
 
-    private func claim(_ operations: [Operation], for compound: any Composite) throws {
+    private func claim(_ operations: [Operation], for compound: any Composite & ChildGroup) throws {
         for (index, operation) in operations.enumerated() {
             compound.requireNotInside(operation)
             if operation.claim(for: compound) { continue }
@@ -146,17 +146,17 @@ extension Operation {
     /// Takes the operation as a part of a composite.
     ///
     /// - Returns: Whether it was not part of one already. Operations of other libraries cannot tell.
-    func claim(for owner: AnyObject) -> Bool {
-        changeOwner(to: owner, from: nil)
+    func claim(for parent: any ChildGroup) -> Bool {
+        changeParent(to: parent, from: nil)
     }
 
-    func giveUpClaim(of owner: AnyObject) {
-        _ = changeOwner(to: nil, from: owner)
+    func giveUpClaim(of parent: any ChildGroup) {
+        _ = changeParent(to: nil, from: parent)
     }
 
-    private func changeOwner(to owner: AnyObject?, from previous: AnyObject?) -> Bool {
-        if let operation = self as? AsyncOperation { return operation.setOwner(owner, from: previous) }
-        if let operation = self as? ThrowingBlockOperation { return operation.setOwner(owner, from: previous) }
+    private func changeParent(to parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
+        if let operation = self as? AsyncOperation { return operation.setParent(parent, from: previous) }
+        if let operation = self as? ThrowingBlockOperation { return operation.setParent(parent, from: previous) }
         return true
     }
 }

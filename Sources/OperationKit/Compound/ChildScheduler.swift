@@ -125,7 +125,7 @@ extension ChildScheduler {
     }
 
     /// A child was cancelled, by the compound or by itself. One that waits for its siblings may end before them.
-    func childWasCancelled(_ child: AsyncOperation) {
+    func childWasCancelled(_ child: Operation) {
         let due = withState { state in
             guard !state.schedule.cancelsNewChildren, let slot = state.slot(of: child) else { return Consequences() }
             state.schedule.released(slot)

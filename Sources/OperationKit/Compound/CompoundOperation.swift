@@ -156,7 +156,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     }
 }
 
-extension CompoundOperation: Composite, ChildObserving, ProgressParent {
+extension CompoundOperation: Composite, ChildGroup {
     /// How many children may run at once: 1 for one after the other, 0 for none as long as it is 0, and
     /// `OperationQueue.defaultMaxConcurrentOperationCount` for as many as the system likes.
     ///
@@ -214,7 +214,9 @@ extension CompoundOperation: Composite, ChildObserving, ProgressParent {
         scheduler.snapshot(atMost: count)
     }
 
-    func childWasCancelled(_ child: AsyncOperation) {
+    var operation: AsyncOperation? { self }
+
+    func childWasCancelled(_ child: Operation) {
         scheduler.childWasCancelled(child)
     }
 

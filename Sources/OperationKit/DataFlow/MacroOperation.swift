@@ -62,6 +62,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         self.feed = feed
         self.tail = tail
         super.init(ending: .afterChildren)
+        steps.move(to: self)
     }
 
     /// The step that failed or was cancelled, and so ended the chain: its name, or its type and index, its index among
@@ -256,8 +257,11 @@ extension MacroOperation {
         to newTail: Tail<Next>, append: (MacroOperation<Input, Next>, Tail<Output>) -> Void
     ) -> MacroOperation<Input, Next> {
         let name = displayName
+        // Released after unlocking, as this may be the last reference.
+        var parent: (any ChildGroup)?
         let taken = withState { state -> Result<(Feed<Input>, Tail<Output>), MacroOperationError> in
-            guard state.owner == nil else { return .failure(.alreadyUsed(operation: name, macro: name)) }
+            parent = state.parent
+            guard parent == nil else { return .failure(.alreadyUsed(operation: name, macro: name)) }
             guard let feed, let tail else { return .failure(.consumed(macro: name)) }
             guard state.lifecycle.isPending else { return .failure(.alreadyStarted(macro: name)) }
             isConsumed = true

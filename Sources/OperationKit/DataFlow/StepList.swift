@@ -2,8 +2,8 @@ import Foundation
 
 /// The steps of a macro: collected first, then handed to a scheduler that runs them.
 ///
-/// The list is the owner of its steps, and moves from macro to macro as the chain grows. So nothing is copied, and a
-/// step is found to belong to the chain whatever its length.
+/// The steps belong to the list, which moves from macro to macro as the chain grows. So nothing is copied, and a step is
+/// found to belong to the chain whatever its length.
 final class StepList: @unchecked Sendable {
     /// Makes an error from the name of the composite.
     typealias Refusal = @Sendable (String) -> any Error
@@ -17,6 +17,7 @@ final class StepList: @unchecked Sendable {
     private var isCancelled = false
     private var isProgressWanted = false
     private var scheduler: ChildScheduler?
+    private weak var composite: (any Composite)?
 
     /// Appends a step that has been claimed.
     ///
@@ -34,14 +35,19 @@ final class StepList: @unchecked Sendable {
         if isCancelled { operation.cancel() }
     }
 
+    /// Makes these the steps of a composite, and not of the one before.
+    func move(to composite: any Composite) {
+        lock.withLock { self.composite = composite }
+    }
+
     /// Makes the operation a step of this list and of no other.
     func claim(_ operation: AsyncOperation) -> Bool {
-        operation.setOwner(self, from: nil)
+        operation.setParent(self, from: nil)
     }
 
     /// Whether the operation is a step of this list.
     func contains(_ operation: AsyncOperation) -> Bool {
-        operation.setOwner(self, from: self)
+        operation.setParent(self, from: self)
     }
 
     /// The steps are not to run. The first reason counts.
@@ -106,7 +112,15 @@ final class StepList: @unchecked Sendable {
     }
 }
 
-extension StepList: ProgressParent {
+extension StepList: ChildGroup {
+    var operation: AsyncOperation? {
+        lock.withLock { composite }
+    }
+
+    func childWasCancelled(_ child: Operation) {
+        lock.withLock({ scheduler })?.childWasCancelled(child)
+    }
+
     func childProgressed(_ child: AsyncOperation, to fraction: Double) {
         lock.withLock({ scheduler })?.childProgressed(child, to: fraction)
     }

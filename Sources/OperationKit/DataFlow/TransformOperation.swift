@@ -76,6 +76,7 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
         self.transform = transform
         super.init(ending: .afterChildren)
         name = source.name
+        steps.move(to: self)
         if steps.claim(source) {
             steps.append(source)
         } else {

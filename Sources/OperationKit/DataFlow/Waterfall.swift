@@ -127,9 +127,15 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
     }
 }
 
-extension Waterfall: Composite, ProgressParent {
+extension Waterfall: Composite, ChildGroup {
+    var operation: AsyncOperation? { self }
+
     func snapshot(atMost count: Int) -> ChildSnapshot? {
         isPartOfLongerMacro ? nil : run.snapshot()
+    }
+
+    func childWasCancelled(_ child: Operation) {
+        run.childWasCancelled(child)
     }
 
     func childProgressed(_ child: AsyncOperation, to fraction: Double) {
@@ -254,8 +260,11 @@ extension Waterfall {
     /// A new waterfall with the jobs of this one, and what `append` adds to them.
     private func grow<Next>(_ append: (WaterfallRun) -> Void) -> Waterfall<Input, Next> {
         let name = displayName
+        // Released after unlocking, as this may be the last reference.
+        var parent: (any ChildGroup)?
         let error = withState { state -> WaterfallError? in
-            if state.owner != nil { return .alreadyUsed(waterfall: name) }
+            parent = state.parent
+            if parent != nil { return .alreadyUsed(waterfall: name) }
             if isConsumed { return .consumed(waterfall: name) }
             if !state.lifecycle.isPending { return .alreadyStarted(waterfall: name) }
             isConsumed = true

@@ -69,6 +69,10 @@ final class WaterfallRun: @unchecked Sendable {
         lock.withLock({ scheduler })?.fraction ?? 0
     }
 
+    func childWasCancelled(_ child: Operation) {
+        lock.withLock({ scheduler })?.childWasCancelled(child)
+    }
+
     func childProgressed(_ child: AsyncOperation, to fraction: Double) {
         lock.withLock({ scheduler })?.childProgressed(child, to: fraction)
     }
@@ -92,7 +96,7 @@ final class WaterfallRun: @unchecked Sendable {
         }
     }
 
-    func begin(with input: any WaterfallResult, for waterfall: any Composite) {
+    func begin(with input: any WaterfallResult, for waterfall: any Composite & ChildGroup) {
         let scheduler = ChildScheduler(limit: 1, failurePolicy: .cancelRemaining, countsCancellations: true)
         scheduler.queue.name = waterfall.displayName
         scheduler.queue.qualityOfService = waterfall.qualityOfService
@@ -111,7 +115,7 @@ final class WaterfallRun: @unchecked Sendable {
     }
 
     /// Calls jobs until one makes an operation, or fails, or until there are none left.
-    func take(_ turn: WaterfallTurn, of waterfall: any Composite) {
+    func take(_ turn: WaterfallTurn, of waterfall: any Composite & ChildGroup) {
         do {
             try takeResult()
             while !turn.isCancelled {
@@ -165,7 +169,7 @@ final class WaterfallRun: @unchecked Sendable {
 
     /// Has the operation that a job made run, and another turn after it.
     private func begin(
-        _ operation: AsyncOperation, weight: Int64, after turn: WaterfallTurn, of waterfall: any Composite
+        _ operation: AsyncOperation, weight: Int64, after turn: WaterfallTurn, of waterfall: any Composite & ChildGroup
     ) throws {
         // A composite that runs may be the one around: then both would wait for each other.
         if operation is any Composite, operation.isExecuting {
@@ -215,9 +219,9 @@ final class WaterfallValue<Value: Sendable>: WaterfallResult {
 /// A child of a waterfall that calls jobs.
 final class WaterfallTurn: AsyncOperation, @unchecked Sendable {
     private let run: WaterfallRun
-    private let waterfall: any Composite
+    private let waterfall: any Composite & ChildGroup
 
-    init(_ run: WaterfallRun, _ waterfall: any Composite) {
+    init(_ run: WaterfallRun, _ waterfall: any Composite & ChildGroup) {
         self.run = run
         self.waterfall = waterfall
         super.init()

@@ -48,13 +48,8 @@ extension AsyncOperation: ProgressReporting {
 
     /// The operation has come so far: whoever it is part of is told.
     final func progressed(to fraction: Double) {
-        let (progress, owner) = withState { ($0.progress, $0.owner) }
+        let (progress, parent) = withState { ($0.progress, $0.parent) }
         if isComposite { progress?.publish(fraction) }
-        (owner as? any ProgressParent)?.childProgressed(self, to: fraction)
+        parent?.childProgressed(self, to: fraction)
     }
-}
-
-/// Who counts the progress of operations as parts of its own.
-protocol ProgressParent: AnyObject {
-    func childProgressed(_ child: AsyncOperation, to fraction: Double)
 }

@@ -16,8 +16,8 @@ extension AsyncOperation {
         var observers: [any FinishObserving] = []
         /// Whether the end has been announced to all who were to be told.
         var isAnnounced = false
-        /// The composite that the operation is part of.
-        weak var owner: AnyObject?
+        /// What the operation is part of.
+        weak var parent: (any ChildGroup)?
         /// The number under which the scheduler of that composite knows the operation.
         var slot: Int?
 
@@ -57,34 +57,9 @@ extension AsyncOperation {
         get { withState { $0.slot } }
         set { withState { $0.slot = newValue } }
     }
-
-    /// Makes the operation part of a composite, or of none.
-    ///
-    /// - Returns: Whether it belonged to `previous` before. If not, nothing changes.
-    final func setOwner(_ owner: AnyObject?, from previous: AnyObject?) -> Bool {
-        withState { state in
-            guard state.owner === previous else { return false }
-            state.owner = owner
-            return true
-        }
-    }
-
-    /// The composite that the operation is part of, the one which that is part of, and so on.
-    final var owners: some Sequence<AsyncOperation> {
-        sequence(state: self) { operation in
-            guard let owner = operation.withState({ $0.owner }) as? AsyncOperation else { return nil }
-            operation = owner
-            return owner
-        }
-    }
 }
 
 /// Told on the thread that ended the operation, after `isFinished` became true and Foundation was told.
 protocol FinishObserving: AnyObject {
     func operationFinished(_ operation: AsyncOperation, error: (any Error)?)
-}
-
-/// A composite that wants to hear of a child that is cancelled by itself, on the thread that cancels it.
-protocol ChildObserving: AnyObject {
-    func childWasCancelled(_ child: AsyncOperation)
 }

@@ -262,7 +262,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
             case .markCancelled:
                 super.cancel()
                 for action in withState({ $0.lifecycle.cancellationMarked() }) { perform(action) }
-                (withState { $0.owner } as? any ChildObserving)?.childWasCancelled(self)
+                withState { $0.parent }?.childWasCancelled(self)
             case .markAgain:
                 super.cancel()
                 next = withState { $0.lifecycle.requestToChildren }

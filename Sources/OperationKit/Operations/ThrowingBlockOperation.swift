@@ -12,7 +12,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
     private let lock = NSLock()
     private var block: Block?
     private var failure: (any Error)?
-    private weak var owner: AnyObject?
+    private weak var parent: (any ChildGroup)?
     #if !canImport(ObjectiveC)
     private let completionRelay = CompletionBlockRelay()
     #endif
@@ -59,6 +59,12 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         settle(Result { try block() })
     }
 
+    /// Cancels the operation. A block that has begun is not disturbed.
+    public override func cancel() {
+        super.cancel()
+        lock.withLock { parent }?.childWasCancelled(self)
+    }
+
     /// Stores the first outcome, and lets go of the block.
     private func settle(_ outcome: Lifecycle.Outcome) {
         var discarded: Block?
@@ -84,11 +90,14 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
 }
 
 extension ThrowingBlockOperation {
-    /// Makes the operation part of a composite, or of none, as an `AsyncOperation` does.
-    func setOwner(_ owner: AnyObject?, from previous: AnyObject?) -> Bool {
-        lock.withLock {
-            guard self.owner === previous else { return false }
-            self.owner = owner
+    /// Makes the operation part of a group, or of none, as an `AsyncOperation` does.
+    func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
+        // Released after unlocking, as this may be the last reference.
+        var current: (any ChildGroup)?
+        return lock.withLock {
+            current = self.parent
+            guard current === previous else { return false }
+            self.parent = parent
             return true
         }
     }
