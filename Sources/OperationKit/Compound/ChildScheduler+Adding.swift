@@ -77,16 +77,15 @@ extension ChildScheduler {
         }
     }
 
-    /// A child that waits for its own compound, or for one around it, or that the compound itself waits for.
+    /// A child that waits for its own compound, or for one around it, or that one of these waits for.
     private func hopeless(_ arrivals: [Arrival], in compound: any Composite) -> CompoundOperationError? {
-        let before = compound.dependencies
         for child in arrivals {
-            let around = child.unfinished.first { compound.isInside($0) } ?? before.first { $0 === child.operation }
+            let around =
+                child.unfinished.first { compound.isInside($0) } ?? compound.waitingOperation(for: child.operation)
             guard let around else { continue }
             let index = withState { $0.schedule.ordinal(of: child.slot) }
-            let name = child.operation.displayName(at: index)
-            let other = around === child.operation ? compound : around
-            return .dependencyCycle(name: compound.displayName, path: [name, other.displayName])
+            return .dependencyCycle(
+                name: compound.displayName, path: [child.operation.displayName(at: index), around.displayName])
         }
         return nil
     }
@@ -147,16 +146,10 @@ extension Operation {
     ///
     /// - Returns: Whether it was not part of one already. Operations of other libraries cannot tell.
     func claim(for parent: any ChildGroup) -> Bool {
-        changeParent(to: parent, from: nil)
+        setParent(parent, from: nil)
     }
 
     func giveUpClaim(of parent: any ChildGroup) {
-        _ = changeParent(to: nil, from: parent)
-    }
-
-    private func changeParent(to parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
-        if let operation = self as? AsyncOperation { return operation.setParent(parent, from: previous) }
-        if let operation = self as? ThrowingBlockOperation { return operation.setParent(parent, from: previous) }
-        return true
+        _ = setParent(nil, from: parent)
     }
 }

@@ -12,7 +12,8 @@ protocol Composite: AsyncOperation {
 extension Composite {
     /// Whether `operation` is the compound itself, or one that it is inside of.
     func isInside(_ operation: Operation) -> Bool {
-        operation is any Composite && (operation === self || enclosingOperations.contains { $0 === operation })
+        (operation as? AsyncOperation)?.isComposite == true
+            && (operation === self || enclosingOperations.contains { $0 === operation })
     }
 
     /// Traps if a compound would contain itself.

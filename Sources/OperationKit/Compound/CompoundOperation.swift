@@ -60,6 +60,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
 
     private let scheduler: ChildScheduler
     private var initialError: (any Error)?
+    /// Of operations of other libraries that the compound has been made to depend on. The lock guards it.
+    var foreignDependencies: Set<ObjectIdentifier> = []
 
     /// Creates a compound.
     ///
@@ -184,15 +186,16 @@ extension CompoundOperation: Composite, ChildGroup {
     /// the child, and it finishes with the compound.
     ///
     /// Complexity: O(1) plus the dependencies of the child. If other children depend on it already, those that wait for
-    /// it, directly or not, are searched for a circle.
+    /// it, directly or not, are searched for a circle. If a compound depends on it, or on something inside it, or if both
+    /// are compounds, what the compounds around depend on is searched, too.
     ///
     /// - Parameters:
     ///   - operation: An operation that nobody else starts.
     ///   - progressWeight: Its share in the progress of the compound, in proportion to those of the other children.
     ///     Below 0 it counts as 0, above 2³¹ as 2³¹.
     /// - Throws: ``CompoundAdditionError`` if all children have finished, or if the operation is a child already;
-    ///   ``CompoundOperationError/dependencyCycle(name:path:)`` if children would wait for each other in a circle. The
-    ///   operation is then untouched. Adding a compound to itself, or to one inside it, is a programming error and
+    ///   ``CompoundOperationError/dependencyCycle(name:path:)`` if children would wait for each other in a cycle, or if the
+    ///   compound, or one around it, depends on the operation or on something inside it. The operation is then untouched. Adding a compound to itself, or to one inside it, is a programming error and
     ///   traps.
     public final func addOperation(_ operation: Operation, progressWeight: Int64 = 1) throws {
         try scheduler.add([operation], weights: [progressWeight], to: self)
@@ -215,6 +218,9 @@ extension CompoundOperation: Composite, ChildGroup {
     }
 
     var operation: AsyncOperation? { self }
+
+    /// Those that have not ended.
+    final var children: [Operation] { scheduler.withState { $0.operations } }
 
     func childWasCancelled(_ child: Operation) {
         scheduler.childWasCancelled(child)

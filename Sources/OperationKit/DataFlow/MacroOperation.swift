@@ -260,7 +260,7 @@ extension MacroOperation {
         // Released after unlocking, as this may be the last reference.
         var parent: (any ChildGroup)?
         let taken = withState { state -> Result<(Feed<Input>, Tail<Output>), MacroOperationError> in
-            parent = state.parent
+            parent = state.membership.parent
             guard parent == nil else { return .failure(.alreadyUsed(operation: name, macro: name)) }
             guard let feed, let tail else { return .failure(.consumed(macro: name)) }
             guard state.lifecycle.isPending else { return .failure(.alreadyStarted(macro: name)) }

@@ -37,7 +37,11 @@ final class StepList: @unchecked Sendable {
 
     /// Makes these the steps of a composite, and not of the one before.
     func move(to composite: any Composite) {
-        lock.withLock { self.composite = composite }
+        let previous = lock.withLock {
+            defer { self.composite = composite }
+            return self.composite
+        }
+        if previous?.isAwaitedByComposite == true { composite.noteAwaitedByComposite() }
     }
 
     /// Makes the operation a step of this list and of no other.

@@ -263,7 +263,7 @@ extension Waterfall {
         // Released after unlocking, as this may be the last reference.
         var parent: (any ChildGroup)?
         let error = withState { state -> WaterfallError? in
-            parent = state.parent
+            parent = state.membership.parent
             if parent != nil { return .alreadyUsed(waterfall: name) }
             if isConsumed { return .consumed(waterfall: name) }
             if !state.lifecycle.isPending { return .alreadyStarted(waterfall: name) }

@@ -171,8 +171,8 @@ final class WaterfallRun: @unchecked Sendable {
     private func begin(
         _ operation: AsyncOperation, weight: Int64, after turn: WaterfallTurn, of waterfall: any Composite & ChildGroup
     ) throws {
-        // A composite that runs may be the one around: then both would wait for each other.
-        if operation is any Composite, operation.isExecuting {
+        // What is around the waterfall waits for it, so both would wait for each other.
+        if waterfall.isInside(operation) || operation.isComposite && operation.isExecuting {
             throw CompoundAdditionError.alreadyAdded(
                 operation: operation.displayName, compound: waterfall.displayName)
         }

@@ -48,7 +48,7 @@ extension AsyncOperation: ProgressReporting {
 
     /// The operation has come so far: whoever it is part of is told.
     final func progressed(to fraction: Double) {
-        let (progress, parent) = withState { ($0.progress, $0.parent) }
+        let (progress, parent) = withState { ($0.progress, $0.membership.parent) }
         if isComposite { progress?.publish(fraction) }
         parent?.childProgressed(self, to: fraction)
     }

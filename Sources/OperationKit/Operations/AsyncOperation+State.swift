@@ -16,8 +16,7 @@ extension AsyncOperation {
         var observers: [any FinishObserving] = []
         /// Whether the end has been announced to all who were to be told.
         var isAnnounced = false
-        /// What the operation is part of.
-        weak var parent: (any ChildGroup)?
+        var membership = Membership()
         /// The number under which the scheduler of that composite knows the operation.
         var slot: Int?
 

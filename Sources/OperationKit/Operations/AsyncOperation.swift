@@ -141,8 +141,13 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
 
     /// Has the operation wait for another one. That cannot be itself, which traps: Foundation would hang on Linux.
+    ///
+    /// A composite, such as ``CompoundOperation``, cannot wait for an operation that is inside it either, which waits for
+    /// the composite to begin. The dependency is not added, and the composite ends with
+    /// ``CompoundOperationError/dependencyCycle(name:path:)`` when it is started.
     open override func addDependency(_ operation: Operation) {
         precondition(operation !== self, "OperationKit: \(displayName) cannot depend on itself")
+        if isComposite, let composite = self as? any Composite, composite.refusesDependency(on: operation) { return }
         super.addDependency(operation)
     }
 
@@ -262,7 +267,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
             case .markCancelled:
                 super.cancel()
                 for action in withState({ $0.lifecycle.cancellationMarked() }) { perform(action) }
-                withState { $0.parent }?.childWasCancelled(self)
+                withState { $0.membership.parent }?.childWasCancelled(self)
             case .markAgain:
                 super.cancel()
                 next = withState { $0.lifecycle.requestToChildren }

@@ -12,7 +12,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
     private let lock = NSLock()
     private var block: Block?
     private var failure: (any Error)?
-    private weak var parent: (any ChildGroup)?
+    private var membership = Membership()
     #if !canImport(ObjectiveC)
     private let completionRelay = CompletionBlockRelay()
     #endif
@@ -62,7 +62,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
     /// Cancels the operation. A block that has begun is not disturbed.
     public override func cancel() {
         super.cancel()
-        lock.withLock { parent }?.childWasCancelled(self)
+        lock.withLock { membership.parent }?.childWasCancelled(self)
     }
 
     /// Stores the first outcome, and lets go of the block.
@@ -90,15 +90,8 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
 }
 
 extension ThrowingBlockOperation {
-    /// Makes the operation part of a group, or of none, as an `AsyncOperation` does.
-    func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
-        // Released after unlocking, as this may be the last reference.
-        var current: (any ChildGroup)?
-        return lock.withLock {
-            current = self.parent
-            guard current === previous else { return false }
-            self.parent = parent
-            return true
-        }
+    /// Reads and changes where the operation belongs, with the lock held.
+    func changeMembership<Value>(_ body: (inout Membership) -> Value) -> Value {
+        lock.withLock { body(&membership) }
     }
 }

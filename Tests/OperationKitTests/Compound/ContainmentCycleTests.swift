@@ -1,0 +1,202 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// Operations that wait for a composite that they are part of, and composites that wait for what is part of them.
+@Suite("Cycles through what contains an operation", .mayNotHang) struct ContainmentCycleTests {
+    /// A part of a composite, and how deep it is there.
+    enum Part: CaseIterable, Sendable {
+        case block, throwing, asynchronous, compound, blockOfACompound, stepOfAMacro, sourceOfAMap, stepOfAMappedMacro
+
+        /// An operation to put into a compound, and that of its parts that is meant.
+        func make() -> (child: Operation, part: Operation) {
+            let step = Step.increment("part")
+            let simple: Operation
+            switch self {
+            case .block: simple = BlockOperation()
+            case .throwing: simple = ThrowingBlockOperation {}
+            case .asynchronous: simple = ScriptedOperation { $0.finish() }
+            case .compound: simple = CompoundOperation()
+            case .blockOfACompound:
+                let part = BlockOperation()
+                part.name = "part"
+                let inner = CompoundOperation(name: "child", operations: [part])
+                return (CompoundOperation(name: "between", operations: [inner]), part)
+            case .stepOfAMacro: return (chain(of: [.increment("first"), step]).withInput(0), step)
+            case .sourceOfAMap: return (step.map { $0 }.withInput(0), step)
+            case .stepOfAMappedMacro:
+                return (chain(of: [step]).then(Step.increment("last")).map { $0 }.withInput(0), step)
+            }
+            simple.name = "part"
+            return (simple, simple)
+        }
+    }
+
+    private func expectCycle(
+        _ operation: AsyncOperation, _ name: String, _ path: [String], _ location: SourceLocation = #_sourceLocation
+    ) async {
+        await onThread { operation.start() }
+        do {
+            try await operation.finished()
+            Issue.record("succeeded", sourceLocation: location)
+        } catch {
+            guard case .dependencyCycle(name, path) = error as? CompoundOperationError else {
+                Issue.record("\(error)", sourceLocation: location)
+                return
+            }
+        }
+    }
+
+    // MARK: - Parts that wait for what contains them
+
+    @Test("A step that waits for a compound around its macro is a cycle", arguments: [false, true])
+    func aStepThatWaitsForWhatIsAround(isMapped: Bool) async {
+        let step = Step.increment("step")
+        var macro: IOOperation<Int, Int> = chain(of: [.increment("first"), step])
+        if isMapped { macro = macro.map { $0 } }
+        macro.name = "macro"
+        macro.input = 0
+        let outer = CompoundOperation(
+            name: "outer", operations: [CompoundOperation(name: "between", operations: [macro])])
+        step.addDependency(outer)
+        await onThread { outer.start() }
+        await #expect(throws: CompoundOperationError.self) { try await outer.finished() }
+        guard case .dependencyCycle(_, let path) = macro.error as? CompoundOperationError else {
+            Issue.record("\(String(describing: macro.error))")
+            return
+        }
+        #expect(path.last == "outer" && step.isFinished)
+    }
+
+    @Test("The operation of a job that waits for what is around its waterfall is a cycle")
+    func anOperationOfAJobThatWaitsForWhatIsAround() async {
+        let around = Shared<Operation?>(nil)
+        let waterfall = Waterfall<Int, Int>(name: "waterfall").then { value in
+            let made = Step.increment("made").withInput(value)
+            if let around = around.value { made.addDependency(around) }
+            return made
+        }
+        let outer = waterfall.map { $0 }.withInput(0)
+        outer.name = "outer"
+        around.value = outer
+        await expectCycle(outer, "waterfall", ["made", "outer"])
+        around.value = nil
+    }
+
+    @Test("A job that returns what its waterfall is part of is refused")
+    func aJobThatReturnsWhatIsAround() async throws {
+        let around = Shared<IOOperation<Int, Int>?>(nil)
+        let waterfall = Waterfall<Int, Int>(name: "waterfall").then { _ in try #require(around.value) }
+        let outer = waterfall.map { $0 }.withInput(0)
+        outer.name = "outer"
+        around.value = outer
+        waterfall.input = 0
+        // By hand: what is around it has not begun.
+        waterfall.start()
+        await #expect(throws: CompoundAdditionError.alreadyAdded(operation: "outer", compound: "waterfall")) {
+            try await waterfall.value
+        }
+        around.value = nil
+    }
+
+    // MARK: - Composites that wait for their parts
+
+    @Test("A compound that is made to wait for a part of it ends with the cycle", arguments: Part.allCases)
+    func aDependencyOnAPart(_ kind: Part) async {
+        let (child, part) = kind.make()
+        let compound = CompoundOperation(name: "compound", operations: [child])
+        compound.addDependency(part)
+        #expect(compound.dependencies.isEmpty && !compound.isFinished)
+        await expectCycle(compound, "compound", ["compound", "part"])
+        #expect(child.isFinished)
+        withExtendedLifetime(part) {}
+    }
+
+    @Test("A macro, a map and a compound in another one that are made to wait for a part of them end with the cycle")
+    func aDependencyOfOtherComposites() async {
+        let step = Step.increment("part")
+        let macro = chain(of: [.increment("first"), step]).withInput(0)
+        macro.name = "macro"
+        macro.addDependency(step)
+        await expectCycle(macro, "macro", ["macro", "part"])
+
+        let source = Step.increment("part")
+        let mapped = source.map { $0 }.withInput(0)
+        mapped.name = "mapped"
+        mapped.addDependency(source)
+        await expectCycle(mapped, "mapped", ["mapped", "part"])
+    }
+
+    @Test("The addition of what a compound waits for throws, and adds nothing", arguments: Part.allCases)
+    func anAdditionOfWhatIsWaitedFor(_ kind: Part) async throws {
+        for isAround in [false, true] {
+            let (child, part) = kind.make()
+            child.name = "child"
+            let inner = CompoundOperation(name: "inner")
+            let outer = CompoundOperation(name: "outer", operations: [inner])
+            let waiting = isAround ? outer : inner
+            waiting.addDependency(part)
+            let error = #expect(throws: CompoundOperationError.self) {
+                try inner.addOperations([BlockOperation(), child])
+            }
+            guard case .dependencyCycle("inner", let path) = try #require(error) else { throw TestError.first }
+            #expect(path == ["child", isAround ? "outer" : "inner"])
+            // It may be used elsewhere.
+            let other = CompoundOperation(operations: [child])
+            await onThread { other.start() }
+            try await other.finished()
+            #expect(part.isFinished)
+            await onThread { outer.start() }
+            try await outer.finished()
+        }
+    }
+
+    @Test("A compound inside which there is what another one waits for cannot be added to that one")
+    func whatIsWaitedForGoesUp() throws {
+        for isBlock in [false, true] {
+            let part = isBlock ? BlockOperation() : ScriptedOperation { $0.finish() }
+            let outer = CompoundOperation(name: "outer")
+            outer.addDependency(part)
+            let inner = CompoundOperation(name: "inner")
+            let between = CompoundOperation(name: "between", operations: [inner])
+            try inner.addOperation(part)
+            #expect(throws: CompoundOperationError.self) { try outer.addOperation(between) }
+        }
+        let step = Step.increment("step")
+        let macro = MacroOperation(step)
+        let outer = CompoundOperation(name: "outer")
+        outer.addDependency(step)
+        let longer = macro.then(Step.increment("next"))
+        #expect(throws: CompoundOperationError.self) { try outer.addOperation(longer) }
+    }
+
+    @Test("What a compound waited for and has finished can be added to it")
+    func whatHasFinishedCanBeAdded() async throws {
+        let compound = CompoundOperation(name: "compound")
+        for operation in [BlockOperation(), ThrowingBlockOperation {}, ScriptedOperation { $0.finish() }] {
+            compound.addDependency(operation)
+            operation.start()
+            try compound.addOperation(operation)
+        }
+        await onThread { compound.start() }
+        try await compound.finished()
+    }
+
+    @Test("An addition does not read what the compound depends on")
+    func anAdditionDoesNotReadDependencies() throws {
+        let compound = Counting()
+        for _ in 0..<10 { compound.addDependency(BlockOperation()) }
+        for _ in 0..<10 { compound.addDependency(ScriptedOperation { $0.finish() }) }
+        let before = compound.reads.value
+        for kind in ChildKind.allCases { try compound.addOperation(kind.make {}) }
+        #expect(compound.reads.value == before)
+    }
+
+    private final class Counting: CompoundOperation, @unchecked Sendable {
+        let reads = Shared(0)
+        override var dependencies: [Operation] {
+            reads.value += 1
+            return super.dependencies
+        }
+    }
+}
