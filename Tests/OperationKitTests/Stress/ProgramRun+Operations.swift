@@ -47,7 +47,8 @@ extension ProgramRun {
             }
         }
         references.change {
-            $0[node.id] = Reference(held: program.keepsReferences ? operation : nil, known: operation)
+            let isHeld = program.keepsReferences && !hasLetGo.value
+            $0[node.id] = Reference(held: isHeld ? operation : nil, known: operation)
         }
         return operation
     }

@@ -17,6 +17,9 @@ final class ProgramRun: @unchecked Sendable {
     let references = Shared<[Int: Reference]>([:])
     /// What was refused has dependencies and belongs to nobody, so it is kept until those have ended.
     let refused = Shared<[Operation]>([])
+    /// Whether the program has ended, so that nothing may be held any more. The closure of a task may still be acting
+    /// then, if it has finished its operation from inside.
+    let hasLetGo = Shared(false)
     /// Nodes that are being added, or were refused. Nothing is added to these, because that would never run.
     private let notTaken = Shared<Set<Int>>([])
     /// What nodes wait for that is not inside the program.
@@ -137,6 +140,8 @@ final class ProgramRun: @unchecked Sendable {
     }
 
     private func letGo() {
+        // It comes first, because those that hold something look at it with the lock of what they hold it in.
+        hasLetGo.value = true
         references.value = [:]
         refused.value = []
         outside.value = nil
@@ -208,7 +213,7 @@ extension ProgramRun {
             notTaken.change { $0.subtract(node.subtree.map(\.id)) }
             return true
         } catch {
-            refused.change { $0.append(operation) }
+            refused.change { if !hasLetGo.value { $0.append(operation) } }
             // It was opened when it was made, with all that is inside, and will not finish.
             for node in node.subtree where references.change({ $0[node.id] != nil }) { log.closed() }
             return false

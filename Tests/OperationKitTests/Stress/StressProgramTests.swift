@@ -21,6 +21,26 @@ extension Stress {
             if let failure { Issue.record("\(failure.report)") }
         }
 
+        @Test("A task that finishes its operation and acts on after the end of the program leaves nothing behind")
+        func aTaskMayActAfterTheEnd() async {
+            // The many jobs take their time to be made, so that the program has ended by then.
+            let jobs = (3..<2_000).map { StressNode(id: $0, work: .leaf(StressLeaf(kind: .block))) }
+            let late = StressNode(id: 2, work: .waterfall(jobs))
+            let task = StressNode(id: 1, work: .leaf(StressLeaf(kind: .task)))
+            let program = StressProgram(
+                root: StressNode(id: 0, work: .compound(StressCompound(children: [task]))),
+                actions: [
+                    StressAction(trigger: .inside(1), effect: .finish(1, fails: true)),
+                    StressAction(trigger: .inside(1), effect: .add(late, to: 0)),
+                ])
+            let leaks = await onThread {
+                (0..<10).flatMap { _ in
+                    ProgramRun.events(of: program, patience: 3).filter { if case .leaked = $0 { true } else { false } }
+                }
+            }
+            #expect(leaks == [])
+        }
+
         @Test func aSeedMakesAlwaysTheSameProgram() {
             for seed in 0..<200 as Range<UInt64> {
                 let program = ProgramGenerator.program(seed: seed)
