@@ -29,21 +29,27 @@ public enum CompoundOperationError: Error {
     /// The errors at the ends of the tree: those of children that are compounds are replaced by the errors of their
     /// children.
     public var leafErrors: [any Error] {
-        switch self {
-        case .suboperationFailure(_, let errors), .cancelled(_, let errors, _):
-            errors.flatMap { ($0.error as? CompoundOperationError)?.leafErrors ?? [$0.error] }
-        case .dependencyCycle:
-            [self]
+        var leaves: [any Error] = []
+        var open: [any Error] = [self]
+        while let error = open.popLast() {
+            switch error as? CompoundOperationError {
+            case .suboperationFailure(_, let errors), .cancelled(_, let errors, _):
+                open += errors.reversed().map(\.error)
+            case .dependencyCycle, nil:
+                leaves.append(error)
+            }
         }
+        return leaves
     }
 
-    /// The error as an `NSError`, nested ones converted too.
+    /// The error as an `NSError`, nested ones converted too. Where compounds are nested more than 16 levels deep, the
+    /// errors at the ends of the tree stand for those below.
     public var nsError: NSError {
-        NSError(domain: Self.errorDomain, code: errorCode, userInfo: errorUserInfo)
+        nsError(depth: Self.conversionDepth)
     }
 }
 
-extension CompoundOperationError: LocalizedError, CustomNSError {
+extension CompoundOperationError: LocalizedError, CustomNSError, NestingError {
     /// `OperationKit.CompoundOperationError`
     public static var errorDomain: String { "OperationKit.CompoundOperationError" }
 
@@ -58,37 +64,55 @@ extension CompoundOperationError: LocalizedError, CustomNSError {
 
     /// What happened: the name of the compound, how many of how many children failed, and which.
     public var errorDescription: String? {
+        text(depth: Self.textDepth)
+    }
+
+    /// The localized description and the underlying errors. Where no child failed, the reason of the cancellation is
+    /// the underlying error.
+    public var errorUserInfo: [String: Any] {
+        userInfo(depth: Self.conversionDepth)
+    }
+
+    func text(depth: Int) -> String {
         switch self {
         case .suboperationFailure(let name, let errors):
-            "“\(name)”: \(Self.summary(of: errors))."
+            "“\(name)”: \(summary(of: errors, depth: depth))."
         case .cancelled(let name, let errors, let reason):
             "“\(name)” was cancelled"
-                + (reason.map { " (\($0.localizedDescription.withoutFullStop))" } ?? "")
-                + (errors.isEmpty ? "." : ". Before that, \(Self.summary(of: errors)).")
+                + (reason.map { text(of: $0, depth: depth) } ?? "")
+                + (errors.isEmpty ? "." : ". Before that, \(summary(of: errors, depth: depth)).")
         case .dependencyCycle(let name, let path):
             "“\(name)” cannot run, because its operations wait for each other in a circle: "
                 + (path + path.prefix(1)).map { "“\($0)”" }.joined(separator: " waits for ") + "."
         }
     }
 
-    /// The localized description and the underlying errors. Where no child failed, the reason of the cancellation is
-    /// the underlying error.
-    public var errorUserInfo: [String: Any] {
+    func userInfo(depth: Int) -> [String: Any] {
         var userInfo = descriptionUserInfo
-        let underlying = suboperationErrors.map { $0.error.asNSError }
-        userInfo[NSUnderlyingErrorKey] = underlying.first ?? cancellationReason?.asNSError
+        // The errors at the ends of the tree stand for what is deeper.
+        let errors = depth > 0 ? suboperationErrors.map(\.error) : suboperationErrors.isEmpty ? [] : leafErrors
+        let underlying = errors.map { $0.asNSError(depth: depth - 1) }
+        userInfo[NSUnderlyingErrorKey] = underlying.first
+        if case .cancelled(_, _, let reason?) = self, underlying.isEmpty, depth > 0 {
+            userInfo[NSUnderlyingErrorKey] = reason.asNSError(depth: depth - 1)
+        }
         userInfo[Self.underlyingErrorsKey] = underlying
         return userInfo
     }
 
-    private var cancellationReason: (any Error)? {
-        if case .cancelled(_, _, let reason) = self { reason } else { nil }
+    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
+        suboperationErrors.prefix(count).map { ($0.name, $0.error) }
+    }
+
+    private func text(of reason: any Error, depth: Int) -> String {
+        if depth <= 0, reason is any NestingError { return "" }
+        return " (\(reason.description(depth: depth - 1).withoutFullStop))"
     }
 
     /// How many descriptions of children a description spells out.
     private static let mostSpelledOut = 3
 
-    private static func summary(of errors: [SuboperationError]) -> String {
+    private func summary(of errors: [SuboperationError], depth: Int) -> String {
         let operations = errors.count == 1 ? "operation" : "operations"
         let count =
             if let total = errors.first?.siblingCount {
@@ -96,26 +120,32 @@ extension CompoundOperationError: LocalizedError, CustomNSError {
             } else {
                 "\(errors.count) \(operations) failed"
             }
-        var parts = errors.prefix(mostSpelledOut).map {
+        if depth < 0 || errors.isEmpty { return count }
+        if depth == 0 { return count + ": " + Self.leaves(of: self).joined(separator: "; ") }
+        var parts = errors.prefix(Self.mostSpelledOut).map {
             // A compound's description begins with its name.
-            ($0.error is CompoundOperationError ? "" : "“\($0.name)”: ") + $0.error.localizedDescription.withoutFullStop
+            ($0.error is CompoundOperationError ? "" : "“\($0.name)”: ")
+                + $0.error.description(depth: depth - 1).withoutFullStop
         }
-        if errors.count > mostSpelledOut { parts.append("and \(errors.count - mostSpelledOut) more") }
-        return count + (parts.isEmpty ? "" : ": " + parts.joined(separator: "; "))
+        if errors.count > Self.mostSpelledOut { parts.append("and \(errors.count - Self.mostSpelledOut) more") }
+        return count + ": " + parts.joined(separator: "; ")
     }
-}
 
-extension String {
-    /// A sentence that becomes part of another one.
-    fileprivate var withoutFullStop: String {
-        hasSuffix(".") ? String(dropLast()) : self
+    /// The first errors at the ends of the tree, however deep they are.
+    private static func leaves(of error: CompoundOperationError) -> [String] {
+        var texts: [String] = []
+        var open: [(name: String, error: any Error)] = [(error.name, error)]
+        while texts.count < mostSpelledOut, let (name, error) = open.popLast() {
+            let inside = (error as? any NestingError)?.errorsInside(atMost: mostSpelledOut) ?? []
+            open += inside.reversed()
+            if inside.isEmpty { texts.append("“\(name)”: \(error.description(depth: -1).withoutFullStop)") }
+        }
+        return texts
     }
-}
 
-extension Error {
-    /// The error as Objective-C would see it.
-    var asNSError: NSError {
-        if let error = self as? CompoundOperationError { return error.nsError }
-        return self as NSError
+    private var name: String {
+        switch self {
+        case .suboperationFailure(let name, _), .cancelled(let name, _, _), .dependencyCycle(let name, _): name
+        }
     }
 }

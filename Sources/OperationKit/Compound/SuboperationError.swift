@@ -3,13 +3,15 @@ public import Foundation
 /// The failure of one child of a compound.
 public struct SuboperationError: Error {
     /// The name of the child, or its type and index.
-    public let name: String
+    public var name: String { storage.name }
     /// The place of the child in the order in which children were added, from 0.
-    public let index: Int
+    public var index: Int { storage.index }
     /// The error that the child ended with.
-    public let error: any Error
+    public var error: any Error { storage.error }
     /// How many children the compound had, where known.
-    public let siblingCount: Int?
+    public var siblingCount: Int? { storage.siblingCount }
+
+    private var storage: Storage
 
     /// Describes the failure of a child.
     ///
@@ -19,14 +21,11 @@ public struct SuboperationError: Error {
     ///   - error: What it failed with.
     ///   - siblingCount: How many children there were, itself included.
     public init(name: String, index: Int, error: any Error, siblingCount: Int? = nil) {
-        self.name = name
-        self.index = index
-        self.error = error
-        self.siblingCount = siblingCount
+        storage = Storage(name: name, index: index, error: error, siblingCount: siblingCount)
     }
 }
 
-extension SuboperationError: LocalizedError, CustomNSError {
+extension SuboperationError: LocalizedError, CustomNSError, NestingError {
     /// `OperationKit.SuboperationError`
     public static var errorDomain: String { "OperationKit.SuboperationError" }
 
@@ -35,13 +34,71 @@ extension SuboperationError: LocalizedError, CustomNSError {
 
     /// The name of the child, and the description of its error.
     public var errorDescription: String? {
-        "“\(name)” failed: \(error.localizedDescription)"
+        text(depth: Self.textDepth)
     }
 
     /// The localized description, and the child's error as the underlying one.
     public var errorUserInfo: [String: Any] {
+        userInfo(depth: Self.conversionDepth)
+    }
+
+    func text(depth: Int) -> String {
+        "“\(name)” failed" + error.explanation(depth: depth)
+    }
+
+    func userInfo(depth: Int) -> [String: Any] {
         var userInfo = descriptionUserInfo
-        userInfo[NSUnderlyingErrorKey] = error.asNSError
+        if depth > 0 { userInfo[NSUnderlyingErrorKey] = error.asNSError(depth: depth - 1) }
         return userInfo
+    }
+
+    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
+        [(name, error)]
+    }
+}
+
+extension SuboperationError {
+    /// What a failure consists of. Errors of compounds that are nested deep are freed here without recursion: by nested
+    /// calls, a few thousand of them would overflow the stack of a worker thread.
+    private final class Storage: @unchecked Sendable {
+        let name: String
+        let index: Int
+        let siblingCount: Int?
+        /// Changes only while the storage is freed.
+        private(set) var error: any Error
+
+        init(name: String, index: Int, error: any Error, siblingCount: Int?) {
+            self.name = name
+            self.index = index
+            self.error = error
+            self.siblingCount = siblingCount
+        }
+
+        deinit {
+            guard error is any NestingError else { return }
+            var errors = [takeError()]
+            // What is inside is held by nothing else then, unless it is used elsewhere.
+            while var (failures, others) = errors.popLast().map(Self.inside) {
+                while let error = others.popLast() { errors.append(error) }
+                while var failure = failures.popLast() {
+                    if isKnownUniquelyReferenced(&failure.storage) { errors.append(failure.storage.takeError()) }
+                }
+            }
+        }
+
+        private func takeError() -> any Error {
+            defer { error = CancellationError() }
+            return error
+        }
+
+        /// What is inside an error, which is released when this returns.
+        private static func inside(_ error: any Error) -> (failures: [SuboperationError], others: [any Error]) {
+            if let failure = error as? SuboperationError { return ([failure], []) }
+            guard let error = error as? CompoundOperationError else {
+                return ([], (error as? any NestingError)?.errorsInside(atMost: 1).map(\.error) ?? [])
+            }
+            if case .cancelled(_, _, let reason?) = error { return (error.suboperationErrors, [reason]) }
+            return (error.suboperationErrors, [])
+        }
     }
 }

@@ -28,7 +28,7 @@ extension BindingTarget {
     /// If `source` failed or was cancelled, nothing is handed over, and this operation finishes without running, with
     /// ``DependencyError/dependencyFailed(operation:dependency:error:)``. An operation that is no ``AsyncOperation``
     /// counts as cancelled when its `isCancelled` is true, and as failed when it is a ``FailableOperation`` with an
-    /// error. An operation that is started by hand before `source` has finished ends with
+    /// error. If `source` did not run itself, because of another operation, the error names that one. An operation that is started by hand before `source` has finished ends with
     /// ``DependencyError/dependencyUnfinished(operation:dependency:)``. If this operation itself is cancelled before
     /// its start, nothing is handed over either.
     ///
@@ -144,7 +144,6 @@ extension AsyncOperation {
             throw DependencyError.dependencyUnfinished(operation: displayName, dependency: source.displayName)
         }
         guard let error = source.endingError else { return }
-        throw DependencyError.dependencyFailed(
-            operation: displayName, dependency: source.displayName, error: error)
+        throw DependencyError.failed(displayName, dependency: source.displayName, error: error)
     }
 }

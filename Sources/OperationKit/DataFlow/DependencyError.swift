@@ -4,12 +4,15 @@ public import Foundation
 /// ``AsyncOperation/requireSuccess(of:)``.
 public enum DependencyError: Error {
     /// What the operation depends on failed. `CancellationError` as the error says that it was cancelled. Code 1.
+    ///
+    /// If the dependency did not run either, because of another operation, `dependency` and `error` are those of that
+    /// one. So the error of each operation in a chain of dependent ones tells what went wrong at the beginning.
     case dependencyFailed(operation: String, dependency: String, error: any Error)
     /// What the operation depends on had not finished when the operation was started. Code 2.
     case dependencyUnfinished(operation: String, dependency: String)
 }
 
-extension DependencyError: LocalizedError, CustomNSError {
+extension DependencyError: LocalizedError, CustomNSError, NestingError {
     /// `OperationKit.DependencyError`
     public static var errorDomain: String { "OperationKit.DependencyError" }
 
@@ -23,20 +26,43 @@ extension DependencyError: LocalizedError, CustomNSError {
 
     /// What happened, to which operation, because of which other one.
     public var errorDescription: String? {
+        text(depth: Self.textDepth)
+    }
+
+    /// The localized description, and the error of the dependency as the underlying one.
+    public var errorUserInfo: [String: Any] {
+        userInfo(depth: Self.conversionDepth)
+    }
+
+    func text(depth: Int) -> String {
         switch self {
         case .dependencyFailed(let operation, let dependency, is CancellationError):
             "The operation “\(operation)” did not run, because “\(dependency)” was cancelled."
         case .dependencyFailed(let operation, let dependency, let error):
-            "The operation “\(operation)” did not run, because “\(dependency)” failed: \(error.localizedDescription)"
+            "The operation “\(operation)” did not run, because “\(dependency)” failed"
+                + error.explanation(depth: depth)
         case .dependencyUnfinished(let operation, let dependency):
             "The operation “\(operation)” did not run, because “\(dependency)” had not finished. Put it on a queue, or start it later."
         }
     }
 
-    /// The localized description, and the error of the dependency as the underlying one.
-    public var errorUserInfo: [String: Any] {
+    func userInfo(depth: Int) -> [String: Any] {
         var userInfo = descriptionUserInfo
-        if case .dependencyFailed(_, _, let error) = self { userInfo[NSUnderlyingErrorKey] = error.asNSError }
+        if depth > 0, case .dependencyFailed(_, _, let error) = self {
+            userInfo[NSUnderlyingErrorKey] = error.asNSError(depth: depth - 1)
+        }
         return userInfo
+    }
+
+    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
+        if case .dependencyFailed(_, let dependency, let error) = self { [(dependency, error)] } else { [] }
+    }
+
+    /// Of an operation that depends on one that failed.
+    static func failed(_ operation: String, dependency: String, error: any Error) -> DependencyError {
+        if case DependencyError.dependencyFailed(_, let root, let error) = error {
+            return .dependencyFailed(operation: operation, dependency: root, error: error)
+        }
+        return .dependencyFailed(operation: operation, dependency: dependency, error: error)
     }
 }

@@ -39,6 +39,33 @@ import Testing
         }
     }
 
+    @Test("All operations of a long chain end with the failure of the first one, and are freed on a small stack")
+    func aChainCarriesItsRoot() async {
+        await onThread(stackSize: workerStackSize) {
+            var operations: [AsyncOperation] = [ScriptedOperation("first") { $0.finish(withError: TestError.first) }]
+            for index in 1..<10_000 {
+                let (operation, previous) = (ScriptedOperation("\(index)"), operations[index - 1])
+                if index % 2 == 0 {
+                    operation.requireSuccess(of: previous)
+                } else {
+                    operation.bind(\.name, to: previous, \.name)
+                }
+                operations.append(operation)
+            }
+            for operation in operations { operation.start() }
+            for operation in operations.dropFirst() {
+                guard case DependencyError.dependencyFailed(operation.name, "first", TestError.first)? = operation.error
+                else {
+                    Issue.record("\(String(describing: operation.error))")
+                    return
+                }
+            }
+            #expect(
+                operations[2].error?.localizedDescription.hasPrefix(
+                    "The operation “2” did not run, because “first” failed: ") == true)
+        }
+    }
+
     @Test func afterAFailureTheErrorIsWrapped() async {
         let failing = ThrowingBlockOperation(name: "save") { throw TestError.first }
         let operation = ScriptedOperation("announce")
