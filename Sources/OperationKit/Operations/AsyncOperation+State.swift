@@ -13,7 +13,9 @@ extension AsyncOperation {
         /// When and where it began, as long as its end is not delivered. `nil` where that is not recorded.
         var execution: Execution?
         /// Told once the operation is finished, after Foundation was.
-        var observers: [any FinishObserving] = []
+        var observers = FinishObservers()
+        /// Whether Foundation may count a dependency that was removed.
+        var hasRemovedDependency = false
         /// Whether the end has been announced to all who were to be told.
         var isAnnounced = false
         var membership = Membership()
@@ -27,8 +29,7 @@ extension AsyncOperation {
         /// Foundation has been told of the end. Who else has to be is told by the caller.
         mutating func announced() -> (waiting: [CheckedContinuation<Wakeup, Never>], [any FinishObserving]) {
             isAnnounced = true
-            defer { observers = [] }
-            return (waiters.finished(), observers)
+            return (waiters.finished(), observers.removeAll())
         }
     }
 }
@@ -41,14 +42,14 @@ extension AsyncOperation {
     final func observeFinish(_ observer: any FinishObserving) -> Lifecycle.Outcome? {
         withState { state in
             if state.isAnnounced { return state.lifecycle.outcome }
-            state.observers.append(observer)
+            state.observers.add(observer)
             return nil
         }
     }
 
     /// Takes an observer back. It may be told nevertheless, if the operation is finishing just now.
     final func removeObserver(_ observer: any FinishObserving) {
-        withState { state in state.observers.removeAll { $0 === observer } }
+        _ = withState { $0.observers.remove(observer) }
     }
 
     /// The number under which a scheduler knows the operation, as it was told last.

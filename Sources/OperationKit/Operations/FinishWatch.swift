@@ -3,44 +3,119 @@ import Foundation
 /// Notices the end of an operation of any class.
 ///
 /// An `AsyncOperation` tells of its end itself. For others a dependent operation is the only way on all platforms: there
-/// is no key-value observing on Linux, and a completion block belongs to its owner. Each of these has a queue of its
-/// own, because a queue looks again at all its waiting operations whenever one of them finishes.
-final class FinishWatch: FinishObserving, Sendable {
-    private let operation: Operation
-    private let body: @Sendable () -> Void
-    /// One of the library's own, because these free chains of operations without recursion.
-    private let watcher: AsyncOperation?
+/// is no key-value observing on Linux, and a completion block belongs to its owner.
+final class FinishWatch: FinishObserving, @unchecked Sendable {
+    private let lock = NSLock()
+    /// What is watched; `nil` once the watch is over.
+    private var operation: Operation?
+    private var body: (@Sendable () -> Void)?
+    /// `nil` for an `AsyncOperation`.
+    private var dependent: FinishDependent?
 
     /// Calls `body` once `operation` is finished and Foundation was told, on a thread of Foundation's choice or the one
-    /// that ended it, unless the watch is ended before; at once if that has been so already.
+    /// that ended it, unless the watch is ended before; before returning if that has been so already.
     @discardableResult
     init(_ operation: Operation, body: @escaping @Sendable () -> Void) {
         self.operation = operation
         self.body = body
         if let operation = operation as? AsyncOperation {
-            watcher = nil
-            if operation.observeFinish(self) != nil { body() }
+            if operation.observeFinish(self) != nil { report() }
         } else {
-            let watcher = AsyncBlockOperation { finish in
-                body()
-                finish(nil)
-            }
-            self.watcher = watcher
-            watcher.addDependency(operation)
-            OperationQueue().addOperation(watcher)
-            watcher.announceReadiness()
+            let dependent = FinishDependent(on: self)
+            self.dependent = dependent
+            dependent.observe(operation)
         }
     }
 
     /// Gives up, if the operation has not finished yet, and lets go of it. `body` may be called nevertheless, if it is
     /// finishing just now.
     func end() {
+        let (operation, dependent, body) = lock.withLock {
+            (self.operation.take(), self.dependent.take(), self.body.take())
+        }
+        guard let operation else { return }
         (operation as? AsyncOperation)?.removeObserver(self)
-        watcher?.removeDependency(operation)
-        watcher?.cancel()
+        dependent?.end(operation)
+        withExtendedLifetime(body) {}
     }
 
     func operationFinished(_ operation: AsyncOperation, error: (any Error)?) {
-        body()
+        report()
+    }
+
+    fileprivate func report() {
+        // What is taken is released after the call.
+        let (operation, dependent, body) = lock.withLock {
+            (self.operation.take(), self.dependent.take(), self.body.take())
+        }
+        body?()
+        withExtendedLifetime((operation, dependent)) {}
     }
 }
+
+#if canImport(ObjectiveC)
+/// An operation that depends on the watched one, and tells when it can begin. Each has a queue of its own, because a queue
+/// looks again at all its waiting operations whenever one of them finishes.
+private final class FinishDependent: AsyncOperation, @unchecked Sendable {
+    private let watch: FinishWatch
+
+    init(on watch: FinishWatch) {
+        self.watch = watch
+    }
+
+    func observe(_ operation: Operation) {
+        addDependency(operation)
+        OperationQueue().addOperation(self)
+    }
+
+    /// Cancelled first: removing the dependency makes it ready.
+    func end(_ operation: Operation) {
+        cancel()
+        removeDependency(operation)
+    }
+
+    override func main() {
+        watch.report()
+        finish()
+    }
+}
+#else
+/// An operation that depends on the watched one, on no queue.
+///
+/// On Linux an operation that finishes asks each of its dependents whether it `isReady`, on its own thread and without
+/// holding a lock. So nothing has to be begun, and no queue looks at those that wait.
+///
+/// It keeps itself alive until then, because the watched operation holds its dependents unretained.
+private final class FinishDependent: Operation, @unchecked Sendable {
+    private let lock = NSLock()
+    private var watch: FinishWatch?
+    private var itself: FinishDependent?
+
+    init(on watch: FinishWatch) {
+        self.watch = watch
+    }
+
+    func observe(_ operation: Operation) {
+        itself = self
+        // Asks whether it is ready, too.
+        addDependency(operation)
+    }
+
+    /// An operation that is finishing at this moment has retained it.
+    func end(_ operation: Operation) {
+        let held = lock.withLock { (self.watch.take(), self.itself.take()) }
+        removeDependency(operation)
+        withExtendedLifetime(held) {}
+    }
+
+    override var isReady: Bool {
+        let isReady = super.isReady
+        if isReady {
+            let (watch, itself) = lock.withLock { (self.watch.take(), self.itself.take()) }
+            watch?.report()
+            withExtendedLifetime(itself) {}
+        }
+        return isReady
+    }
+}
+#endif

@@ -1,0 +1,38 @@
+/// The observers of the end of one operation, as a value.
+///
+/// Complexity: adding and removing an observer cost O(1), however many there are.
+struct FinishObservers {
+    /// The first one, as long as it is there: mostly there is no other.
+    private var first: (any FinishObserving)?
+    /// The others, each with its place in the order of their addition. Observers are identified by the objects that are
+    /// held here, so that no identity is used again while it is in use.
+    private var others: [ObjectIdentifier: (place: Int, observer: any FinishObserving)] = [:]
+    private var added = 0
+
+    var isEmpty: Bool { first == nil && others.isEmpty }
+
+    mutating func add(_ observer: any FinishObserving) {
+        if isEmpty {
+            first = observer
+        } else if first !== observer {
+            added += 1
+            others[ObjectIdentifier(observer)] = (added, observer)
+        }
+    }
+
+    /// - Returns: The observer, to be released after unlocking, unless it had been removed before.
+    mutating func remove(_ observer: any FinishObserving) -> (any FinishObserving)? {
+        if first === observer { return first.take() }
+        return others.removeValue(forKey: ObjectIdentifier(observer))?.observer
+    }
+
+    /// Removes all observers.
+    ///
+    /// - Returns: The observers, in the order of their addition.
+    mutating func removeAll() -> [any FinishObserving] {
+        let earliest = first.take().map { [$0] } ?? []
+        if others.isEmpty { return earliest }
+        defer { others = [:] }
+        return earliest + others.values.sorted { $0.place < $1.place }.map(\.observer)
+    }
+}
