@@ -19,7 +19,7 @@ struct ChildSchedule {
         case starting
         /// Begun, and going on without a worker, and so without a place on the queue.
         case running
-        /// Left to the operation queue, because its readiness is its own affair.
+        /// Handed to the operation queue, which begins it.
         case queued
         /// It has ended before what it depends on, which still knows its slot.
         case gone
@@ -40,7 +40,8 @@ struct ChildSchedule {
         var phase: Phase = .free
         /// Whether all dependencies are counted, so that the child may become ready.
         var isKnown = false
-        /// Whether the child was cancelled by itself, and does not wait for its dependencies.
+        /// Whether the dependencies of the child do not matter any more, because of its own state: it was cancelled by
+        /// itself, for example.
         var isReleased = false
         var priority: Operation.QueuePriority = .normal
     }
@@ -60,7 +61,9 @@ struct ChildSchedule {
     private(set) var isCancelled = false
     /// Whether a child that comes now has to be cancelled.
     var cancelsNewChildren: Bool { isCancelling || isCancelled }
-    /// How many children are left to the operation queue.
+    /// Whether all children have ended, and none can be added any more.
+    private(set) var hasEnded = false
+    /// How many children the operation queue was handed.
     private(set) var queued = 0
     /// How many children were begun by workers and have not ended.
     private(set) var begun = 0
@@ -75,19 +78,25 @@ struct ChildSchedule {
     // Workers are on their way, one at a time, or at work.
     private var isWorkerAwaited = false
     private var active = 0
-    init(limit: Int) {
+    /// Whether a child whose dependencies do not matter any more waits for its siblings nevertheless: steps have their
+    /// turns.
+    private let keepsOrder: Bool
+
+    init(limit: Int, keepsOrder: Bool = false) {
         self.limit = limit
+        self.keepsOrder = keepsOrder
     }
 
     func ordinal(of slot: Int) -> Int { records[slot].ordinal }
 
     /// What the private queue is limited to. Children that run on have no place on it, which matters where it begins
-    /// children itself. Cancelled children have to end, also where the limit is 0 or the compound is suspended.
+    /// children itself. Cancelled children have to end, also where the limit is 0 or the compound is suspended, and so
+    /// has a worker that is still on its way when the last child has ended.
     var limitInForce: Int {
-        if isCancelled { return limit == 0 ? 1 : limit }
+        if isCancelled || hasEnded { return limit == 0 ? 1 : limit }
         return limit < 0 || queued == 0 ? limit : max(limit - withoutPlace, 0)
     }
-    var isSuspendedInForce: Bool { isSuspended && !isCancelled }
+    var isSuspendedInForce: Bool { isSuspended && !isCancelled && !hasEnded }
 }
 
 // Children come.
@@ -145,8 +154,20 @@ extension ChildSchedule {
         if records[dependency].phase == .outside { records[slot].openOutside -= 1 }
     }
 
-    /// Whether children wait for a child, or for an operation outside.
-    func isAwaited(_ slot: Int) -> Bool { !records[slot].dependents.isEmpty }
+    /// How many children wait for a child, or for an operation outside.
+    func dependentCount(of slot: Int) -> Int { records[slot].dependents.count }
+
+    /// Removes those that have ended from the dependents of a child, or of an operation outside. Complexity: linear in
+    /// its dependents.
+    mutating func forgetEndedDependents(of slot: Int) {
+        let dependents = records[slot].dependents
+        records[slot].dependents = dependents.filter { records[$0].phase != .gone }
+        for dependent in dependents where records[dependent].phase == .gone {
+            records[dependent].open -= 1
+            if records[slot].phase == .outside { records[dependent].openOutside -= 1 }
+            freeIfDue(dependent)
+        }
+    }
 
     /// Nobody depends on anybody, as long as nothing has begun. The slots of operations outside are free.
     mutating func forgetDependencies() {
@@ -166,7 +187,7 @@ extension ChildSchedule {
         becomeReadyIfDue(slot)
     }
 
-    /// A child was cancelled by itself: what it depends on does not matter any more.
+    /// What a child depends on does not matter any more, because it was cancelled by itself, for example.
     mutating func released(_ slot: Int) {
         records[slot].isReleased = true
         becomeReadyIfDue(slot)
@@ -189,11 +210,22 @@ extension ChildSchedule {
         for slot in records.indices { becomeReadyIfDue(slot) }
     }
 
+    /// All children have ended, and the compound takes no more.
+    mutating func finished() {
+        hasEnded = true
+    }
+
     private mutating func becomeReadyIfDue(_ slot: Int) {
         guard hasBegun, records[slot].phase == .waiting, records[slot].isKnown else { return }
-        guard records[slot].open == 0 || records[slot].isReleased || isCancelled else { return }
+        guard records[slot].open == 0 || isCancelled || isReleased(slot) else { return }
         records[slot].phase = .ready
         ready.insert(.init(ordinal: records[slot].ordinal, slot: slot), priority: records[slot].priority)
+    }
+}
+
+extension ChildSchedule {
+    private func isReleased(_ slot: Int) -> Bool {
+        records[slot].isReleased && (!keepsOrder || records[slot].open == records[slot].openOutside)
     }
 }
 
@@ -207,8 +239,8 @@ extension ChildSchedule {
         return slot
     }
 
-    /// A child could not be begun by a worker and is left to the queue.
-    mutating func leftToQueue(_ slot: Int) {
+    /// A child is handed to the queue, which begins it.
+    mutating func handedToQueue(_ slot: Int) {
         records[slot].phase = .queued
         begun -= 1
         queued += 1
@@ -246,7 +278,7 @@ extension ChildSchedule {
     mutating func removed(_ slot: Int) {
         if records[slot].ordinal == added - 1 { added -= 1 }
         remaining -= 1
-        guard isAwaited(slot) else { return leave(slot) }
+        if records[slot].dependents.isEmpty { return leave(slot) }
         records[slot].phase = .outside
         for dependent in records[slot].dependents { records[dependent].openOutside += 1 }
     }
@@ -303,5 +335,11 @@ extension ChildSchedule {
     /// A worker leaves.
     mutating func workerLeft() {
         active -= 1
+    }
+
+    /// Whether a worker may go on to its next child. Where children that the queue begins wait for a place, the worker
+    /// leaves and is sent for again, so that they get their turn.
+    var hasRoomForWorker: Bool {
+        queued == 0 || limit < 0 || active + queued < limit - withoutPlace
     }
 }

@@ -32,10 +32,8 @@ extension ChildScheduler {
     func add(_ operations: [Operation], weights: [Int64] = [], to compound: any Composite & ChildGroup) throws {
         try claim(operations, for: compound)
         connectEarlier()
-        var arrivals = operations.map { Arrival((-1, $0), dependencies: $0.dependencies) }
-        let refusal = insert(&arrivals, weights: weights)
-        if let error = refusal?.error(for: compound) ?? hopeless(arrivals, in: compound) {
-            takeBack(arrivals)
+        var arrivals = operations.map { Arrival((-1, $0)) }
+        if let error = hopeless(arrivals, in: compound) ?? insert(&arrivals, weights: weights)?.error(for: compound) {
             for operation in operations { operation.giveUpClaim(of: compound) }
             throw error
         }
@@ -46,7 +44,10 @@ extension ChildScheduler {
         if withState({ $0.isProgressWanted }) {
             for operation in operations { (operation as? AsyncOperation)?.progressIsWanted() }
         }
+        // One that was cancelled before it had its slot was not found when it was.
+        let released = arrivals.filter { !$0.unfinished.isEmpty && $0.operation.ignoresDependencies }.map(\.slot)
         let due = withState { state in
+            for slot in released { state.schedule.released(slot) }
             for child in arrivals {
                 state.children[child.slot]?.isBeingAdded = false
                 if state.stage != .idle { state.known(child) }
@@ -79,13 +80,12 @@ extension ChildScheduler {
 
     /// A child that waits for its own compound, or for one around it, or that one of these waits for.
     private func hopeless(_ arrivals: [Arrival], in compound: any Composite) -> CompoundOperationError? {
-        for child in arrivals {
+        for (place, child) in arrivals.enumerated() {
             let around =
                 child.unfinished.first { compound.isInside($0) } ?? compound.waitingOperation(for: child.operation)
             guard let around else { continue }
-            let index = withState { $0.schedule.ordinal(of: child.slot) }
-            return .dependencyCycle(
-                name: compound.displayName, path: [child.operation.displayName(at: index), around.displayName])
+            let name = child.operation.displayName(at: withState { $0.schedule.added } + place)
+            return .dependencyCycle(name: compound.displayName, path: [name, around.displayName])
         }
         return nil
     }
@@ -112,36 +112,41 @@ extension ChildScheduler {
         }
     }
 
-    /// Gives the children their slots, unless one of them cannot be added. If they close a circle, they are there and
-    /// have to be taken back.
+    /// Gives the children their slots, unless one of them cannot be added.
     private func insert(_ arrivals: inout [Arrival], weights: [Int64]) -> Refusal? {
-        withState { state in
-            var seen = Set<ObjectIdentifier>()
-            for child in arrivals {
-                if state.stage == .over { return .isOver(child.operation) }
-                let isNew =
-                    state.slot(of: child.operation) == nil && seen.insert(ObjectIdentifier(child.operation)).inserted
-                if !isNew { return .isThere(child.operation) }
-            }
-            for index in arrivals.indices {
-                arrivals[index].slot = state.insert(
-                    arrivals[index].operation, weight: weights.isEmpty ? 1 : weights[index], isBeingAdded: true)
-            }
-            for child in arrivals { state.connect(child.slot, to: child.unfinished) }
-            return state.circle(through: arrivals.lazy.map(\.slot)).map { .closesCycle($0) }
-        }
-    }
-
-    private func takeBack(_ arrivals: [Arrival]) {
-        let due = withState { state in
-            state.remove(arrivals)
-            return consequences(of: &state)
+        let (refusal, due) = withState { state in
+            let refusal = insert(&arrivals, weights: weights, into: &state)
+            return (refusal, refusal == nil ? Consequences() : consequences(of: &state))
         }
         perform(due)
+        return refusal
+    }
+
+    /// If the children close a cycle, they are taken back before another thread can see them.
+    private func insert(_ arrivals: inout [Arrival], weights: [Int64], into state: inout State) -> Refusal? {
+        var seen = Set<ObjectIdentifier>()
+        for child in arrivals {
+            if state.stage == .over { return .isOver(child.operation) }
+            let isNew =
+                state.slot(of: child.operation) == nil && seen.insert(ObjectIdentifier(child.operation)).inserted
+            if !isNew { return .isThere(child.operation) }
+        }
+        for index in arrivals.indices {
+            arrivals[index].slot = state.insert(
+                arrivals[index].operation, weight: weights.isEmpty ? 1 : weights[index], isBeingAdded: true)
+        }
+        for child in arrivals { state.connect(child.slot, to: child.unfinished) }
+        guard let cycle = state.circle(through: arrivals.lazy.map(\.slot)) else { return nil }
+        state.remove(arrivals)
+        return .closesCycle(cycle)
     }
 }
 
 extension Operation {
+    /// Whether it makes no difference to the operation any more what it depends on. Asks the operation, so nothing may be
+    /// locked.
+    var ignoresDependencies: Bool { isCancelled || isExecuting || isFinished }
+
     /// Takes the operation as a part of a composite.
     ///
     /// - Returns: Whether it was not part of one already. Operations of other libraries cannot tell.

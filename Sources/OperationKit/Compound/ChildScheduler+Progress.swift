@@ -23,8 +23,10 @@ extension ChildScheduler {
     /// A child reports how far it has come, so somebody wants to know.
     func childProgressed(_ child: AsyncOperation, to fraction: Double) {
         let progressed = withState { state -> ProgressReport? in
-            guard let slot = state.slot(of: child), let weight = state.children[slot]?.weight else { return nil }
-            state.ledger.advanced(slot, weight: weight, to: fraction)
+            guard let slot = state.slot(of: child), let known = state.children[slot], !known.isEnding else {
+                return nil
+            }
+            state.ledger.advanced(slot, weight: known.weight, to: fraction)
             return state.progressReport
         }
         progressed.map(report)
@@ -49,9 +51,10 @@ extension ChildScheduler.State {
 
     /// A child has ended.
     mutating func progressEnded(_ child: Next, hasSucceeded: Bool) -> ChildScheduler.ProgressReport? {
-        // Somebody else may have noticed its end, too.
-        guard isPresent(child), let weight = children[child.slot]?.weight else { return nil }
-        ledger.ended(child.slot, weight: weight, hasSucceeded: hasSucceeded)
+        // Another thread may have recorded its end already.
+        guard isPresent(child), let known = children[child.slot], !known.isEnding else { return nil }
+        children[child.slot]?.isEnding = true
+        ledger.ended(child.slot, weight: known.weight, hasSucceeded: hasSucceeded)
         return progressReport
     }
 }

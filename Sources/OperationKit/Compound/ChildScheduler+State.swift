@@ -9,8 +9,10 @@ extension ChildScheduler {
         let operation: Operation
         /// Its share in the progress.
         let weight: Int64
-        /// Until its addition is complete it may be taken back, and is not begun.
+        /// Until its addition is complete it is not begun.
         var isBeingAdded: Bool
+        /// Whether its end has been counted in the progress, to which it has nothing to add from then on.
+        var isEnding = false
         /// Whether it has to let go of dependencies when it has ended.
         var mayHaveDependencies = true
     }
@@ -24,25 +26,39 @@ extension ChildScheduler {
         let priority: Operation.QueuePriority
         /// Those of its dependencies that have not finished.
         let unfinished: [Operation]
+        /// Whether these do not matter, because of the state that the child has already.
+        let isReleased: Bool
         let mayHaveDependencies: Bool
 
         var next: Next { (slot, operation) }
 
-        /// - Parameter dependencies: `nil` if they do not matter.
-        init(_ next: Next, dependencies: [Operation]?) {
+        /// - Parameter isCancelled: Whether the child is about to be cancelled, and only has to end.
+        init(_ next: Next, isCancelled: Bool = false) {
             (slot, operation) = next
             priority = operation.queuePriority
-            unfinished = (dependencies ?? []).filter { !$0.isFinished }
+            let dependencies = operation.dependencies
+            unfinished = isCancelled ? [] : dependencies.filter { !$0.isFinished }
+            isReleased = !unfinished.isEmpty && operation.ignoresDependencies
             // A class that is not known may depend on something by now, and reach for it after its end.
-            mayHaveDependencies = dependencies?.isEmpty != true || !(operation is AsyncOperation)
+            mayHaveDependencies = !dependencies.isEmpty || !(operation is AsyncOperation)
         }
     }
 
     /// An operation that is no child, but for which children wait. It may become a child later.
-    struct Outside {
+    final class Outside {
         let slot: Int
-        let operation: Operation
+        /// `nil` once it has ended, has become a child, or is not waited for any more.
+        var operation: Operation?
         var watch: FinishWatch?
+        /// How many children wait for it.
+        var waiting = 0
+        /// How many children have ended without having waited for its end.
+        var abandoned = 0
+
+        init(slot: Int, operation: Operation) {
+            self.slot = slot
+            self.operation = operation
+        }
     }
 
     /// All that the scheduler knows, as one value: the schedule, and which operations its slots stand for.
@@ -52,9 +68,13 @@ extension ChildScheduler {
         /// The slots of children that are no `AsyncOperation`s, which know their own.
         private var slots: [ObjectIdentifier: Int] = [:]
         private var outside: [ObjectIdentifier: Outside] = [:]
+        /// Those outside for which a child waits, by its slot.
+        private var awaited: [Int: [Outside]] = [:]
         private(set) var unwatched: [Operation] = []
         /// Of operations that are not outside any more. A watch and what it watches hold each other until it is ended.
         private(set) var unneeded: [FinishWatch] = []
+        /// To be released after unlocking: this may be the last reference.
+        private(set) var released: [Operation] = []
         private var areConnected = false
         /// Children whose dependencies have not been looked at.
         var unconnected: [Int] = []
@@ -116,13 +136,13 @@ extension ChildScheduler.State {
         let total = schedule.added
         let sorted = sortsFailures ? failures.sorted { $0.index < $1.index } : failures
         failures = []
-        let watches = outside.values.compactMap(\.watch) + takeUnneeded()
-        outside = [:]
+        for known in outside.values { leaveOutside(known) }
+        schedule.finished()
         return .init(
             of: running,
             failures: sorted.map {
                 SuboperationError(name: $0.name, index: $0.index, error: $0.error, siblingCount: total)
-            }, watches: watches)
+            }, watches: takeUnneeded())
     }
 }
 
@@ -141,8 +161,9 @@ extension ChildScheduler.State {
         let weight = ProgressLedger.weight(weight)
         ledger.added(weight)
         let slot: Int
-        if !outside.isEmpty, let known = leftOutside(operation) {
+        if !outside.isEmpty, let known = outside[ObjectIdentifier(operation)] {
             slot = known.slot
+            leaveOutside(known)
             schedule.adopted(slot)
         } else {
             slot = schedule.addedChild()
@@ -160,19 +181,19 @@ extension ChildScheduler.State {
     /// The schedule gets to know a child.
     mutating func known(_ child: ChildScheduler.Arrival) {
         children[child.slot]?.mayHaveDependencies = child.mayHaveDependencies
+        if child.isReleased { schedule.released(child.slot) }
         schedule.known(child.slot, priority: child.priority)
     }
 
-    /// Takes back children whose addition is not complete.
+    /// Takes back children that were added last, before anything else has happened.
     mutating func remove(_ arrivals: [ChildScheduler.Arrival]) {
-        let present = arrivals.filter { $0.slot >= 0 && isPresent($0.next) }
-        for child in present { disconnect(child.slot, from: child.unfinished) }
-        for child in present.reversed() {
+        for child in arrivals { disconnect(child.slot, from: child.unfinished) }
+        for child in arrivals.reversed() {
             // Those that are present have a weight.
             ledger.added(-(forget(child.slot)?.weight ?? 0))
-            let isAwaited = schedule.isAwaited(child.slot)
+            let waiting = schedule.dependentCount(of: child.slot)
             schedule.removed(child.slot)
-            if isAwaited { addOutside(child.operation, slot: child.slot) }
+            if waiting > 0 { becomeOutside(child.operation, slot: child.slot, waiting: waiting) }
         }
         // An operation around this one would be held by it.
         unwatched.removeAll { outside[ObjectIdentifier($0)] == nil }
@@ -190,44 +211,61 @@ extension ChildScheduler.State {
 
 // Who waits for whom.
 extension ChildScheduler.State {
+    private typealias Outside = ChildScheduler.Outside
+
     /// Tells the schedule what a child depends on: other children, and operations outside.
     mutating func connect(_ slot: Int, to dependencies: [Operation]) {
         areConnected = areConnected || !dependencies.isEmpty
         for dependency in dependencies {
             if let child = self.slot(of: dependency) {
                 schedule.depends(slot, on: child)
-            } else if let known = outside[ObjectIdentifier(dependency)] {
-                schedule.depends(slot, on: known.slot)
             } else {
-                let new = schedule.addedOutside()
-                addOutside(dependency, slot: new)
-                schedule.depends(slot, on: new)
+                let known =
+                    outside[ObjectIdentifier(dependency)] ?? addOutside(dependency, slot: schedule.addedOutside())
+                schedule.depends(slot, on: known.slot)
+                known.waiting += 1
+                awaited[slot, default: []].append(known)
             }
         }
     }
 
     private mutating func disconnect(_ slot: Int, from dependencies: [Operation]) {
+        awaited[slot] = nil
         for dependency in dependencies {
             if let child = self.slot(of: dependency) {
                 schedule.dependsNoMore(slot, on: child)
             } else if let known = outside[ObjectIdentifier(dependency)] {
                 schedule.dependsNoMore(slot, on: known.slot)
-                if schedule.isAwaited(known.slot) { continue }
-                _ = leftOutside(dependency)
-                schedule.outsideEnded(known.slot)
+                known.waiting -= 1
+                endIfUnneeded(known)
             }
         }
     }
 
-    /// Nobody depends on anybody, as long as nothing has begun.
+    /// A child has ended, perhaps without having waited for what it depends on.
+    mutating func stopWaiting(_ slot: Int) {
+        guard !awaited.isEmpty, let known = awaited.removeValue(forKey: slot) else { return }
+        for known in known where known.operation != nil {
+            known.waiting -= 1
+            known.abandoned += 1
+            endIfUnneeded(known)
+            // Half of what is looked at is removed, so this costs O(1) for each child that has ended.
+            if known.operation != nil, known.abandoned > known.waiting {
+                known.abandoned = 0
+                schedule.forgetEndedDependents(of: known.slot)
+            }
+        }
+    }
+
+    /// Children depend on nothing, as long as nothing has begun.
     mutating func forgetDependencies() {
         unconnected = []
         if !areConnected { return }
         areConnected = false
         schedule.forgetDependencies()
-        unneeded += outside.values.compactMap(\.watch)
-        outside = [:]
-        unwatched = []
+        for known in outside.values { leaveOutside(known) }
+        awaited = [:]
+        released += takeUnwatched()
     }
 
     mutating func takeUnconnected() -> [Next] {
@@ -236,9 +274,19 @@ extension ChildScheduler.State {
         return unconnected.compactMap { slot in children[slot].map { (slot, $0.operation) } }
     }
 
-    private mutating func addOutside(_ operation: Operation, slot: Int) {
-        outside[ObjectIdentifier(operation)] = .init(slot: slot, operation: operation)
+    @discardableResult
+    private mutating func addOutside(_ operation: Operation, slot: Int) -> Outside {
+        let new = Outside(slot: slot, operation: operation)
+        outside[ObjectIdentifier(operation)] = new
         unwatched.append(operation)
+        return new
+    }
+
+    /// A child that was taken back is waited for.
+    private mutating func becomeOutside(_ operation: Operation, slot: Int, waiting: Int) {
+        let new = addOutside(operation, slot: slot)
+        new.waiting = waiting
+        for dependent in schedule.records[slot].dependents { awaited[dependent, default: []].append(new) }
     }
 
     mutating func takeUnwatched() -> [Operation] {
@@ -251,11 +299,24 @@ extension ChildScheduler.State {
         return unneeded
     }
 
-    /// An operation is not outside any more, without having ended.
-    private mutating func leftOutside(_ operation: Operation) -> ChildScheduler.Outside? {
-        let known = outside.removeValue(forKey: ObjectIdentifier(operation))
-        if let watch = known?.watch { unneeded.append(watch) }
-        return known
+    mutating func takeReleased() -> [Operation] {
+        defer { released = [] }
+        return released
+    }
+
+    /// An operation is not outside any more.
+    private mutating func leaveOutside(_ known: Outside) {
+        guard let operation = known.operation.take() else { return }
+        outside[ObjectIdentifier(operation)] = nil
+        released.append(operation)
+        if let watch = known.watch.take() { unneeded.append(watch) }
+    }
+
+    /// No child may be waiting any more for an operation outside.
+    private mutating func endIfUnneeded(_ known: Outside) {
+        if known.waiting > 0 { return }
+        leaveOutside(known)
+        schedule.outsideEnded(known.slot)
     }
 
     /// An operation outside is watched now.
@@ -264,13 +325,14 @@ extension ChildScheduler.State {
     mutating func watched(_ operation: Operation, by watch: FinishWatch) -> Bool {
         // It may have been a child for a moment, and have been watched anew since.
         guard let known = outside[ObjectIdentifier(operation)], known.watch == nil else { return false }
-        outside[ObjectIdentifier(operation)]?.watch = watch
+        known.watch = watch
         return true
     }
 
-    /// An operation has ended. If it is outside, nobody waits for it any more.
+    /// An operation has ended. If it is outside, it is not waited for any more.
     mutating func outsideEnded(_ operation: Operation) {
-        guard let known = outside.removeValue(forKey: ObjectIdentifier(operation)) else { return }
+        guard let known = outside[ObjectIdentifier(operation)] else { return }
+        leaveOutside(known)
         schedule.outsideEnded(known.slot)
     }
 

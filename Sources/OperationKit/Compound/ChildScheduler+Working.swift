@@ -7,7 +7,8 @@ extension ChildScheduler {
         case ended((any Error)?)
         /// It will report its end.
         case goesOn
-        case notReady
+        /// The queue has to begin it.
+        case isQueued
     }
 
     /// What a worker does: it begins one ready child after the other, until none is left or it is somebody else's turn.
@@ -29,6 +30,8 @@ extension ChildScheduler {
         switch begin(child) {
         case .ended(let error):
             return ended(child, error: error) { $0.next(isLast: isLast) }
+        case .isQueued:
+            return handToQueue(child, isLast: isLast)
         case .goesOn:
             let (next, due) = withState { state in
                 // It may have ended meanwhile.
@@ -37,24 +40,20 @@ extension ChildScheduler {
             }
             perform(due)
             return next
-        case .notReady:
-            leaveToQueue(child)
-            return nil
         }
     }
 
+    /// Begins a child on this thread, if it can be. Foundation's own `start()` traps if the operation is not ready, and
+    /// a dependency that is added at this moment makes it so. A queue begins an operation without asking it again.
     private func begin(_ child: Next) -> Begun {
-        let operation = child.operation
-        guard let operation = operation as? AsyncOperation else {
-            if !operation.isFinished {
-                if operation.hasToWait { return .notReady }
-                if !operation.isExecuting { startOnWorker(operation) }
-            }
+        guard let operation = child.operation as? AsyncOperation else {
+            let operation = child.operation
             if operation.isFinished { return .ended(operation.endingError) }
+            if !operation.isExecuting { return .isQueued }
             watch(child)
             return .goesOn
         }
-        if operation.hasToWait, !operation.isCancelled { return .notReady }
+        if operation.hasToWait, !operation.isCancelled, !operation.countsRemovedDependency { return .isQueued }
         startOnWorker(operation)
         if let outcome = operation.observeFinish(self) { return .ended(outcome.error) }
         return .goesOn
@@ -69,19 +68,25 @@ extension ChildScheduler {
         #endif
     }
 
-    /// The worker leaves, so that the queue has a place for the child.
-    private func leaveToQueue(_ child: Next) {
-        var due = withState { state in
-            state.schedule.leftToQueue(child.slot)
-            state.schedule.workerLeft()
-            return consequences(of: &state)
+    /// Hands a child to the queue. The worker leaves if the queue has no place for the child otherwise.
+    ///
+    /// - Returns: The next child for this worker.
+    private func handToQueue(_ child: Next, isLast: Bool) -> Next? {
+        var (next, due) = withState { state in
+            state.schedule.handedToQueue(child.slot)
+            return (state.next(isLast: isLast), consequences(of: &state))
         }
         if due.changesSettings { applySettings() }
         due.changesSettings = false
         // The queue gets the child before the next worker, so that it may begin in its turn.
-        defer { perform(due) }
+        enqueue(child)
+        perform(due)
+        return next
+    }
+
+    private func enqueue(_ child: Next) {
         if let operation = child.operation as? AsyncOperation {
-            // Somebody else may have started it.
+            // Another thread may have started it.
             if let outcome = operation.observeFinish(self) { return _ = ended(child, error: outcome.error) }
         } else {
             watch(child)
@@ -106,7 +111,7 @@ extension ChildScheduler.State {
     /// The next child for a worker that has begun one. It leaves also when that was its last one, and when children
     /// that the queue begins wait for a place: it goes to the end of the queue then.
     fileprivate mutating func next(isLast: Bool) -> Next? {
-        if !isLast, schedule.queued == 0 { return next() }
+        if !isLast, schedule.hasRoomForWorker { return next() }
         schedule.workerLeft()
         return nil
     }
@@ -149,6 +154,7 @@ extension ChildScheduler: FinishObserving {
         let known = state.isPresent(child) ? state.forget(child.slot) : nil
         if known != nil {
             state.schedule.ended(child.slot)
+            state.stopWaiting(child.slot)
             if let failure { cancelsOthers = failed(failure, &state) }
         }
         let next = takeNext(&state)
@@ -189,6 +195,14 @@ extension Operation {
     }
 }
 
+extension AsyncOperation {
+    /// Whether the operation is not ready only because Foundation on Linux goes on counting a dependency that was removed
+    /// before it had finished.
+    fileprivate var countsRemovedDependency: Bool {
+        withState { $0.hasRemovedDependency } && unfinishedDependencies.isEmpty
+    }
+}
+
 /// An operation of the private queue that begins children.
 final class ChildWorker: Operation, @unchecked Sendable {
     private let scheduler: ChildScheduler
@@ -196,6 +210,10 @@ final class ChildWorker: Operation, @unchecked Sendable {
     init(_ scheduler: ChildScheduler) {
         self.scheduler = scheduler
     }
+
+    /// Does nothing. A child that cancels all operations of its current queue reaches the worker that is on its way, too,
+    /// and a worker that does not arrive would be awaited forever.
+    override func cancel() {}
 
     override func main() {
         scheduler.work()

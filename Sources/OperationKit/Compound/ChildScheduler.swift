@@ -2,14 +2,17 @@ import Foundation
 
 /// Runs the children of one compound, or of another composite, on its private queue.
 ///
-/// ``ChildSchedule`` decides, a lock guards it, and what follows is done after unlocking. Ready children are begun by
-/// workers, operations of the private queue each of which calls `start()` on one child after the other. So inside a
-/// synchronous child the current queue is the private one, and a thousand quick children cost one operation of the
-/// queue, not a thousand. A child that is not ready when its turn comes, because its class overrides `isReady`, is put
-/// on the queue itself, which watches it and begins it.
+/// ``ChildSchedule`` decides, a lock guards it, and what follows is done after unlocking. Ready `AsyncOperation`s are begun
+/// by workers, operations of the private queue each of which calls `start()` on one child after the other. So inside a
+/// child the current queue is the private one, and a thousand quick children cost one operation of the queue, not a
+/// thousand.
 ///
-/// The end of an `AsyncOperation` is reported by itself. A synchronous operation has ended when `start()` returns. Any
-/// other one is watched, and so are operations outside for which children wait, each of them once.
+/// Workers hand all other children to the private queue, which begins them: Foundation's own `start()` traps if the
+/// operation is given a dependency at that moment, except where a queue calls it. So do they with an `AsyncOperation` that
+/// is not ready when its turn comes, because its class overrides `isReady`.
+///
+/// The end of an `AsyncOperation` is reported by itself. Others are watched, and so are operations outside for which
+/// children wait, each of them once.
 final class ChildScheduler: @unchecked Sendable {
     /// After how many children a worker goes to the end of the queue, so that others get their turn.
     static let batch = 256
@@ -27,7 +30,7 @@ final class ChildScheduler: @unchecked Sendable {
     init(limit: Int, failurePolicy: CompoundOperation.FailurePolicy, countsCancellations: Bool = false) {
         self.failurePolicy = failurePolicy
         self.countsCancellations = countsCancellations
-        unsafe state = State(schedule: ChildSchedule(limit: limit))
+        unsafe state = State(schedule: ChildSchedule(limit: limit, keepsOrder: countsCancellations))
         queue.maxConcurrentOperationCount = limit
     }
 
@@ -82,8 +85,7 @@ extension ChildScheduler {
                 ended(child, error: child.operation.endingError)
                 continue
             }
-            // Cancelled children only have to end.
-            let arrival = Arrival(child, dependencies: isCancelled ? nil : child.operation.dependencies)
+            let arrival = Arrival(child, isCancelled: isCancelled)
             children.append(arrival)
             guard let around = arrival.unfinished.first(where: { compound.isInside($0) }) else { continue }
             let index = withState { $0.schedule.ordinal(of: child.slot) }
@@ -175,6 +177,8 @@ extension ChildScheduler {
         var toWatch: [Operation] = []
         /// Of operations that are not outside any more.
         var unneeded: [FinishWatch] = []
+        /// Only to be released.
+        var released: [Operation] = []
         /// The compound, once all its children have ended.
         var over: End?
 
@@ -200,8 +204,13 @@ extension ChildScheduler {
         if state.stage == .running {
             if !state.unwatched.isEmpty { due.toWatch = state.takeUnwatched() }
             if !state.unneeded.isEmpty { due.unneeded = state.takeUnneeded() }
-            if state.schedule.remaining == 0 { due.over = state.end(sortsFailures: !countsCancellations) }
+            if state.schedule.remaining == 0 {
+                due.over = state.end(sortsFailures: !countsCancellations)
+                // A worker that is on its way has to arrive, or the queue would not be freed.
+                due.changesSettings = due.changesSettings || state.schedule.isSuspended || state.schedule.limit == 0
+            }
         }
+        if !state.released.isEmpty { due.released = state.takeReleased() }
         return due
     }
 

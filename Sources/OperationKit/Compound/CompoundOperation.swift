@@ -42,9 +42,9 @@ public import Foundation
 ///
 /// ## Threads
 ///
-/// Children begin on threads of the private queue, several one after the other on the same one. ``prepare()`` is called
-/// on the thread that starts the compound. The completion block is called on the thread on which the last child ended.
-/// No thread is blocked.
+/// Children begin on threads of the private queue: `AsyncOperation`s several one after the other on the same one, others
+/// as operations of that queue. ``prepare()`` is called on the thread that starts the compound. The completion block is
+/// called on the thread on which the last child ended. No thread is blocked.
 open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// What the failure of a child means for the others.
     public enum FailurePolicy: Sendable {

@@ -151,6 +151,17 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         super.addDependency(operation)
     }
 
+    #if !canImport(ObjectiveC)
+    /// Stops the operation from waiting for another one.
+    ///
+    /// On Linux, Foundation goes on counting a dependency that has not finished when it is removed, so a queue never
+    /// begins the operation. A ``CompoundOperation`` begins it nevertheless.
+    open override func removeDependency(_ operation: Operation) {
+        if !operation.isFinished { withState { if $0.lifecycle.isPending { $0.hasRemovedDependency = true } } }
+        super.removeDependency(operation)
+    }
+    #endif
+
     // MARK: What became of it
 
     /// The error the operation ended with, or `nil`: on success, and as long as the outcome is open.

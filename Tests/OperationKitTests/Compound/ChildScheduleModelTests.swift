@@ -108,7 +108,7 @@ import Testing
                 end(ordinal)
                 takeNext()
             case 1:
-                schedule.leftToQueue(slot)
+                schedule.handedToQueue(slot)
                 begun[ordinal]?.stage = .queued
                 schedule.workerLeft()
                 send()

@@ -105,7 +105,7 @@ import Testing
         #expect(box.schedule.limitInForce == 2)
         box.schedule.ended(0)
         let third = box.schedule.next()!
-        box.schedule.leftToQueue(third)
+        box.schedule.handedToQueue(third)
         #expect(box.schedule.limitInForce == 1)
         box.schedule.ended(third)
         #expect(box.schedule.limitInForce == 2)
@@ -273,5 +273,63 @@ import Testing
         let box = make(children: 2, dependencies: [(1, 0)])
         box.schedule.dependsNoMore(0, on: 1)
         #expect(run(box) == [0, 1])
+    }
+
+    @Test("A child whose dependencies do not matter any more begins, where there is no order to keep")
+    func releasedChildren() {
+        let box = make(children: 2, dependencies: [(1, 0)])
+        box { $0.released(1) }
+        #expect(box { $0.next() } == 0)
+        #expect(box { $0.next() } == 1)
+    }
+
+    @Test("Where an order is kept, a child whose dependencies do not matter waits for its siblings, and only for these")
+    func releasedSteps() {
+        var schedule = ChildSchedule(limit: -1, keepsOrder: true)
+        let slots = (0..<2).map { _ in schedule.addedChild() }
+        let outside = schedule.addedOutside()
+        schedule.depends(slots[1], on: slots[0])
+        schedule.depends(slots[1], on: outside)
+        for slot in slots { schedule.known(slot, priority: .normal) }
+        schedule.began()
+        let box = Box(schedule)
+        box { $0.released(slots[1]) }
+        #expect(box { $0.next() } == slots[0])
+        #expect(box { $0.next() } == nil)
+        box { $0.ended(slots[0]) }
+        #expect(box { $0.next() } == slots[1])
+    }
+
+    @Test("The slots of children that ended before what they depend on can be used again")
+    func forgottenDependents() {
+        let box = make(children: 1)
+        let outside = box { $0.addedOutside() }
+        #expect(box { $0.next() } == 0)
+        for _ in 0..<100 {
+            let slot = box { $0.addedChild() }
+            box {
+                $0.depends(slot, on: outside)
+                $0.known(slot, priority: .normal)
+                $0.released(slot)
+            }
+            #expect(box { $0.next() } == slot)
+            box {
+                $0.ended(slot)
+                $0.forgetEndedDependents(of: outside)
+            }
+        }
+        #expect(box.schedule.records.count == 3)
+        box { $0.outsideEnded(outside) }
+        box { $0.ended(0) }
+        #expect(box.schedule.remaining == 0)
+    }
+
+    @Test("Once all children have ended nothing is paused, so that a worker on its way arrives", arguments: [0, 1, -1])
+    func settingsAfterTheEnd(limit: Int) {
+        let box = make(limit: limit, children: 0)
+        box { $0.isSuspended = true }
+        #expect(box.schedule.isSuspendedInForce)
+        box { $0.finished() }
+        #expect(!box.schedule.isSuspendedInForce && box.schedule.limitInForce != 0)
     }
 }

@@ -148,4 +148,73 @@ import Testing
         // The second one has never been started.
         await tracker.expectAllReleased()
     }
+
+    @Test("A child that is cancelled by itself lets go of the operation outside that it waits for", arguments: [1, 50])
+    func letsGoOfWhatACancelledChildWaitsFor(count: Int) async throws {
+        let tracker = LeakTracker()
+        let hold = ScriptedOperation.idle("hold")
+        let compound = CompoundOperation(operations: [hold])
+        compound.start()
+        for _ in 0..<count {
+            let child = ScriptedOperation { _ in Issue.record("a cancelled child ran") }
+            let outside = tracker.track(ScriptedOperation.idle("outside"))
+            child.addDependency(outside)
+            try compound.addOperation(child)
+            child.cancel()
+            try? await child.finished()
+            #expect(child.isFinished)
+        }
+        await tracker.expectAllReleased()
+        #expect(!compound.isFinished)
+        hold.finish()
+        try await compound.finished()
+    }
+
+    @Test("An operation outside stays with the compound as long as another child waits for it")
+    func keepsWhatAnotherChildWaitsFor() async throws {
+        let outside = ScriptedOperation.idle("outside")
+        let waiting = ScriptedOperation("waiting")
+        waiting.addDependency(outside)
+        let compound = CompoundOperation(operations: [waiting])
+        compound.start()
+        for _ in 0..<100 {
+            let child = ScriptedOperation { _ in Issue.record("a cancelled child ran") }
+            child.addDependency(outside)
+            try compound.addOperation(child)
+            child.cancel()
+            try? await child.finished()
+        }
+        #expect(!waiting.isFinished)
+        outside.start()
+        outside.finish()
+        try await compound.finished()
+        #expect(waiting.error == nil)
+    }
+
+    @Test("The last reference to an operation outside is not released under a lock")
+    func releasesWhatIsOutsideWithoutALock() async throws {
+        final class Asking: AsyncOperation, @unchecked Sendable {
+            let ask: @Sendable () -> Void
+            init(_ ask: @escaping @Sendable () -> Void) {
+                self.ask = ask
+                super.init()
+            }
+            deinit { ask() }
+        }
+        let compound = CompoundOperation()
+        let isFree = Shared<Bool?>(nil)
+        let child = ScriptedOperation()
+        do {
+            let outside = Asking { [unowned compound] in
+                isFree.value = answersOnAnotherThread { _ = compound.maxConcurrentOperationCount }
+            }
+            child.addDependency(outside)
+            try compound.addOperation(child)
+            child.removeDependency(outside)
+        }
+        #expect(isFree.value == nil)
+        await onThread { compound.start() }
+        try await compound.finished()
+        #expect(isFree.value == true)
+    }
 }

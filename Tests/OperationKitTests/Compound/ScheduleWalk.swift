@@ -232,7 +232,7 @@ extension ScheduleWalk {
             end(index)
             takeNext(isLast: isLast)
         case .leavesToQueue(let index):
-            schedule.leftToQueue(children[index].slot)
+            schedule.handedToQueue(children[index].slot)
             children[index].stage = .queued
             schedule.workerLeft()
         }

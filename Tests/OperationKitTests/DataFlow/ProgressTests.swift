@@ -280,4 +280,33 @@ import Testing
         for part in 0..<10_000 { ledger.ended(part, weight: Int64(part % 7), hasSucceeded: true) }
         #expect(ledger.fraction == 1)
     }
+
+    @Test("What a child reports while its end is counted does not count once more")
+    func reportsAgainstTheEnd() async {
+        struct Subject: Sendable {
+            let child = ScriptedOperation.idle("child")
+            let hold = ScriptedOperation.idle("hold")
+            let compound: CompoundOperation
+
+            init() {
+                compound = CompoundOperation(operations: [child, hold])
+                child.progress.totalUnitCount = 1_000
+                child.progress.completedUnitCount = 900
+                _ = compound.progress
+                compound.start()
+                while !child.isExecuting || !hold.isExecuting { Thread.sleep(forTimeInterval: 0) }
+            }
+        }
+        await race(
+            rounds: 2_000, seed: 20, prepare: { _ in Subject() },
+            [
+                { subject in subject.child.finish(withError: TestError.first) },
+                { subject in for unit in 900..<920 { subject.child.progress.completedUnitCount = Int64(unit) } },
+            ]
+        ) { subject, round in
+            #expect(subject.compound.progress.fractionCompleted <= 0.5, "round \(round)")
+            subject.hold.finish()
+            subject.compound.waitUntilFinished()
+        }
+    }
 }

@@ -1,0 +1,134 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// Children whose own state makes what they depend on irrelevant.
+@Suite("Compound: children that come with a state", .mayNotHang) struct CompoundChildStateTests {
+    enum Moment: CaseIterable { case initializer, beforeTheStart, whileItRuns }
+    enum State: CaseIterable { case cancelled, executing, finished }
+
+    /// A child that waits for an operation that never ends, in a compound to which it is added at some moment.
+    private func compound(with child: Operation, at moment: Moment) throws -> CompoundOperation {
+        let hold = ScriptedOperation.idle("hold")
+        let compound = CompoundOperation(operations: moment == .initializer ? [child, hold] : [hold])
+        if moment == .beforeTheStart { try compound.addOperation(child) }
+        compound.start()
+        if moment == .whileItRuns { try compound.addOperation(child) }
+        hold.finish()
+        return compound
+    }
+
+    @Test(
+        "A child that was cancelled, executes or has ended when it is added does not wait", arguments: Moment.allCases,
+        State.allCases)
+    func aState(moment: Moment, state: State) async throws {
+        let never = ScriptedOperation.idle("never")
+        let child = ScriptedOperation.idle("child")
+        switch state {
+        case .cancelled: child.cancel()
+        case .executing: child.start()
+        case .finished:
+            child.start()
+            child.finish()
+        }
+        child.addDependency(never)
+        let compound = try compound(with: child, at: moment)
+        if state == .executing { DispatchQueue.global().async { child.finish() } }
+        try await compound.finished()
+        #expect(child.isFinished)
+        never.start()
+        never.finish()
+    }
+
+    @Test(
+        "A stock operation that was cancelled when it is added does not wait", arguments: Moment.allCases,
+        [ChildKind.block, .throwing, .foreign])
+    func aCancelledStockOperation(moment: Moment, kind: ChildKind) async throws {
+        let never = ScriptedOperation.idle("never")
+        let child = kind.make { Issue.record("It runs.") }
+        child.addDependency(never)
+        child.cancel()
+        try await compound(with: child, at: moment).finished()
+        #expect(child.isFinished)
+        never.start()
+        never.finish()
+    }
+
+    /// Cancels itself when its dependencies are asked for, which is when an addition has seen its state or is about to.
+    private final class Hasty: AsyncOperation, @unchecked Sendable {
+        let asked = Shared(0)
+        let cancelsAt: Int
+
+        init(cancelsAt: Int) {
+            self.cancelsAt = cancelsAt
+            super.init()
+        }
+
+        override var dependencies: [Operation] {
+            let count = asked.change {
+                $0 += 1
+                return $0
+            }
+            if count == cancelsAt { cancel() }
+            return super.dependencies
+        }
+
+        override var queuePriority: Operation.QueuePriority {
+            get { super.queuePriority }
+            set { super.queuePriority = newValue }
+        }
+    }
+
+    @Test("A child that is cancelled while it is added does not wait", arguments: Moment.allCases, 1...3)
+    func cancelledMeanwhile(moment: Moment, cancelsAt: Int) async throws {
+        let never = ScriptedOperation.idle("never")
+        let child = Hasty(cancelsAt: cancelsAt)
+        child.addDependency(never)
+        let compound = try compound(with: child, at: moment)
+        child.cancel()
+        try await compound.finished()
+        #expect(child.isFinished)
+        never.start()
+        never.finish()
+    }
+
+    @Test("A cancellation against an addition never leaves a child waiting")
+    func cancelledAgainstTheAddition() async {
+        let never = ScriptedOperation.idle("never")
+        struct Subject: Sendable {
+            let hold = ScriptedOperation.idle("hold")
+            let child = ScriptedOperation()
+            let compound: CompoundOperation
+
+            init(waitingFor never: Operation) {
+                compound = CompoundOperation(operations: [hold])
+                child.addDependency(never)
+                compound.start()
+            }
+        }
+        await race(
+            rounds: 1_000, seed: 11, prepare: { _ in Subject(waitingFor: never) },
+            [
+                { subject in expectNoError { try subject.compound.addOperation(subject.child) } },
+                { subject in subject.child.cancel() },
+            ]
+        ) { subject, round in
+            subject.hold.finish()
+            subject.compound.waitUntilFinished()
+            #expect(subject.child.isFinished, "round \(round)")
+        }
+        never.start()
+        never.finish()
+    }
+
+    @Test("A child whose unfinished dependency was removed begins", arguments: Moment.allCases)
+    func aRemovedDependency(moment: Moment) async throws {
+        let never = ScriptedOperation.idle("never")
+        let child = ScriptedOperation("child")
+        child.addDependency(never)
+        child.removeDependency(never)
+        try await compound(with: child, at: moment).finished()
+        #expect(child.isFinished && child.error == nil)
+    }
+}

@@ -1,0 +1,188 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// Children that use the queue on which they run, and what the compound's queue is left with.
+@Suite("Compound: the private queue", .mayNotHang) struct CompoundQueueTests {
+    /// The composites that run children on a private queue, each with one child that calls `body` and others after it.
+    private enum Composite: CaseIterable {
+        case compound, macro, waterfall
+
+        func make(_ body: @escaping @Sendable () -> Void) -> AsyncOperation {
+            switch self {
+            case .compound:
+                CompoundOperation(
+                    operations: [BlockOperation(block: body)] + (0..<8).map { _ in BlockOperation {} },
+                    maxConcurrentOperationCount: 1)
+            case .macro:
+                MacroOperation(IOBlockOperation<Void, Void> { body() }).then(IOBlockOperation { _ in })
+            case .waterfall:
+                Waterfall<Void, Void>().then { IOBlockOperation<Void, Void> { body() }.withInput(()) }.then { _ in 1 }
+            }
+        }
+    }
+
+    @Test("A child that cancels all operations of its current queue does not keep its composite from ending")
+    func cancellingAllOperations() async {
+        for composite in Composite.allCases {
+            for _ in 0..<200 {
+                let operation = composite.make { OperationQueue.current?.cancelAllOperations() }
+                OperationQueue().addOperation(operation)
+                try? await operation.finished()
+                #expect(operation.isFinished)
+            }
+        }
+    }
+
+    @Test(
+        "A coordinated operation that cancels all operations of its current queue does not keep the others from ending")
+    func cancellingAllCoordinatedOperations() async {
+        struct Sequential: SequentialOperationCoordinator {}
+        for _ in 0..<200 {
+            let first = AsyncBlockOperation { finish in
+                OperationQueue.current?.cancelAllOperations()
+                DispatchQueue.global().async { finish(nil) }
+            }
+            let errors = await Sequential().performOperations([first, ThrowingBlockOperation {}, BlockOperation {}])
+            #expect(errors.count == 3)
+        }
+    }
+
+    @Test("A compound that ends while it is paused leaves no queue behind", arguments: [true, false])
+    func endingWhilePaused(isSuspended: Bool) async {
+        let tracker = LeakTracker()
+        for _ in 0..<200 {
+            do {
+                let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+                // The worker that is to begin the next child is on its way when the last one has ended.
+                let child = ScriptedOperation { [unowned compound] child in
+                    if let queue = OperationQueue.current { tracker.track(queue) }
+                    if isSuspended { compound.isSuspended = true } else { compound.maxConcurrentOperationCount = 0 }
+                    DispatchQueue.global().async { child.finish() }
+                }
+                expectNoError { try compound.addOperation(child) }
+                compound.start()
+                try? await compound.finished()
+                #expect(compound.isFinished)
+            }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test("A child that nothing remains for, because it was cancelled while the compound was paused, leaves no worker")
+    func endingWithAWorkerOnItsWay() async {
+        let tracker = LeakTracker()
+        for _ in 0..<200 {
+            do {
+                let (first, second) = (ScriptedOperation.idle(), ScriptedOperation.idle())
+                let compound = CompoundOperation(operations: [first, second], maxConcurrentOperationCount: 2)
+                let queue = Shared<OperationQueue?>(nil)
+                let ask = ScriptedOperation { operation in
+                    queue.value = OperationQueue.current
+                    operation.finish()
+                }
+                expectNoError { try compound.addOperation(ask) }
+                compound.start()
+                await eventually("not begun") { first.isExecuting && second.isExecuting }
+                await atOnce([
+                    { compound.isSuspended = true },
+                    { second.finish() },
+                    { try? compound.addOperation(ScriptedOperation()) },
+                ])
+                compound.isSuspended = false
+                compound.isSuspended = true
+                first.finish()
+                compound.isSuspended = false
+                try? await compound.finished()
+                if let queue = queue.value { tracker.track(queue) }
+            }
+        }
+        await tracker.expectAllReleased()
+    }
+}
+
+/// Children that Foundation begins, because its own `start()` traps where a queue does not.
+@Suite("Compound: synchronous children", .mayNotHang) struct CompoundSynchronousChildTests {
+    /// Holds the thread that asks whether it is ready.
+    private final class Slow: Operation, @unchecked Sendable {
+        let asked = Shared(0)
+        let holds: Int
+        let isAsked = Gate()
+        let mayAnswer = Gate()
+        let log: EventLog
+
+        init(holds: Int, log: EventLog) {
+            self.holds = holds
+            self.log = log
+        }
+
+        override var isReady: Bool {
+            let isReady = super.isReady
+            let count = asked.change {
+                $0 += 1
+                return $0
+            }
+            if count == holds, !isAsked.isOpen {
+                isAsked.open()
+                mayAnswer.pass()
+            }
+            return isReady
+        }
+
+        override func main() { log.add("child") }
+    }
+
+    @Test("A synchronous child may be given a dependency at any moment of its beginning", arguments: 1...4, [1, -1])
+    func aDependencyWhileItBegins(holds: Int, limit: Int) async throws {
+        let log = EventLog()
+        let late = ScriptedOperation("late") {
+            log.add("late")
+            $0.finish()
+        }
+        let child = Slow(holds: holds, log: log)
+        // Ends the wait for a moment that does not come.
+        child.completionBlock = { [isAsked = child.isAsked] in isAsked.open() }
+        let compound = CompoundOperation(operations: [child, late], maxConcurrentOperationCount: limit)
+        OperationQueue().addOperation(compound)
+        await child.isAsked.opened()
+        child.addDependency(late)
+        child.mayAnswer.open()
+        try await compound.finished()
+        #expect(Set(log.events) == ["child", "late"])
+        #expect(child.isFinished && late.isFinished)
+    }
+
+    @Test("Dependencies that come while children begin neither trap nor hang", arguments: [BlockOperation.self])
+    func dependenciesAgainstWorkers(_ type: BlockOperation.Type) async throws {
+        for _ in 0..<200 {
+            let children = (0..<16).map { _ in BlockOperation {} }
+            let hub = ScriptedOperation()
+            let compound = CompoundOperation(operations: children + [hub], maxConcurrentOperationCount: 2)
+            await atOnce([
+                { compound.start() },
+                { for child in children { child.addDependency(hub) } },
+            ])
+            try await compound.finished()
+            #expect(children.allSatisfy { $0.isFinished })
+        }
+    }
+
+    @Test("A synchronous child that has ended, or executes, when its turn comes counts", arguments: [true, false])
+    func begunByHand(hasEnded: Bool) async throws {
+        let (begun, mayEnd) = (Gate(), Gate())
+        let child = BlockOperation {
+            begun.open()
+            if !hasEnded { mayEnd.pass() }
+        }
+        let hold = ScriptedOperation.idle()
+        let compound = CompoundOperation(operations: [hold, child], maxConcurrentOperationCount: 1)
+        compound.start()
+        await eventually("not begun") { hold.isExecuting }
+        DispatchQueue.global().async { child.start() }
+        await begun.opened()
+        if hasEnded { await eventually("not ended") { child.isFinished } }
+        hold.finish()
+        mayEnd.open()
+        try await compound.finished()
+    }
+}
