@@ -5,16 +5,20 @@ extension ChildScheduler {
     /// The children that a compound is created with. Whom they wait for is looked at when it starts, or when another
     /// child is added.
     ///
-    /// - Throws: The first one that is there twice, or belongs to another composite. Those before it have been added.
+    /// - Throws: The first one that is there twice, or belongs to another composite. All that can be added have been.
     func addInitial(_ operations: [Operation], to compound: any Composite & ChildGroup) throws {
         // Those that can be claimed twice are remembered.
         var unclaimable: Set<ObjectIdentifier> = []
-        let firstRefused = operations.firstIndex { operation in
-            let isNew = operation.claim(for: compound)
-            return !isNew || !(operation is AsyncOperation || unclaimable.insert(ObjectIdentifier(operation)).inserted)
+        func isNew(_ operation: Operation) -> Bool {
+            guard operation.claim(for: compound) else { return false }
+            return operation is AsyncOperation || unclaimable.insert(ObjectIdentifier(operation)).inserted
         }
+        let firstRefused = operations.firstIndex { !isNew($0) }
         withState { $0.insert(operations[..<(firstRefused ?? operations.endIndex)]) }
         guard let firstRefused else { return }
+        // They will not run, but have to end with the compound.
+        let others = operations[firstRefused...].dropFirst().filter(isNew)
+        withState { $0.insert(others) }
         throw CompoundAdditionError.alreadyAdded(
             operation: operations[firstRefused].displayName, compound: compound.displayName)
     }

@@ -68,7 +68,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// - Parameters:
     ///   - name: Its name, for messages and errors.
     ///   - operations: Its first children. If one of them is there twice, or belongs to another compound, the compound
-    ///     finishes with a ``CompoundAdditionError`` when it is started, and no child runs.
+    ///     finishes with a ``CompoundAdditionError`` when it is started, and no child runs: all that belong to no other
+    ///     compound are cancelled, and finish.
     ///   - maxConcurrentOperationCount: How many children may run at once. The default leaves it to the system.
     ///   - failurePolicy: What the first failure of a child means for the others.
     public init(

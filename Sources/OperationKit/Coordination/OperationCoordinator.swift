@@ -35,7 +35,8 @@ public protocol OperationCoordinator {
     /// one has `CancellationError` if it was cancelled. One that has been started before is left alone, and its slot says
     /// ``CoordinationError/alreadyStarted(operation:coordinator:)``; one that is given again runs once, and its further
     /// slots say ``CoordinationError/givenTwice(operation:coordinator:)``. If operations wait for each other in a
-    /// circle, or one belongs to a compound, all are cancelled, and the slots of those that were to run tell why.
+    /// circle, or one belongs to a compound, all are cancelled, and the slots of those that were to run tell why. The one
+    /// that belongs to a compound is left alone.
     ///
     /// - Parameters:
     ///   - operations: Operations that nobody else starts.
@@ -154,9 +155,17 @@ private final class Coordination: @unchecked Sendable {
                 return error
             case .runs(let operation):
                 let error = operation.endingError
-                if let obstacle, error is CancellationError || !operation.isFinished { return obstacle }
+                if let obstacle, !operation.isFinished || Self.isCancellation(error) { return obstacle }
                 return error
             }
+        }
+    }
+
+    private static func isCancellation(_ error: (any Error)?) -> Bool {
+        switch error {
+        case is CancellationError: true
+        case CompoundOperationError.cancelled(_, let errors, nil)?: errors.isEmpty
+        default: false
         }
     }
 }

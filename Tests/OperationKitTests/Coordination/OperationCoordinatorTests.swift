@@ -148,6 +148,35 @@ import Testing
         withExtendedLifetime(owner) {}
     }
 
+    @Test(
+        "Operations on both sides of one that belongs to a compound are cancelled and finish",
+        arguments: [0, 1], [false, true])
+    func anOperationOfACompoundIsLeftAloneAndTheOthersEnd(index: Int, isAsync: Bool) async {
+        let log = EventLog()
+        let child = ScriptedOperation("child")
+        let owner = CompoundOperation(name: "owner", operations: [child])
+        let others = ChildKind.allCases.map { kind in
+            let operation = kind.make { log.add("work") }
+            operation.completionBlock = { log.add("completionBlock") }
+            return operation
+        }
+        let operations = [BlockOperation {}, child] + others + [child, AsyncOperation()]
+        let coordinator = Self.coordinators[index]
+        let errors =
+            isAsync
+            ? await coordinator.performOperations(operations) : await Self.perform(operations, by: coordinator)
+        let again = operations.count - 2
+        #expect(errors.indices.allSatisfy { $0 == again || errors[$0] is CompoundAdditionError })
+        #expect(errors[again] is CoordinationError)
+        #expect(!child.isFinished && !child.isCancelled)
+        #expect(operations.allSatisfy { $0 === child || ($0.isFinished && $0.isCancelled) })
+        await eventually("not all completion blocks were called") { log.events.count == others.count }
+        #expect(log.count(of: "completionBlock") == others.count)
+        owner.start()
+        try? await owner.finished()
+        #expect(child.isFinished && owner.error == nil)
+    }
+
     @Test func dependenciesCountAndTheFirstFailureCancelsTheRestIfThePolicySaysSo() async {
         let log = EventLog()
         let (first, second) = (BlockOperation { log.add("first") }, BlockOperation { log.add("second") })
