@@ -15,7 +15,13 @@ public import Foundation
 /// finishes after them with ``CompoundOperationError/cancelled(name:errors:reason:)``. Items that have not begun have `CancellationError` in
 /// their slots. `finish(withError:)` from outside does the same, but the operation ends with the outcome it was given.
 public final class CollectionRun<CollectionType: Sendable>: IOOperation<[CollectionType], Void>, @unchecked Sendable {
-    private enum Stage { case idle, running, over }
+    private enum Stage {
+        case idle, running
+        /// About to end without having run.
+        case skipped
+        /// The slots are there, and do not change any more.
+        case over
+    }
 
     /// What to do with a collection; holds the object that does it, until the run is over.
     private var plan: (@Sendable ([CollectionType]) -> CollectionPlan)?
@@ -24,6 +30,8 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     private weak var driver: CollectionDriver?
     private var slots: [(any Error)?] = []
     private var unitCount: Int?
+    /// How many items or batches had ended when the run was over.
+    private var endedCount = 0
     private var reporter: ProgressReporter?
     private var isProgressWanted = false
 
@@ -64,7 +72,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         case .units(let units, let word):
             let driver = CollectionDriver(
                 units, qos: DispatchQoS(qualityOfService), unitEnded: { [weak self] in self?.report() },
-                completion: { self.ended($0, word: word) })
+                completion: { self.ended($0, self.count.ended, word: word) })
             guard begins(units.count, driver) else { return }
             // Whoever cancels from here on finds the driver.
             if isCancelled { driver.cancel() }
@@ -72,8 +80,8 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         case .whole(let count, let perform):
             // Another thread may cancel the run before it begins, or right after.
             guard begins(count, nil) else { return }
-            if isCancelled { return ended(Self.cancelled(count), word: "item") }
-            perform { self.ended($0, word: "item") }
+            if isCancelled { return endedWithoutRun(count, word: "item") }
+            perform { slots in self.ended(slots, slots.count { !($0 is CancellationError) }, word: "item") }
         case .invalid(let error):
             guard begins(0, nil) else { return }
             refused(error)
@@ -92,25 +100,31 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     }
 
     override func cancelChildren() {
-        let (driver, isOver) = withState { state -> (CollectionDriver?, Bool) in
+        let (driver, isSkipped) = withState { state -> (CollectionDriver?, Bool) in
             // Before the start, `drainChildren()` will be called. After it, nothing has begun yet, as when the input is
             // missing, and nothing will.
             if case .idle = stage, state.lifecycle.isExecuting {
-                stage = .over
+                stage = .skipped
                 return (nil, true)
             }
             return (self.driver, false)
         }
         driver?.cancel()
-        if isOver { endedWithoutRun() }
+        if isSkipped { endedWithoutRun() }
     }
 
     override func drainChildren() {
         let isFirst = lock.withLock {
-            defer { stage = .over }
-            return stage == .idle
+            guard case .idle = stage else { return false }
+            stage = .skipped
+            return true
         }
         if isFirst { endedWithoutRun() }
+    }
+
+    override func succeeded() {
+        lock.withLock { endedCount = slots.count }
+        report()
     }
 
     override func discardWork() {
@@ -135,30 +149,30 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         switch lock.withLock({ plan })?(input ?? []) {
         // The plan is there until the run has ended, which is what this does.
         case nil: return
-        case .units(let units, let word): ended(Self.cancelled(units.count), word: word)
-        case .whole(let count, _): ended(Self.cancelled(count), word: "item")
+        case .units(let units, let word): endedWithoutRun(units.count, word: word)
+        case .whole(let count, _): endedWithoutRun(count, word: "item")
         case .invalid(let error): refused(error)
         }
     }
 
-    private static func cancelled(_ count: Int) -> [(any Error)?] {
-        Array(repeating: CancellationError(), count: count)
+    private func endedWithoutRun(_ count: Int, word: String) {
+        ended(Array(repeating: CancellationError(), count: count), 0, word: word)
     }
 }
 
 // What the run reports.
 extension CollectionRun {
     private func refused(_ error: CoordinationError) {
-        over(slots: [error]) { _, _ in .failure(error) }
+        over(slots: [error], endedCount: 1) { _, _ in .failure(error) }
     }
 
-    private func ended(_ errors: [(any Error)?], word: String) {
+    private func ended(_ errors: [(any Error)?], _ endedCount: Int, word: String) {
         let failures = errors.enumerated().compactMap { index, error -> SuboperationError? in
             guard let error, !(error is CancellationError) else { return nil }
             return SuboperationError(name: "\(word) \(index)", index: index, error: error, siblingCount: errors.count)
         }
         let name = displayName
-        over(slots: errors) { isCancelled, reason in
+        over(slots: errors, endedCount: endedCount) { isCancelled, reason in
             if isCancelled {
                 .failure(CompoundOperationError.cancelled(name: name, errors: failures, reason: reason))
             } else if failures.isEmpty {
@@ -169,12 +183,16 @@ extension CollectionRun {
         }
     }
 
-    private func over(slots: [(any Error)?], own: @escaping ProgressReporter.Outcome) {
-        let reporter = lock.withLock {
+    /// Ends the run. The first call decides: a strategy of the type's own may report its end repeatedly.
+    private func over(slots: [(any Error)?], endedCount: Int, own: @escaping ProgressReporter.Outcome) {
+        let (isFirst, reporter) = lock.withLock { () -> (Bool, ProgressReporter?) in
+            if case .over = stage { return (false, nil) }
             stage = .over
             self.slots = slots
-            return self.reporter
+            self.endedCount = endedCount
+            return (true, self.reporter)
         }
+        guard isFirst else { return }
         report()
         guard let reporter else { return childrenFinished(own: own) }
         reporter.end { self.childrenFinished(own: own) }
@@ -194,8 +212,7 @@ extension CollectionRun {
         lock.withLock {
             guard case .over = stage else { return (driver?.endedCount ?? 0, unitCount) }
             // An empty collection is done, too.
-            if slots.isEmpty { return (1, 1) }
-            return (slots.count { !($0 is CancellationError) }, slots.count)
+            return slots.isEmpty ? (1, 1) : (endedCount, slots.count)
         }
     }
 }

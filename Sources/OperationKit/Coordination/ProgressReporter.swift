@@ -25,7 +25,7 @@ final class ProgressReporter: @unchecked Sendable {
     /// - Parameter total: `nil` as long as it is not known.
     func report(_ ended: Int, of total: Int?) {
         write {
-            if ended < self.ended && total == self.total { return }
+            if ended <= self.ended && total == self.total { return }
             (self.ended, self.total) = (ended, total)
             isStale = true
         }
@@ -39,8 +39,9 @@ final class ProgressReporter: @unchecked Sendable {
     private func write(_ change: () -> Void) {
         let isMine = lock.withLock {
             change()
-            defer { isWriting = true }
-            return !isWriting
+            guard !isWriting, isStale || atEnd != nil else { return false }
+            isWriting = true
+            return true
         }
         guard isMine else { return }
         while true {
@@ -49,18 +50,17 @@ final class ProgressReporter: @unchecked Sendable {
                     isStale = false
                     return ((ended, total), nil)
                 }
+                // What is done at the end may have the last numbers reported.
+                isWriting = false
                 defer { atEnd = nil }
-                isWriting = atEnd != nil
                 return (nil, atEnd)
             }
-            if let (ended, total) = numbers {
-                progress.totalUnitCount = Int64(total ?? -1)
-                progress.completedUnitCount = Int64(ended)
-            } else if let body {
-                body()
-            } else {
+            guard let (ended, total) = numbers else {
+                body?()
                 return
             }
+            progress.totalUnitCount = Int64(total ?? -1)
+            progress.completedUnitCount = Int64(ended)
         }
     }
 }

@@ -243,6 +243,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Somebody wants to know how far the operation has come. A composite reports every change from here on.
     func progressIsWanted() {}
 
+    /// Called once if the operation succeeds, before `asyncCompletionBlock`.
+    func succeeded() {}
+
     /// Drops the closures that hold the work. Called once, before the operation becomes finished.
     func discardWork() {}
 
@@ -304,6 +307,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         }
         execution?.ended()
         if error == nil { progress?.complete(isComposite: isComposite) }
+        if error == nil { succeeded() }
         block?(error)
         block = nil
         unused.removeAll()
