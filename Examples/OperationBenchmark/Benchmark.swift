@@ -4,13 +4,14 @@ import Foundation
 enum Benchmark {
     static func run(_ arguments: [String]) -> ExitStatus {
         do {
+            try Console.requireOutput()
             switch try ArgumentParser.parse(arguments) {
             case .help:
-                Console.print([Usage.help])
+                try Console.print([Usage.help])
             case .list:
-                Console.print([Usage.list])
+                try Console.print([Usage.list])
             case .probe(let probe):
-                Swift.print(try probe.grownBytes(), terminator: "")
+                try Console.write("\(probe.grownBytes())")
             case .run(let options):
                 return try measure(options)
             }
@@ -43,8 +44,10 @@ enum Benchmark {
         Console.progress("")
 
         let report = Report(machine: machine, rounds: options.rounds, count: options.count, cases: cases)
-        Console.print(options.isMarkdown ? Markdown(report: report).lines : Table(report: report).lines)
-        try file?.write(report)
+        // Where one of them is lost, the other one is written all the same.
+        let isWritten = Result { try file?.write(report) }
+        try Console.print(options.isMarkdown ? Markdown(report: report).lines : Table(report: report).lines)
+        try isWritten.get()
         return options.isCheck && !report.meetsGoals ? .goalMissed : .success
     }
 }

@@ -40,6 +40,38 @@ import Testing
         #expect(result.lines.dropLast() == Table(report: report).lines[...])
     }
 
+    /// Every write to it fails, on Linux.
+    private static let fullDevice = "/dev/full"
+    private static let hasFullDevice = FileManager.default.fileExists(atPath: fullDevice)
+
+    @Test(
+        "Output that is lost is told by the exit status",
+        arguments: [["--help"], ["--list"], ["--count", "20", "--only", "B3"]], [">&-", ">\(fullDevice)"])
+    func lostOutputIsAFailure(arguments: [String], redirection: String) async throws {
+        guard Self.hasFullDevice || redirection == ">&-" else { return }
+        let result = try await BenchmarkProcess.run(arguments: arguments, redirection: redirection)
+        #expect(result.status == 3)
+        #expect(result.errors.contains("OperationBenchmark: Standard output cannot be written."))
+    }
+
+    @Test("A report that is lost is a file that cannot be written", .enabled(if: hasFullDevice))
+    func aLostReportIsAFileThatCannotBeWritten() async throws {
+        let result = try await BenchmarkProcess.run("--count", "20", "--only", "B3", "--json", Self.fullDevice)
+        #expect(result.status == 2)
+        #expect(result.errors.contains("“\(Self.fullDevice)” cannot be written"))
+        #expect(result.output.contains("B3"))
+    }
+
+    @Test("The report is written although standard output is lost", .enabled(if: hasFullDevice))
+    func theReportIsWrittenAlthoughTheOutputIsLost() async throws {
+        let file = Self.temporaryFile()
+        defer { try? FileManager.default.removeItem(at: file) }
+        let result = try await BenchmarkProcess.run(
+            arguments: ["--count", "20", "--only", "B3", "--json", file.path], redirection: ">\(Self.fullDevice)")
+        #expect(result.status == 3)
+        #expect(try JSONDecoder().decode(Report.self, from: Data(contentsOf: file)).cases.map(\.id) == ["B3"])
+    }
+
     @Test func allCasesAreMeasuredAndTheCheckSaysWhetherAGoalWasMissed() async throws {
         let file = Self.temporaryFile()
         defer { try? FileManager.default.removeItem(at: file) }

@@ -31,7 +31,8 @@ struct Options: Equatable, Sendable {
 enum ExitStatus: Int32, Sendable {
     case success = 0
     case goalMissed = 1
+    /// The arguments are wrong, or the file that they name cannot be written.
     case usage = 2
-    /// The measurement itself, or the writing of what it found, went wrong.
+    /// The measurement itself went wrong, or what it found could not be shown.
     case failed = 3
 }

@@ -39,7 +39,7 @@ enum Usage {
           --help       print this text
 
         Exit status: 0 all went well, 1 a goal was missed (with --check), 2 wrong usage or a file that cannot be
-        written, 3 the measurement failed.
+        written, 3 the measurement failed or standard output cannot be written.
         """
     }
 }

@@ -2,24 +2,30 @@ import Foundation
 
 /// The file that `--json` names.
 struct ReportFile {
-    private let url: URL
+    private let path: String
+    private var url: URL { URL(fileURLWithPath: path) }
 
     /// Looks whether the file can be written, so that nobody waits for a run whose report is lost. What is in the file
     /// stays there.
     init(path: String) throws(UsageError) {
-        url = URL(fileURLWithPath: path)
+        self.path = path
         let manager = FileManager.default
         do {
             if !manager.fileExists(atPath: path) { try Data().write(to: url) }
             try FileHandle(forWritingTo: url).close()
         } catch {
-            throw UsageError(message: "“\(path)” cannot be written: expected a file for --json that can.")
+            throw cannotBeWritten
         }
     }
 
     func write(_ report: Report) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        try (encoder.encode(report) + Data("\n".utf8)).write(to: url)
+        let data = try encoder.encode(report) + Data("\n".utf8)
+        do { try data.write(to: url) } catch { throw cannotBeWritten }
+    }
+
+    private var cannotBeWritten: UsageError {
+        UsageError(message: "“\(path)” cannot be written: expected a file for --json that can.")
     }
 }

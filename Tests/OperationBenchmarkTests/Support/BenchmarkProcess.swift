@@ -19,10 +19,15 @@ enum BenchmarkProcess {
         try await run(arguments: arguments)
     }
 
-    static func run(arguments: [String]) async throws -> Result {
+    /// - Parameter redirection: What a shell does with the output instead, such as `>/dev/full`.
+    static func run(arguments: [String], redirection: String? = nil) async throws -> Result {
         let process = Process()
         process.executableURL = try executable()
         process.arguments = arguments
+        if let redirection {
+            process.executableURL = URL(fileURLWithPath: "/bin/sh")
+            process.arguments = try ["-c", #"exec "$0" "$@" "# + redirection, executable().path] + arguments
+        }
         process.standardInput = FileHandle.nullDevice
         let output = Pipe()
         let errors = Pipe()
