@@ -36,7 +36,7 @@ enum Act: String, CaseIterable, Sendable {
             guard self == .awaitAndGiveUp else { return }
             Strand.place("before giving up")
             // The runtime holds a lock of its own while it tells who is cancelled.
-            Strand.inOneStep { task.cancel() }
+            Strand.withRuntimeLock { task.cancel() }
         }
     }
 }
@@ -59,6 +59,7 @@ final class ActSubject: @unchecked Sendable {
             didCancel: { _ in
                 Strand.place("hook")
             })
+        Strand.expectRelease(of: operation, "the operation")
         let block = operation.asyncCompletionBlock
         operation.asyncCompletionBlock = { error in
             Strand.place("completion")

@@ -48,6 +48,8 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             name: "compound", operations: children, maxConcurrentOperationCount: limit, failurePolicy: policy)
         around = isNested ? CompoundOperation(name: "around", operations: [compound]) : nil
         record.change { $0.all = children }
+        for object in children + [compound, outer] { Strand.expectRelease(of: object, object.displayName) }
+        if let around { Strand.expectRelease(of: around, "around") }
         compound.asyncCompletionBlock = { [unowned compound] error in
             Strand.place("completion")
             let isFinished = Strand.inOneStep { compound.isFinished }

@@ -42,12 +42,10 @@ func explore<Subject>(
         var exploration = Exploration()
         repeat {
             let interleaving = Interleaving(choices, grain: grain, lanes: lanes)
-            let subject = interleaving.prepare { prepare(interleaving) }
-            for role in roles { interleaving.add(role.name) { role.body(subject) } }
             var problems: [String]
-            (choices, problems) = interleaving.run()
+            (choices, problems) = runOnce(interleaving, prepare: prepare, roles, check: check)
             exploration.count += 1
-            if problems.isEmpty { problems = check(subject, interleaving) }
+            if problems.isEmpty { problems = interleaving.leftBehind() }
             if !problems.isEmpty {
                 exploration.failure = (problems, interleaving.trace)
                 break
@@ -55,6 +53,18 @@ func explore<Subject>(
         } while choices.advance()
         return exploration
     }
+}
+
+/// - Returns: The choices of the run, and what was wrong in it. The subject is gone then, unless something holds it.
+private func runOnce<Subject>(
+    _ interleaving: Interleaving, prepare: (Interleaving) -> Subject, _ roles: [Role<Subject>],
+    check: (Subject, Interleaving) -> [String]
+) -> (choices: Choices, problems: [String]) {
+    let subject = interleaving.prepare { prepare(interleaving) }
+    for role in roles { interleaving.add(role.name) { role.body(subject) } }
+    var (choices, problems) = interleaving.run()
+    if problems.isEmpty { problems = check(subject, interleaving) }
+    return (choices, problems)
 }
 
 /// A subject that can bring a run to its end by itself, and tell what was wrong in it.

@@ -32,6 +32,8 @@ final class Interleaving: @unchecked Sendable {
 
     let grain: Grain
     let lanes: Lanes
+    /// What the run has to leave nothing of.
+    let leaks = LeakTracker()
     private let state: Shared<State>
     private let over = DispatchSemaphore(value: 0)
 
@@ -65,6 +67,14 @@ final class Interleaving: @unchecked Sendable {
             $0.strands = []
             return ($0.choices, $0.problems)
         }
+    }
+
+    /// What is still alive, though the subject of the run is gone. Threads that come to their end let go of things a
+    /// moment later.
+    func leftBehind() -> [String] {
+        let deadline = Date(timeIntervalSinceNow: patience / 10)
+        while !leaks.alive.isEmpty, Date() < deadline { sched_yield() }
+        return leaks.alive.map { "\($0) is left behind" }
     }
 
     var trace: String { state.value.trace.joined(separator: " | ") }

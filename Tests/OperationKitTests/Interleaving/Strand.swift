@@ -25,8 +25,11 @@ final class Strand: Preemption.Observer, @unchecked Sendable {
     private let body: () -> Void
     private let turn = DispatchSemaphore(value: 0)
     private var hasBegun = false
-    /// How many locks of the library the thread holds. While it holds one, it goes on, so nobody ever waits for a lock.
+    /// How many locks the thread holds, of the library or of the runtime. While it holds one, it goes on, so no strand
+    /// ever waits for such a lock.
     private var locks = 0
+    /// The queue that began what the strand runs.
+    var queue: StrandQueue?
     /// Above 0 in calls that are one step, because Foundation may hold locks of its own in them.
     private var isOneStep = 0
 
@@ -41,18 +44,35 @@ final class Strand: Preemption.Observer, @unchecked Sendable {
     /// The strand that runs on the current thread.
     static var current: Strand? { Preemption.observer as? Strand }
 
-    /// A place of the test's own, in a callback: others get their turn, and no lock of the library may be held.
+    /// A place of the test's own, in a callback: others get their turn, and no lock may be held.
     static func place(_ label: String) {
-        guard let strand = current, strand.isOneStep == 0 else { return }
-        if strand.locks > 0 { strand.interleaving.found("\(label) is called with the lock held") }
+        guard let strand = current, strand.isOneStep == 0, strand.holdsNoLock(at: label) else { return }
         strand.step(label)
     }
 
     /// Lets others go on until this holds.
-    static func wait(until condition: @escaping () -> Bool) {
-        guard let strand = current else { return }
+    static func wait(_ label: String = "waits", until condition: @escaping () -> Bool) {
+        guard let strand = current, strand.holdsNoLock(at: label) else { return }
         strand.standing = .waiting(until: condition)
-        strand.step("waits")
+        strand.step(label)
+    }
+
+    /// Has a call be one step that holds a lock of the runtime. Nothing of a user's may be called in it.
+    static func withRuntimeLock(_ body: () -> Void) {
+        current?.locks += 1
+        body()
+        current?.locks -= 1
+    }
+
+    /// While a lock is held, others that need it would block for real, so the strand goes on.
+    private func holdsNoLock(at label: String) -> Bool {
+        if locks > 0 { interleaving.found("\(label) is called with the lock held") }
+        return locks == 0
+    }
+
+    /// Expects that an object is freed after the run.
+    static func expectRelease(of object: AnyObject, _ label: String) {
+        current?.interleaving.leaks.track(object, label)
     }
 
     /// Has a call be one step.
@@ -95,7 +115,7 @@ final class Strand: Preemption.Observer, @unchecked Sendable {
         }
     }
 
-    func makeQueue() -> OperationQueue { StrandQueue(interleaving) }
+    func makeQueue() -> OperationQueue { interleaving.leaks.track(StrandQueue(interleaving), "a private queue") }
 
     func runWorker(_ work: @escaping @Sendable () -> Void) { interleaving.add("worker") { work() } }
 

@@ -21,10 +21,18 @@ final class StrandQueue: OperationQueue, @unchecked Sendable {
         interleaving.add("queue", .waiting { [unowned self] in mayBegin(operation) }) { [self] in
             waiting.change { $0.removeAll { $0 === operation } }
             begun.change { $0.append(operation) }
+            Strand.current?.queue = self
             operation.start()
             // A worker that stayed here would hold the queue, by way of its compound.
             begun.change { $0.removeAll(where: \.isFinished) }
         }
+    }
+
+    /// The queue whose operation runs on the current strand, as `OperationQueue.current` tells in earnest.
+    static var ofCurrentStrand: StrandQueue? { Strand.current?.queue }
+
+    override func cancelAllOperations() {
+        for operation in waiting.value + begun.value { operation.cancel() }
     }
 
     private func mayBegin(_ operation: Operation) -> Bool {

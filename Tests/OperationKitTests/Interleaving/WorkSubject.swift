@@ -69,6 +69,7 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
             if isOver { end(failing.contains(unit) ? TestError.first : nil) }
         }
         operation = WorkSubject.make(kind, units, begin)
+        Strand.expectRelease(of: operation, "the run")
         operation.asyncCompletionBlock = { [unowned operation] error in
             Strand.place("completion")
             let isFinished = Strand.inOneStep { operation.isFinished }
@@ -166,6 +167,7 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
         guard let error else { return isStopped || failing.isEmpty }
         switch error {
         case TestError.second, is CancellationError, CompoundOperationError.cancelled: return isStopped
+        case let error as CompoundOperationError: return !failing.isEmpty && error.leafErrors.contains { $0 is TestError }
         default: return !failing.isEmpty && text(error).contains("first")
         }
     }
