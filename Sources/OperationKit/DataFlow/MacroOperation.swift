@@ -23,7 +23,7 @@ import Foundation
 /// chain, once: otherwise the macro ends with ``MacroOperationError/alreadyUsed(operation:macro:)`` when it is started,
 /// and no step runs. Complexity: each `then` costs O(1) plus its dependencies.
 ///
-/// Steps may have dependencies and bindings of their own; a step begins after these, too.
+/// Steps may have dependencies and bindings of their own, also to steps before them; a step begins after these, too.
 ///
 /// ## Failure and cancellation
 ///

@@ -145,7 +145,8 @@ struct Tail<Output: Sendable>: Sendable {
 extension IOOperation {
     /// Has the operation run after others, and get its input from steps before.
     ///
-    /// The dependencies are cut when they have served: otherwise the last step of a chain would hold all of it.
+    /// The dependencies are cut when they have served, also for what else the step takes from those before it: otherwise
+    /// the last step of a chain would hold all of it.
     final func follow(_ sources: [AsyncOperation], input: @escaping @Sendable () -> Input?) {
         let references = sources.map { source in
             addDependency(source)
@@ -154,12 +155,12 @@ extension IOOperation {
         addPreparation { [weak self] target in
             let sources = references.compactMap(\.operation)
             let value = input()
-            for source in sources {
-                if let error = source.error { throw error }
-                target.removeDependency(source)
-            }
+            for source in sources { if let error = source.error { throw error } }
             guard let value else { throw CancellationError() }
             self?.input = value
+        }
+        addPreparation(isLast: true) { target in
+            for source in references.compactMap(\.operation) { target.removeDependency(source) }
         }
     }
 }

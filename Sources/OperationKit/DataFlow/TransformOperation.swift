@@ -14,7 +14,7 @@ extension IOOperation {
     /// one is the error of the new one.
     ///
     /// - Parameter transform: Makes the new output. Called once if this operation succeeds, on the thread that ended it;
-    ///   what it throws is the error. Released at the end.
+    ///   what it throws is the error. Released at the end, and this operation with it.
     public final func map<NewOutput: Sendable>(
         _ transform: @escaping @Sendable (Output) throws -> NewOutput
     ) -> IOOperation<Input, NewOutput> {
@@ -68,16 +68,17 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
     typealias Transform = @Sendable (Result<Middle, any Error>) throws -> Output
 
     private let steps = StepList()
-    private let source: IOOperation<Input, Middle>
+    /// Set until the end, unless it belongs to another operation.
+    private var source: IOOperation<Input, Middle>?
     private var transform: Transform?
 
     init(_ source: IOOperation<Input, Middle>, _ transform: @escaping Transform) {
-        self.source = source
         self.transform = transform
         super.init(ending: .afterChildren)
         name = source.name
         steps.move(to: self)
         if steps.claim(source) {
+            self.source = source
             steps.append(source)
         } else {
             let name = source.displayName
@@ -86,7 +87,7 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
     }
 
     override func main(input: Input) {
-        if steps.contains(source) { source.input = input }
+        lock.withLock { source }?.input = input
         steps.run(for: self)
     }
 
@@ -116,16 +117,21 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
     }
 
     func childrenFinished(failures: [SuboperationError]) {
-        let transform = lock.withLock { self.transform }
+        let (source, transform) = lock.withLock { (self.source, self.transform) }
         childrenFinished(
             with: Result {
-                guard let transform, let result = source.result else { throw CancellationError() }
+                guard let transform, let result = source?.result else { throw CancellationError() }
                 return try transform(result)
             })
     }
 
     override func discardWork() {
-        var discarded: Transform?
-        lock.withLock { swap(&discarded, &transform) }
+        var discarded: (IOOperation<Input, Middle>?, Transform?)
+        lock.withLock {
+            discarded = (source, transform)
+            source = nil
+            transform = nil
+        }
+        _ = discarded
     }
 }

@@ -292,8 +292,9 @@ public struct WaterfallStep<Next: Sendable>: Sendable {
         WaterfallStep(result: .value(WaterfallValue(value)))
     }
 
-    /// An operation that makes the next result. It has its input, is part of no other operation, and is started by nobody
-    /// else.
+    /// An operation that makes the next result. It has its input, is part of no other operation, and is started by the
+    /// waterfall only. If it succeeds without an output, the waterfall ends with
+    /// ``IOOperationError/missingOutput(operation:)``.
     public static func operation<Made: OutputOperation>(_ operation: Made) -> WaterfallStep where Made.Output == Next {
         let output: @Sendable () -> (any WaterfallResult)? = { [weak operation] in
             operation?.output.map { WaterfallValue($0) }

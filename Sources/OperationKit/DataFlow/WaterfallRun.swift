@@ -117,7 +117,7 @@ final class WaterfallRun: @unchecked Sendable {
     /// Calls jobs until one makes an operation, or fails, or until there are none left.
     func take(_ turn: WaterfallTurn, of waterfall: any Composite & ChildGroup) {
         do {
-            try takeResult()
+            try takeResult(before: turn)
             while !turn.isCancelled {
                 if isSuspended {
                     // `setSuspended` may not have told the scheduler yet. The next turn would begin at once then, and
@@ -156,11 +156,14 @@ final class WaterfallRun: @unchecked Sendable {
         }
     }
 
-    /// The operation of the last job has finished with success.
-    private func takeResult() throws {
+    /// The operation of the last job has finished with success: otherwise the turn would have been cancelled.
+    private func takeResult(before turn: WaterfallTurn) throws {
         guard let pending = lock.withLock({ pending }) else { return }
-        // Without success the turn that calls this would have been cancelled.
-        guard let result = pending() else { throw CancellationError() }
+        guard let result = pending() else {
+            // The turn depends on that operation only.
+            let operation = turn.dependencies.first ?? turn
+            throw IOOperationError.missingOutput(operation: operation.displayName)
+        }
         lock.withLock {
             value = result
             self.pending = nil
@@ -178,7 +181,13 @@ final class WaterfallRun: @unchecked Sendable {
         }
         let next = WaterfallTurn(self, waterfall)
         next.addDependency(operation)
-        try scheduler?.add([operation, next], weights: [weight, 0], to: waterfall)
+        do {
+            try scheduler?.add([operation, next], weights: [weight, 0], to: waterfall)
+        } catch {
+            // The operation may finish just when the turn is freed.
+            next.removeDependency(operation)
+            throw error
+        }
         // Its share was counted from the beginning, and came with the operation once more.
         scheduler?.changeProgress { $0.added(-weight) }
         turn.finish()

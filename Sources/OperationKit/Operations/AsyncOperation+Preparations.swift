@@ -8,9 +8,14 @@ extension AsyncOperation {
     typealias Preparation = @Sendable (AsyncOperation) throws -> Void
 
     /// Adds a preparation, to be done after those that are there. An operation that has begun has none to come.
-    final func addPreparation(_ preparation: @escaping Preparation) {
+    ///
+    /// - Parameter isLast: Whether it is to be done after those that are added later, too.
+    final func addPreparation(isLast: Bool = false, _ preparation: @escaping Preparation) {
         withState { state in
-            if state.lifecycle.isPending { state.preparations.append(preparation) }
+            guard state.lifecycle.isPending else { return }
+            if isLast { state.lastPreparations += 1 }
+            let index = state.preparations.count - (isLast ? 0 : Int(state.lastPreparations))
+            state.preparations.insert(preparation, at: index)
         }
     }
 

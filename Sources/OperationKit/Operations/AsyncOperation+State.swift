@@ -7,6 +7,8 @@ extension AsyncOperation {
         var completion: AsyncCompletionBlock?
         /// What has to be done right before `main()`, in this order.
         var preparations: [Preparation] = []
+        /// How many of the preparations come last, after those that are still to be added.
+        var lastPreparations: Int32 = 0
         /// Created when somebody asks for it.
         var progress: OperationProgress?
         var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()

@@ -31,12 +31,12 @@ import Testing
     @Test("Deeply nested errors are freed, described and converted on a small stack", arguments: [false, true])
     func deepNesting(isMixed: Bool) async {
         await onThread(stackSize: workerStackSize) {
-            let error = Self.nested(20_000, TestError.first, isMixed: isMixed)
+            let error = Self.nested(10_000, TestError.first, isMixed: isMixed)
             #expect(error.localizedDescription.count < 1_000)
             #expect(error.nsError.localizedDescription == error.errorDescription)
             #expect(error.leafErrors.count == 1)
             let failure = SuboperationError(name: "outer", index: 0, error: error)
-            #expect(failure.localizedDescription.hasPrefix("“outer” failed: “c19999”: 1 operation failed: "))
+            #expect(failure.localizedDescription.hasPrefix("“outer” failed: “c9999”: 1 operation failed: "))
         }
     }
 

@@ -161,4 +161,64 @@ import Testing
             }
         }
     }
+
+    @Test("An operation that ends with success but without an output is an error with its name")
+    func aMissingOutputIsAnError() async throws {
+        let isCalled = Gate()
+        let waterfall = Waterfall<Int, Int>(name: "waterfall")
+            .then { $0 + 1 }
+            .then { _ in WaterfallStep<Int>.operation(Outputless()) }
+            .then { (value: Int) -> Int in
+                isCalled.open()
+                return value
+            }
+        let compound = CompoundOperation(operations: [waterfall.withInput(0)])
+        let error = await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
+        #expect(waterfall.error as? IOOperationError == .missingOutput(operation: "outputless"))
+        #expect(error?.leafErrors.map { $0 as? IOOperationError } == [.missingOutput(operation: "outputless")])
+        #expect(waterfall.failedStep?.index == 1 && !isCalled.isOpen)
+    }
+
+    /// A class of the user's that a job may return.
+    private final class Outputless: AsyncOperation, OutputOperation, @unchecked Sendable {
+        let output: Int? = nil
+
+        override init() {
+            super.init()
+            name = "outputless"
+        }
+    }
+
+    /// An operation that a job returns although it belongs to a compound.
+    private struct Refused: Sendable {
+        let made: Step<Int, Int>
+        let owner: CompoundOperation
+    }
+
+    @Test("An operation that is refused may finish at that moment")
+    func aRefusedOperationFinishes() async {
+        await race(
+            rounds: 500, seed: 5,
+            prepare: { _ in
+                let made = Step<Int, Int>("made") { _, _ in }.withInput(0)
+                let owner = CompoundOperation(operations: [made])
+                owner.start()
+                return Refused(made: made, owner: owner)
+            },
+            [
+                { @Sendable (subject: Refused) in
+                    let waterfall = Waterfall<Int, Int>().then { _ in subject.made }.withInput(0)
+                    waterfall.start()
+                    waterfall.waitUntilFinished()
+                    guard case .alreadyAdded? = waterfall.error as? CompoundAdditionError else {
+                        Issue.record("\(String(describing: waterfall.error))")
+                        return
+                    }
+                },
+                { @Sendable (subject: Refused) in
+                    subject.made.finish(with: 1)
+                    subject.owner.waitUntilFinished()
+                },
+            ], check: { _, _ in })
+    }
 }

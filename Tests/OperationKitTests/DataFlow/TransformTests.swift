@@ -1,0 +1,51 @@
+import Foundation
+import OperationKit
+import Testing
+
+/// What operations made by `map` and its like do with their sources.
+@Suite("Transforming operations", .mayNotHang) struct TransformTests {
+    @Test(
+        "A transform is not called for the result of an operation that belongs to another one",
+        arguments: [false, true])
+    func aSourceOfAnother(hasFailed: Bool) async throws {
+        let log = EventLog()
+        let source = Step<Int, Int>("source") { step, input in
+            if hasFailed { step.finish(withError: TestError.first) } else { step.finish(with: input) }
+        }
+        let owner = source.map { $0 }.withInput(0)
+        let mapped = source.map { value in
+            log.add("map")
+            return value
+        }
+        let recovered = source.recover { _ in
+            log.add("recover")
+            return 0
+        }
+        await Start.byHand(owner)
+        for operation in [mapped, recovered] {
+            await Start.byHand(operation.withInput(0))
+            #expect(
+                operation.error as? MacroOperationError == .alreadyUsed(operation: "source", macro: "source"))
+        }
+        #expect(log.events.isEmpty)
+        // It belongs to that one as long as that lives.
+        withExtendedLifetime(owner) {}
+    }
+
+    @Test("A transforming operation that has ended holds neither its source nor that one's output")
+    func theSourceIsReleased() async throws {
+        for isCancelled in [false, true] {
+            let tracker = LeakTracker()
+            let transformed = {
+                let source = tracker.track(
+                    Step<Int, LeakTracker.Token>("source") { step, _ in step.finish(with: tracker.token("output")) },
+                    "source")
+                return source.map { _ in 1 }.mapError { $0 }.withInput(0)
+            }()
+            if isCancelled { transformed.cancel() }
+            await Start.byHand(transformed)
+            await tracker.expectAllReleased()
+            #expect(transformed.output == (isCancelled ? nil : 1))
+        }
+    }
+}
