@@ -26,7 +26,7 @@ import Testing
     func theSourceOfATransform() async {
         let source = Step.increment("source")
         source.addDependency(never)
-        let transformed = source.map { $0 + 1 }.withInput(0)
+        let transformed = source.map { $0 + 1 }.recover { _ in 0 }.withInput(0)
         transformed.start()
         source.cancel()
         await #expect(throws: CancellationError.self) { try await transformed.value }
