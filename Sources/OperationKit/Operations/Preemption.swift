@@ -27,7 +27,7 @@ enum Preemption {
         func reached(_ place: Place)
         /// The private queue of a composite that is created on the observed thread.
         func makeQueue() -> OperationQueue
-        /// Runs the work of a collection's worker, which is sent for on the observed thread.
+        /// Runs what the observed thread leaves to another one: the work of a collection, or a cancellation.
         func runWorker(_ work: @escaping @Sendable () -> Void)
     }
 
@@ -113,7 +113,7 @@ extension OperationQueue {
 }
 
 extension DispatchQueue {
-    /// Sends for a worker of a collection.
+    /// Has another thread do the work.
     @inline(__always)
     func sendForWorker(qos: DispatchQoS = .unspecified, _ work: @escaping @Sendable () -> Void) {
         #if DEBUG

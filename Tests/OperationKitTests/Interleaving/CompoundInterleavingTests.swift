@@ -11,7 +11,7 @@ import Testing
         _ title: String, _ make: @escaping @Sendable () -> CompoundSubject, _ roles: [Role<CompoundSubject>],
         _ location: SourceLocation = #_sourceLocation
     ) async {
-        await expectNoProblems(title, samples: (150, 100), make, roles, location)
+        await expectNoProblems(title, samples: (150, 100), { _ in make() }, roles, location)
     }
 
     @Test func startAgainstCancel() async {

@@ -81,8 +81,8 @@ protocol ExplorationSubject: Sendable {
 ///   - samples: How many orders are tried at random, and how many in the smallest steps.
 ///   - make: Makes the subject of a run.
 func expectNoProblems<Subject: ExplorationSubject>(
-    _ title: String, samples: (regions: Int, everyPlace: Int), _ make: @escaping @Sendable () -> Subject,
-    _ roles: [Role<Subject>], _ location: SourceLocation
+    _ title: String, samples: (regions: Int, everyPlace: Int),
+    _ make: @escaping @Sendable (Interleaving) -> Subject, _ roles: [Role<Subject>], _ location: SourceLocation
 ) async {
     let seed = SplitMix64.freshSeed()
     var counts: [Int] = []
@@ -94,7 +94,7 @@ func expectNoProblems<Subject: ExplorationSubject>(
         let exploration = await explore(
             extent, grain: grain,
             prepare: { interleaving in
-                let subject = make()
+                let subject = make(interleaving)
                 interleaving.add("last", .last) { subject.endAll() }
                 return subject
             },

@@ -11,7 +11,7 @@ import Testing
         _ title: String, _ kind: WorkSubject.Kind, _ make: @escaping @Sendable (WorkSubject.Kind) -> WorkSubject,
         _ roles: [Role<WorkSubject>], _ location: SourceLocation = #_sourceLocation
     ) async {
-        await expectNoProblems("\(kind), \(title)", samples: (100, 50), { make(kind) }, roles, location)
+        await expectNoProblems("\(kind), \(title)", samples: (100, 50), { _ in make(kind) }, roles, location)
     }
 
     private static let start = Role<WorkSubject>("start") { $0.operation.start() }

@@ -167,7 +167,8 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
         guard let error else { return isStopped || failing.isEmpty }
         switch error {
         case TestError.second, is CancellationError, CompoundOperationError.cancelled: return isStopped
-        case let error as CompoundOperationError: return !failing.isEmpty && error.leafErrors.contains { $0 is TestError }
+        case let error as CompoundOperationError:
+            return !failing.isEmpty && error.leafErrors.contains { $0 is TestError }
         default: return !failing.isEmpty && text(error).contains("first")
         }
     }
