@@ -61,6 +61,7 @@ private final class FinishDependent: AsyncOperation, @unchecked Sendable {
 
     init(on watch: FinishWatch) {
         self.watch = watch
+        super.init()
     }
 
     func observe(_ operation: Operation) {
