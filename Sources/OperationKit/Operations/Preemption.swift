@@ -64,7 +64,8 @@ enum Preemption {
 }
 
 extension NSLocking {
-    /// Foundation's method of this name, between two places. The library's calls come here.
+    /// Foundation's method of this name, between two places. The library's calls come here: a member of this module
+    /// shadows that of an imported one with the same type, and on Apple platforms Foundation's is disfavored, too.
     func withLock<Answer>(_ body: () throws -> Answer) rethrows -> Answer {
         let observer = Preemption.observer
         observer?.reached(.locking)
