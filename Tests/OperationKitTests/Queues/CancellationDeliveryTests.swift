@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Testing
 
@@ -200,7 +201,7 @@ import Testing
 
         func reached(_ place: Preemption.Place) { count += 1 }
         func makeQueue() -> OperationQueue { OperationQueue() }
-        func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
+        func runWorker(_ work: @escaping @Sendable () -> Void) { DispatchQueue.global().async(execute: work) }
     }
 
     @Test("A task that is cancelled from inside does not touch its operation there", arguments: [false, true])
