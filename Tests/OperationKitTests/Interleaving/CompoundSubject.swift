@@ -8,8 +8,10 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     let compound: CompoundOperation
     let children: [ScriptedOperation]
     private let held: Set<Int>
+    /// To be added by the test; its state is the test's, too.
+    let late: ScriptedOperation
     private(set) var added: [ScriptedOperation] = []
-    /// No child depends on it from the beginning; it is no child.
+    /// No child depends on it from the beginning; it is no child, and ends only when nothing else can go on.
     let outer = ScriptedOperation.idle("outer")
     /// A compound whose only child is the one under test.
     let around: CompoundOperation?
@@ -21,6 +23,13 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         var all: [ScriptedOperation] = []
         var completions: [String] = []
         var problems: [String] = []
+        /// Those whose dependencies are not waited for, because another thread starts them.
+        var startedByHand: Set<String> = []
+        /// Those of them that were not children of the compound when they were started. The compound learns of the end
+        /// of the others only when it begins them.
+        var startedBefore: Set<String> = []
+        /// Those whose addition has begun.
+        var arriving: Set<String> = []
         /// Once `cancel()` has returned: who had been started until then.
         var started: Set<String>?
         /// Whether the outcome that somebody gave the compound was accepted.
@@ -30,25 +39,32 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     }
 
     private let record: Shared<Record>
+    /// Gets the name of the child.
+    typealias Work = @Sendable (String) -> Void
+    private let work: Work
 
     /// - Parameters:
     ///   - held: Which children do not end by themselves.
     ///   - dependencies: Which child waits for which other.
+    ///   - work: What the children do.
     init(
         children count: Int, held: Set<Int> = [], dependencies: [(Int, Int)] = [], limit: Int = -1,
-        policy: CompoundOperation.FailurePolicy = .continueAll, isNested: Bool = false
+        policy: CompoundOperation.FailurePolicy = .continueAll, isNested: Bool = false,
+        work: @escaping Work = { _ in }
     ) {
         let record = Shared(Record(limit: limit))
         self.record = record
         self.held = held
-        let children = (0..<count).map { CompoundSubject.child("\($0)", isHeld: held.contains($0), record) }
+        self.work = work
+        let children = (0..<count).map { CompoundSubject.child("\($0)", isHeld: held.contains($0), record, work) }
+        late = CompoundSubject.child("late", isHeld: false, record, work)
         self.children = children
         for (child, other) in dependencies { children[child].addDependency(children[other]) }
         compound = CompoundOperation(
             name: "compound", operations: children, maxConcurrentOperationCount: limit, failurePolicy: policy)
         around = isNested ? CompoundOperation(name: "around", operations: [compound]) : nil
         record.change { $0.all = children }
-        for object in children + [compound, outer] { Strand.expectRelease(of: object, object.displayName) }
+        for object in children + [compound, outer, late] { Strand.expectRelease(of: object, object.displayName) }
         if let around { Strand.expectRelease(of: around, "around") }
         compound.asyncCompletionBlock = { [unowned compound] error in
             Strand.place("completion")
@@ -60,7 +76,9 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         }
     }
 
-    private static func child(_ name: String, isHeld: Bool, _ record: Shared<Record>) -> ScriptedOperation {
+    private static func child(
+        _ name: String, isHeld: Bool, _ record: Shared<Record>, _ work: @escaping Work
+    ) -> ScriptedOperation {
         ScriptedOperation(
             name,
             main: { operation in
@@ -72,15 +90,21 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
                     if limit > 0, working > limit { $0.problems.append("\(working) are working") }
                 }
                 let open = Strand.inOneStep { operation.dependencies.filter { !$0.isFinished } }
-                if !open.isEmpty, !operation.isCancelled { record.change { $0.problems.append("\(name) began early") } }
+                record.change {
+                    if open.isEmpty || operation.isCancelled || $0.startedByHand.contains(name) { return }
+                    $0.problems.append("\(name) began early")
+                }
                 Strand.place("child")
+                work(name)
                 if !isHeld { operation.finish() }
             })
     }
 
-    func end(_ child: Int, _ error: TestError? = nil) {
-        record.change { _ = $0.ended.insert("\(child)") }
-        children[child].finish(withError: error)
+    func end(_ child: Int, _ error: TestError? = nil) { end(children[child], error) }
+
+    func end(_ child: ScriptedOperation, _ error: TestError? = nil) {
+        record.change { _ = $0.ended.insert(child.displayName) }
+        child.finish(withError: error)
     }
 
     func finishFromOutside() {
@@ -103,10 +127,23 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         }
     }
 
+    /// Another thread starts a child, whatever it waits for.
+    func startByHand(_ child: ScriptedOperation) {
+        record.change { _ = $0.startedByHand.insert(child.displayName) }
+        child.start()
+        let isChild = children.contains(child) || record.value.arriving.contains(child.displayName)
+        if !isChild { record.change { _ = $0.startedBefore.insert(child.displayName) } }
+    }
+
     /// Adds a child that ends by itself, after another one.
     func add(after dependency: Operation? = nil) {
-        let child = CompoundSubject.child("added", isHeld: false, record)
+        let child = CompoundSubject.child("added", isHeld: false, record, work)
         if let dependency { child.addDependency(dependency) }
+        add(child)
+    }
+
+    func add(_ child: ScriptedOperation) {
+        record.change { _ = $0.arriving.insert(child.displayName) }
         do {
             try compound.addOperation(child)
             added.append(child)
@@ -119,23 +156,37 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         }
     }
 
-    /// Ends whatever is left open, once nobody can go on by himself. What nothing holds back has ended by then.
-    func endAll() {
+    /// What nothing holds back has ended by now.
+    func endHeld() {
         Strand.inOneStep { lookForForgotten() }
         record.change { $0.limit = -1 }
         start()
+        for index in held { end(index) }
+    }
+
+    func endAll() {
+        Strand.inOneStep { lookForForgotten() }
         outer.start()
         outer.finish()
-        for index in held { end(index) }
+        // What was left behind on a queue that stays suspended would come back.
+        if Strand.inOneStep({ compound.isFinished }) { return }
         compound.isSuspended = false
         compound.maxConcurrentOperationCount = 2
     }
 
     private func lookForForgotten() {
+        let isOpen = (children + added).contains { child in
+            let record = record.value
+            let isUnknown = record.startedByHand.subtracting(record.startedBefore).contains(child.displayName)
+            return !child.isFinished || (isUnknown && !child.isCancelled)
+        }
+        if compound.isExecuting, !isOpen { record.change { $0.problems.append("the compound goes on waiting") } }
         guard compound.isExecuting, !compound.isSuspended, compound.maxConcurrentOperationCount < 0 else { return }
-        for (index, child) in children.enumerated() where !held.contains(index) && !child.isFinished {
+        let ended = record.value.ended
+        for child in children + added where !child.isFinished {
+            if held.contains(where: { children[$0] === child }), !ended.contains(child.displayName) { continue }
             guard child.isCancelled || child.dependencies.allSatisfy(\.isFinished) else { continue }
-            record.change { $0.problems.append("\(index) is forgotten") }
+            record.change { $0.problems.append("\(child.displayName) is forgotten") }
         }
     }
 

@@ -69,10 +69,16 @@ private func runOnce<Subject>(
 
 /// A subject that can bring a run to its end by itself, and tell what was wrong in it.
 protocol ExplorationSubject: Sendable {
-    /// Ends whatever is left open, once nobody can go on by himself.
+    /// Ends what the test holds back, once no strand can go on.
+    func endHeld()
+    /// Ends whatever is left open, once no strand can go on even so.
     func endAll()
     /// What is wrong after everything is over.
     func problems() -> [String]
+}
+
+extension ExplorationSubject {
+    func endHeld() {}
 }
 
 /// Expects that nothing is wrong in all orders with at most one preemption, and in others at random.
@@ -95,7 +101,10 @@ func expectNoProblems<Subject: ExplorationSubject>(
             extent, grain: grain,
             prepare: { interleaving in
                 let subject = make(interleaving)
-                interleaving.add("last", .last) { subject.endAll() }
+                interleaving.add("last", .last) {
+                    subject.endHeld()
+                    interleaving.add("very last", .last) { subject.endAll() }
+                }
                 return subject
             },
             roles, check: { subject, _ in subject.problems() })
