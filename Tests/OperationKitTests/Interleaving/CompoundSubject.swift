@@ -28,6 +28,8 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         /// Those of them that were not children of the compound when they were started. The compound learns of the end
         /// of the others only when it begins them.
         var startedBefore: Set<String> = []
+        /// Whether a child was accepted that closes a cycle.
+        var hasCycle = false
         /// Those whose addition has begun.
         var arriving: Set<String> = []
         /// Once `cancel()` has returned: who had been started until then.
@@ -142,6 +144,23 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         add(child)
     }
 
+    /// Adds a child that waits for one that waits for it. It is refused; or, while the compound begins and asks its
+    /// children for their dependencies, it may be accepted, and then the compound ends with the cycle.
+    func addRefused(_ child: ScriptedOperation) {
+        do {
+            try compound.addOperation(child)
+            record.change { $0.hasCycle = true }
+            added.append(child)
+        } catch CompoundAdditionError.alreadyAdded {
+            // Another thread is just adding it, too.
+        } catch CompoundOperationError.dependencyCycle {
+            let isTouched = Strand.inOneStep { child.isCancelled || child.isFinished || !child.enclosing.isEmpty }
+            if isTouched { record.change { $0.problems.append("\(child.displayName) was touched") } }
+        } catch {
+            record.change { $0.problems.append("\(error)") }
+        }
+    }
+
     func add(_ child: ScriptedOperation) {
         record.change { _ = $0.arriving.insert(child.displayName) }
         do {
@@ -209,6 +228,14 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             if !record.begun.contains(name), !record.ended.contains(name) { problems.append("\(name) was left out") }
         }
         if record.isGiven != (text(compound.error) == "second") { problems.append("ended with another outcome") }
+        if case .dependencyCycle = compound.error as? CompoundOperationError, !record.hasCycle {
+            problems.append("a refused addition failed the compound")
+        }
+        for failure in (compound.error as? CompoundOperationError)?.suboperationErrors ?? [] {
+            let count = children.count + added.count
+            if failure.siblingCount == count, failure.index < count { continue }
+            problems.append("\(failure.name) is number \(failure.index) of \(failure.siblingCount ?? -1)")
+        }
         if text(compound.error) != record.completions.first { problems.append("error reads \(text(compound.error))") }
         return problems
     }
@@ -216,6 +243,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
 
 extension AsyncOperation {
     fileprivate var hasStarted: Bool { withState { !$0.lifecycle.isPending } }
+    fileprivate var enclosing: [AsyncOperation] { Array(enclosingOperations) }
     fileprivate var hasOutcome: Bool { withState { $0.lifecycle.outcome != nil } }
 }
 #endif

@@ -30,6 +30,8 @@ final class Strand: Preemption.Observer, @unchecked Sendable {
     private var locks = 0
     /// The queue that began what the strand runs.
     var queue: StrandQueue?
+    /// What it began.
+    var begun: Operation?
     /// Above 0 in calls that are one step, because Foundation may hold locks of its own in them.
     private var isOneStep = 0
 

@@ -22,6 +22,7 @@ final class StrandQueue: OperationQueue, @unchecked Sendable {
             waiting.change { $0.removeAll { $0 === operation } }
             begun.change { $0.append(operation) }
             Strand.current?.queue = self
+            Strand.current?.begun = operation
             operation.start()
             // A worker that stayed here would hold the queue, by way of its compound.
             begun.change { $0.removeAll(where: \.isFinished) }
@@ -30,6 +31,9 @@ final class StrandQueue: OperationQueue, @unchecked Sendable {
 
     /// The queue whose operation runs on the current strand, as `OperationQueue.current` tells in earnest.
     static var ofCurrentStrand: StrandQueue? { Strand.current?.queue }
+
+    /// Whether a queue, and no other code, calls `start()` of the operation on the current strand.
+    static func isBeginning(_ operation: Operation) -> Bool { Strand.current?.begun === operation }
 
     override func cancelAllOperations() {
         for operation in waiting.value + begun.value { operation.cancel() }
