@@ -16,6 +16,10 @@ struct LogIndex {
     /// By action: whether it was accepted, and when it was over.
     private(set) var isAccepted: [Int: Bool] = [:]
     private(set) var acted: [Int: Int] = [:]
+    private(set) var awaited: [(position: Int, outcome: StressOutcome)] = []
+    /// By node, in the order of the log.
+    private(set) var progress: [Int: [(fraction: Double, hasEnded: Bool)]] = [:]
+    private(set) var shared: (count: Int, fraction: Double)?
     private(set) var rest: [Int: (isFinished: Bool, isExecuting: Bool, isCancelled: Bool)] = [:]
 
     init(_ events: [StressEvent]) {
@@ -38,6 +42,10 @@ struct LogIndex {
             case .acted(let action, let isAccepted):
                 self.isAccepted[action] = isAccepted
                 acted[action] = position
+            case .awaited(let outcome): awaited.append((position, outcome))
+            case .progressed(let id, let fraction, let hasEnded):
+                progress[id, default: []].append((fraction, hasEnded))
+            case .shared(let count, let fraction): shared = (count, fraction)
             case .rest(let id, let isFinished, let isExecuting, let isCancelled):
                 rest[id] = (isFinished, isExecuting, isCancelled)
             case .hung, .leaked: break

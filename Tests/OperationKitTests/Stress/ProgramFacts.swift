@@ -10,6 +10,8 @@ struct ProgramFacts {
     private var actions: [Int: [StressAction]] = [:]
     /// The nodes that something may keep from running, or make end otherwise.
     private var disturbed: Set<Int> = []
+    /// The nodes that an operation beside them may cancel with its queue.
+    private var cancelledWithQueue: Set<Int> = []
     /// The nodes that are, or are inside of, an addition, with the number of that action.
     private(set) var addedBy: [Int: Int] = [:]
 
@@ -22,9 +24,31 @@ struct ProgramFacts {
             note(node)
             for node in node.subtree { addedBy[node.id] = index }
         }
-        disturb(program.root, false)
-        // An addition may be to an addition, but only to an earlier one.
-        for (_, node, target) in program.additions { disturb(node, disturbsChildren(of: target)) }
+        noteQueueCancellations()
+        // What disturbs an operation disturbs those that require its success, and these may come before it.
+        var count = -1
+        while count < disturbed.count {
+            count = disturbed.count
+            disturb(program.root, false)
+            // An addition may be to an addition, but only to an earlier one.
+            for (_, node, target) in program.additions { disturb(node, disturbsChildren(of: target)) }
+        }
+    }
+
+    /// Those that a queue begins are cancelled with it: operations that do not finish by themselves, and others whose
+    /// dependencies are just being counted down when their turn comes.
+    private mutating func noteQueueCancellations() {
+        for action in program.actions {
+            guard case .cancelQueue(let id) = action.effect, let parent = parents[id] else { continue }
+            let dependents = Set(
+                program.actions.compactMap { if case .depend(let id, _) = $0.effect { id } else { nil } })
+            for node in children(of: parent) {
+                let waits =
+                    !node.awaited.isEmpty || node.waitsForOutside || node.dropsDependency || isStep(node.id)
+                    || dependents.contains(node.id)
+                if waits || node.leaf?.isStock == true { cancelledWithQueue.insert(node.id) }
+            }
+        }
     }
 
     private mutating func note(_ node: StressNode) {
@@ -44,6 +68,7 @@ struct ProgramFacts {
     private func disturbsChildren(of id: Int) -> Bool {
         guard let node = nodes[id] else { return true }
         if disturbed.contains(id) { return true }
+        if node.requires.contains(where: { !mustSucceed($0) }) { return true }
         if node.compound?.policy == .cancelRemaining {
             return mayFail(node, additionsToo: true)
         }
@@ -52,7 +77,19 @@ struct ProgramFacts {
 
     func actions(on id: Int) -> [StressAction] { actions[id] ?? [] }
 
-    func isInterrupted(_ id: Int) -> Bool { actions(on: id).contains(where: \.effect.interrupts) }
+    func isInterrupted(_ id: Int) -> Bool {
+        nodes[id]?.entry.isCancelled == true || cancelledWithQueue.contains(id)
+            || actions(on: id).contains(where: \.effect.interrupts)
+    }
+
+    /// Whether nothing can keep it from succeeding.
+    private func mustSucceed(_ id: Int) -> Bool {
+        guard let node = nodes[id] else { return false }
+        return !isDisturbed(id) && predicted(node) == .success
+    }
+
+    /// Whether it was started by hand, so that it does not heed what is around it.
+    func isStarted(_ id: Int) -> Bool { nodes[id]?.entry.isStarted == true }
 
     func isDisturbed(_ id: Int) -> Bool { disturbed.contains(id) }
 
@@ -62,7 +99,7 @@ struct ProgramFacts {
 
     /// Whether its work may begin when it has ended already: that of a task does, if it was finished by others meanwhile.
     func mayBeLeftBehind(_ id: Int) -> Bool {
-        guard nodes[id]?.leaf?.kind == .task else { return false }
+        guard nodes[id]?.leaf?.isTask == true else { return false }
         return actions(on: id).contains { if case .finish = $0.effect { true } else { false } }
     }
 
@@ -86,10 +123,12 @@ struct ProgramFacts {
         let isGivenFailure = actions(on: node.id).contains { action in
             switch action.effect {
             case .cancelWithReason, .finish: true
-            case .cancel, .cancelSuspended, .pause, .squeeze, .add: false
+            case .cancel, .cancelSuspended, .pause, .squeeze, .add, .cancelTask, .cancelQueue, .useQueue, .depend,
+                .addAgain, .addCycle, .describe, .rename, .setUnits, .replaceBlock:
+                false
             }
         }
-        if isGivenFailure || node.leaf?.fails == true { return true }
+        if isGivenFailure || !node.requires.isEmpty || node.leaf?.fails == true { return true }
         if case .collection(let collection) = node.work { return collection.units.contains(true) }
         return children(of: node.id).contains { mayFail($0, additionsToo: additionsToo) }
     }
@@ -100,10 +139,13 @@ extension ProgramFacts {
     /// How a node has to end if it runs, where nothing makes that uncertain.
     func predicted(_ node: StressNode) -> StressOutcome? {
         if isDisturbed(node.id) { return nil }
+        for id in node.requires {
+            guard let source = nodes[id], let outcome = predicted(source) else { return nil }
+            if outcome != .success { return .dependency(of: source, outcome) }
+        }
         switch node.work {
         case .leaf(let leaf):
-            let canFail = leaf.kind != .block && leaf.kind != .foreign || isStep(node.id)
-            return leaf.fails && canFail ? .failed(node.id) : .success
+            return leaf.fails && canFail(node, leaf) ? .failed(node.id) : .success
         case .macro(let steps), .waterfall(let steps):
             if steps.contains(where: { isDisturbed($0.id) }) { return nil }
             return steps.first { $0.leaf?.fails == true }.map { .failed($0.id) } ?? .success
@@ -129,6 +171,7 @@ extension ProgramFacts {
     /// Whether a node has to run, provided that it was made and accepted.
     func mustRun(_ id: Int) -> Bool {
         if isDisturbed(id) { return false }
+        if nodes[id]?.requires.contains(where: { !mustSucceed($0) }) == true { return false }
         guard let parent = parents[id] else { return true }
         guard let around = nodes[parent], mustRun(parent) else { return false }
         guard around.isChain else { return true }
@@ -145,8 +188,17 @@ extension ProgramFacts {
 
     /// Whether it calls an `asyncCompletionBlock`.
     func isAsynchronous(_ node: StressNode) -> Bool {
-        guard let leaf = node.leaf, !isStep(node.id) else { return true }
-        return leaf.kind != .block && leaf.kind != .throwing && leaf.kind != .foreign
+        isStep(node.id) || node.isAsynchronous
+    }
+
+    /// Whether its progress may be put below one of the user's.
+    func isShared(_ node: StressNode) -> Bool {
+        node.leaf != nil && isOperation(node) && isAsynchronous(node)
+    }
+
+    /// Whether a leaf that is to fail does.
+    func canFail(_ node: StressNode, _ leaf: StressLeaf) -> Bool {
+        leaf.kind != .block && leaf.kind != .foreign || isStep(node.id)
     }
 
     /// How a collection has to end with these units failing.
@@ -161,5 +213,12 @@ extension ProgramFacts {
         if !isCancelled, failures.isEmpty { return .success }
         return .report(
             StressReport(isCancellation: isCancelled, name: node.name, failures: failures, reason: reason))
+    }
+}
+
+extension StressOutcome {
+    /// Of an operation that requires the success of another one, which ended so. Only the root is carried.
+    static func dependency(of source: StressNode, _ outcome: StressOutcome) -> StressOutcome {
+        if case .dependency = outcome { outcome } else { .dependency(source.name, outcome) }
     }
 }

@@ -6,7 +6,9 @@ extension ProgramOracle {
     mutating func judgeOutcome(_ node: StressNode) {
         guard isThere(node.id), facts.isOperation(node), facts.isAsynchronous(node) else { return }
         guard let (_, outcome, isCancelled) = log.completed[node.id]?.first else { return }
-        if facts.mustRun(node.id), let predicted = facts.predicted(node), outcome != predicted {
+        // A sibling that is gone has ended, and is not required then.
+        let isCertain = facts.mustRun(node.id) && (node.requires.isEmpty || facts.addedBy[node.id] == nil)
+        if isCertain, let predicted = facts.predicted(node), outcome != predicted {
             return complain("\(node.name) ended with \(outcome) instead of \(predicted)")
         }
         if isCancelled, !facts.isDisturbed(node.id), !isInFailingChain(node.id) {
@@ -22,12 +24,25 @@ extension ProgramOracle {
             if !given.contains(outcome) { complain("\(node.name) ended with \(outcome) instead of \(given)") }
             return
         }
+        if node.requires.contains(where: { failure(of: $0) == outcome }), beginning(of: node) == nil { return }
         let possible = possible(node, isCancelled: isCancelled)
         if let possible, !possible.contains(outcome) {
             complain("\(node.name) ended with \(outcome) instead of \(possible)")
         } else if let compound = node.compound {
             judgeReport(of: node, compound, outcome, isCancelled: isCancelled)
         }
+    }
+
+    /// What the first one of those whose success it requires has it end with, if they were there when it was made.
+    func dependencyOutcome(of node: StressNode) -> StressOutcome? {
+        if facts.addedBy[node.id] != nil { return nil }
+        return node.requires.lazy.compactMap { failure(of: $0) }.first
+    }
+
+    /// What those end with that require the success of a node.
+    private func failure(of id: Int) -> StressOutcome? {
+        guard let source = facts.nodes[id], let outcome = ending(of: source), outcome != .success else { return nil }
+        return .dependency(of: source, outcome)
     }
 
     private func isInFailingChain(_ id: Int) -> Bool {
@@ -84,16 +99,15 @@ extension ProgramOracle {
     }
 
     private func endsWhenCancelled(_ node: StressNode, _ leaf: StressLeaf) -> Bool {
-        guard facts.isStep(node.id) else { return leaf.kind == .stoppable }
-        return leaf.kind != .task && leaf.kind != .block && leaf.kind != .throwing
+        guard facts.isStep(node.id) else { return leaf.stops }
+        return !leaf.isTask && leaf.kind != .block && leaf.kind != .throwing
     }
 
     /// How a child ended, from its report or, if it makes none, from its work.
     private func ending(of node: StressNode) -> StressOutcome? {
         if facts.isOperation(node), facts.isAsynchronous(node) { return log.outcome(of: node.id) }
         guard let leaf = node.leaf, log.began[node.id] != nil else { return .cancelled }
-        let canFail = leaf.kind == .throwing || facts.isStep(node.id)
-        return leaf.fails && canFail ? .failed(node.id) : .success
+        return leaf.fails && facts.canFail(node, leaf) ? .failed(node.id) : .success
     }
 }
 
@@ -154,6 +168,48 @@ extension ProgramOracle {
             }
             if case .add(let node, let target) = action.effect { judgeAddition(index, node, target, action.trigger) }
             judgeSerialCancellation(index, action)
+            switch action.effect {
+            case .addAgain where log.isAccepted[index] == true, .addCycle where log.isAccepted[index] == true:
+                complain("action \(index) was not refused")
+            default: break
+            }
+        }
+    }
+
+    /// The task that awaits the root is told how that ended, afterward.
+    mutating func judgeAwaiting() {
+        guard facts.program.start.isAwaited else { return }
+        guard let (position, outcome, _) = log.completed[0]?.first else { return }
+        if log.awaited.count != 1 { return complain("the task that awaits n0 was told \(log.awaited.count) times") }
+        let awaited = log.awaited[0]
+        if awaited.outcome != outcome { complain("the task that awaits n0 was told \(awaited.outcome)") }
+        if awaited.position < position { complain("the task that awaits n0 went on before its end") }
+    }
+
+    /// The progress that is above those of all leaves is complete if all of them have succeeded.
+    mutating func judgeSharedProgress() {
+        guard let (count, fraction) = log.shared else { return }
+        let leaves = facts.program.root.subtree.filter { facts.isShared($0) && isThere($0.id) }
+        if !(0...1 ~= fraction) { complain("the progress above the leaves was \(fraction)") }
+        let succeeded = leaves.count { log.outcome(of: $0.id) == .success }
+        if fraction < Double(succeeded) / Double(max(count, 1)) - 0.000_001 {
+            complain("the progress above \(count) leaves was \(fraction), and \(succeeded) have succeeded")
+        }
+    }
+
+    /// The progress is complete at success, and not before, and never goes back.
+    mutating func judgeProgress(_ node: StressNode) {
+        let progress = log.progress[node.id] ?? []
+        if let wrong = progress.first(where: { !(0...1 ~= $0.fraction) }) {
+            complain("the progress of \(node.name) was \(wrong.fraction)")
+        }
+        if log.outcome(of: node.id) == .success, let end = progress.first(where: \.hasEnded), end.fraction != 1 {
+            complain("the progress of \(node.name) was \(end.fraction) at its success")
+        }
+        let inside = [node.id] + facts.descendants(of: node.id)
+        if inside.contains(where: { facts.isInterrupted($0) || isRefused($0) || isEndedByOthers($0) }) { return }
+        if progress.contains(where: { !$0.hasEnded && $0.fraction >= 1 }) {
+            complain("the progress of \(node.name) was complete while it worked")
         }
     }
 
@@ -175,7 +231,7 @@ extension ProgramOracle {
     }
 
     private func isEndedByOthers(_ id: Int) -> Bool {
-        facts.isStep(id) || facts.isInterrupted(id) || facts.nodes[id]?.leaf?.kind == .stoppable
+        facts.isStep(id) || facts.isInterrupted(id) || facts.isStarted(id) || facts.nodes[id]?.leaf?.stops == true
     }
 
     /// In a serial compound, a child that cancels it is the last one to run: nothing else can be about to begin.
@@ -183,13 +239,12 @@ extension ProgramOracle {
         guard case .inside(let id) = action.trigger, let position = log.acted[index] else { return }
         let target = action.effect.target
         guard facts.parents[id] == target, facts.nodes[target]?.compound?.limit == 1, action.effect.interrupts,
-            log.isAccepted[index] == true, !facts.isSqueezed(target), !facts.isInterrupted(id)
+            action.effect != .cancelTask, log.isAccepted[index] == true, !facts.isSqueezed(target),
+            !facts.isInterrupted(id)
         else { return }
-        switch facts.nodes[id]?.leaf?.kind {
-        case .stoppable, nil: return
-        default: break
-        }
-        for other in facts.descendants(of: target) where other != id && !facts.mayBeLeftBehind(other) {
+        guard let leaf = facts.nodes[id]?.leaf, !leaf.stops else { return }
+        for other in facts.descendants(of: target)
+        where other != id && !facts.mayBeLeftBehind(other) && !facts.isStarted(other) {
             if let begin = log.began[other]?.last, begin > position {
                 complain("n\(other) ran after n\(id) had cancelled n\(target)")
             }

@@ -12,7 +12,11 @@ struct ProgramOracle {
 
     /// What is wrong; empty if nothing is.
     static func violations(of program: StressProgram, _ events: [StressEvent]) -> [String] {
-        var oracle = ProgramOracle(facts: ProgramFacts(program), log: LogIndex(events))
+        violations(of: ProgramFacts(program), events)
+    }
+
+    static func violations(of facts: ProgramFacts, _ events: [StressEvent]) -> [String] {
+        var oracle = ProgramOracle(facts: facts, log: LogIndex(events))
         oracle.judge()
         return oracle.violations
     }
@@ -32,9 +36,12 @@ struct ProgramOracle {
             judgeRunning(node)
             judgeOrder(node)
             judgeOutcome(node)
+            judgeProgress(node)
             if node.compound != nil { judgeLimit(node) }
         }
         judgeActions()
+        judgeAwaiting()
+        judgeSharedProgress()
     }
 
     mutating func complain(_ violation: String) {
@@ -64,7 +71,7 @@ extension ProgramOracle {
         if began > 1 { complain("\(node.name) ran \(began) times") }
         if node.leaf != nil, ended != began { complain("\(node.name) began \(began) times and ended \(ended) times") }
         guard facts.isOperation(node) else { return }
-        if !isThere(node.id) {
+        if !isThere(node.id), !(facts.isStarted(node.id) && log.built.contains(node.id)) {
             let rest = log.rest[node.id] ?? (false, false, false)
             let mayBeCancelled = ([node.id] + facts.ancestors(of: node.id)).contains { facts.isInterrupted($0) }
             if began + completed.count + finished.count > 0 || rest.isFinished || rest.isExecuting
@@ -104,12 +111,20 @@ extension ProgramOracle {
         if hasBegun, let stopper = cancelledBeforeStart(node.id) {
             complain("\(node.name) ran, although n\(stopper) had been told to end before the start")
         }
+        if hasBegun, node.waitsForever, facts.isOperation(node) {
+            complain("\(node.name) ran before what never begins")
+        }
+        if let outcome = dependencyOutcome(of: node), beginning(of: node) != nil {
+            complain("\(node.name) ran, and should have ended with \(outcome)")
+        }
     }
 
     /// The node itself, or one that it is inside of, that was told to end before the start.
     private func cancelledBeforeStart(_ id: Int) -> Int? {
-        ([id] + facts.ancestors(of: id)).first { id in
-            facts.program.actions.indices.contains { index in
+        if facts.isStarted(id) { return nil }
+        return ([id] + facts.ancestors(of: id)).first { id in
+            if let node = facts.nodes[id], node.entry == .cancelled, facts.isOperation(node) { return true }
+            return facts.program.actions.indices.contains { index in
                 let action = facts.program.actions[index]
                 return action.trigger == .beforeStart && action.effect.target == id && action.effect.interrupts
                     && log.isAccepted[index] == true
@@ -123,7 +138,7 @@ extension ProgramOracle {
     private mutating func judgeOrder(_ node: StressNode) {
         guard isThere(node.id) else { return }
         if let begin = beginning(of: node) {
-            for id in node.after { requireEnd(of: id, before: begin, of: node) }
+            for id in node.awaited { requireEnd(of: id, before: begin, of: node) }
             if node.waitsForOutside, (log.outsideEnded ?? .max) > begin {
                 complain("\(node.name) began before what it waits for outside had ended")
             }
@@ -164,7 +179,7 @@ extension ProgramOracle {
     func beginning(of node: StressNode) -> Int? {
         var first = log.began[node.id]?.first
         if let unit = log.firstUnit[node.id] { first = min(first ?? .max, unit) }
-        for child in facts.children(of: node.id) {
+        for child in facts.children(of: node.id) where !child.entry.isStarted {
             if let begin = beginning(of: child) { first = min(first ?? .max, begin) }
         }
         return first
@@ -180,7 +195,7 @@ extension ProgramOracle {
     private mutating func judgeLimit(_ node: StressNode) {
         guard let limit = node.compound?.limit, limit >= 0, !facts.isSqueezed(node.id) else { return }
         var changes: [(position: Int, change: Int)] = []
-        for child in facts.children(of: node.id) {
+        for child in facts.children(of: node.id) where !child.entry.isStarted {
             guard let begin = beginning(of: child), var end = end(of: child) else { continue }
             // The work of a leaf is over before it is reported, unless it was finished by others meanwhile.
             if let ended = log.ended[child.id]?.first { end = min(end, ended) }

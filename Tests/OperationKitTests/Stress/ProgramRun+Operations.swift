@@ -24,10 +24,47 @@ extension ProgramRun {
         case .collection(let collection): operation = make(collection, node)
         }
         operation.queuePriority = node.priority
+        return enroll(operation, node)
+    }
+
+    func finished(_ id: Int) {
+        probeLocks()
+        log.add(.finished(id))
+        log.closed()
+    }
+
+    /// Gives an operation its dependencies and its state.
+    private func arrange(_ operation: Operation, _ node: StressNode) {
         if node.waitsForOutside, let outside = outside.value { operation.addDependency(outside) }
         // A sibling that is gone has ended.
         for id in node.after { if let sibling = self.operation(id) { operation.addDependency(sibling) } }
-        return enroll(operation, node)
+        for id in node.requires {
+            guard let sibling = self.operation(id) else { continue }
+            if let operation = operation as? AsyncOperation {
+                operation.requireSuccess(of: sibling)
+            } else {
+                operation.addDependency(sibling)
+            }
+        }
+        if let never = never.value {
+            if node.waitsForever { operation.addDependency(never) }
+            // Foundation does not begin others then.
+            if node.dropsDependency, operation is AsyncOperation {
+                operation.addDependency(never)
+                operation.removeDependency(never)
+            }
+        }
+        switch node.entry {
+        case .fresh: break
+        case .cancelled: operation.cancel()
+        case .cancelledMeanwhile:
+            onThreadOfItsOwn { [seed = program.seed &+ UInt64(node.id)] in
+                var random = SplitMix64(seed: seed)
+                random.dawdle(upTo: 3_000)
+                operation.cancel()
+            }
+        case .running, .finished: operation.start()
+        }
     }
 
     /// Watches an operation from now on, and expects it to finish.
@@ -36,13 +73,15 @@ extension ProgramRun {
         tracker.track(operation, node.name)
         log.opened()
         log.add(.built(node.id))
-        operation.completionBlock = { [log, id = node.id] in
-            log.add(.finished(id))
-            log.closed()
-        }
+        operation.completionBlock = { [self, id = node.id] in finished(id) }
         if let operation = operation as? AsyncOperation {
-            operation.asyncCompletionBlock = { [log, weak operation, id = node.id] error in
+            if program.observesProgress { _ = operation.progress }
+            operation.asyncCompletionBlock = { [self, weak operation, id = node.id] error in
+                probeLocks()
                 let isCancelled = operation?.isCancelled ?? false
+                if program.observesProgress, let operation {
+                    log.add(.progressed(id, fraction: operation.progress.fractionCompleted, hasEnded: true))
+                }
                 log.add(.completed(id, StressOutcome(error), isCancelled: isCancelled))
             }
         }
@@ -50,6 +89,7 @@ extension ProgramRun {
             let isHeld = program.keepsReferences && !hasLetGo.value
             $0[node.id] = Reference(held: isHeld ? operation : nil, known: operation)
         }
+        arrange(operation, node)
         return operation
     }
 
@@ -59,7 +99,7 @@ extension ProgramRun {
         var open = nodes
         while !open.isEmpty {
             let ids = Set(open.map(\.id))
-            for node in open where ids.isDisjoint(with: node.after) { made[node.id] = make(node) }
+            for node in open where ids.isDisjoint(with: node.awaited) { made[node.id] = make(node) }
             open.removeAll { made[$0.id] != nil }
         }
         return nodes.compactMap { made[$0.id] }
@@ -98,12 +138,26 @@ extension ProgramRun {
 extension ProgramRun {
     private func begin(_ node: StressNode) {
         log.add(.began(node.id))
-        actInside(node.id)
+        if let queue = OperationQueue.current, queue !== OperationQueue.main {
+            tracker.track(queue, "the queue of \(node.name)")
+        }
+        probeLocks()
+        actInside(node)
     }
 
     private func end(_ node: StressNode) throws {
+        noteProgress(around: node.id)
         log.add(.ended(node.id))
         if node.leaf?.fails == true { throw StressError.failed(node.id) }
+    }
+
+    /// What is around has not come to its end, because this works.
+    private func noteProgress(around id: Int) {
+        guard program.observesProgress else { return }
+        for id in sequence(first: id, next: { self.parents[$0] }) {
+            guard let operation = operation(id) as? AsyncOperation else { continue }
+            log.add(.progressed(id, fraction: operation.progress.fractionCompleted, hasEnded: false))
+        }
     }
 
     /// Ends the work, and reports how, once or twice.
@@ -122,6 +176,7 @@ extension ProgramRun {
         case .block:
             return BlockOperation { [self] in
                 begin(node)
+                noteProgress(around: node.id)
                 log.add(.ended(node.id))
             }
         case .throwing:
@@ -164,6 +219,47 @@ extension ProgramRun {
                     begin(node)
                     hop { self.end(node) { operation.finish(withError: $0) } }
                 }, didCancel: { $0.finish(withError: CancellationError()) })
+        case .guarded:
+            return guarded { [self] locked in
+                begin(node)
+                hop { locked { self.end(node, $0) } }
+            }
+        case .awaiting:
+            return TaskOperation<Void> { [self] in
+                begin(node)
+                await awaitSomething(for: node)
+                try end(node)
+            }
+        }
+    }
+}
+
+// Work with a lock of its own, and work that awaits other work.
+extension ProgramRun {
+    /// Takes the lock of an operation, and calls a body that can end the operation.
+    typealias Locked = @Sendable (_ body: (_ finish: ((any Error)?) -> Void) -> Void) -> Void
+
+    /// An operation that ends with a lock held that its `didCancel()` takes, too.
+    private func guarded(_ work: @escaping @Sendable (_ locked: @escaping Locked) -> Void) -> ScriptedOperation {
+        let lock = NSLock()
+        return ScriptedOperation(
+            main: { operation in
+                work { body in lock.withLock { body { operation.finish(withError: $0) } } }
+            }, didCancel: { operation in lock.withLock { _ = operation.finish(withError: CancellationError()) } })
+    }
+
+    /// Suspends until something has ended that is cancelled with the current task.
+    private func awaitSomething(for node: StressNode) async {
+        let operation = guarded { [self] locked in hop { locked { $0(nil) } } }
+        tracker.track(operation, "what \(node.name) awaits")
+        switch node.id % 3 {
+        case 0:
+            try? await tracker.track(OperationQueue(), "the queue that \(node.name) awaits").run(operation)
+        case 1:
+            _ = await Coordinator().performOperations([operation])
+        default:
+            let numbers = ParallelItems(2, 1, .continueAll) { [self] _, completion in hop { completion(nil) } }
+            _ = await numbers.performOperation(on: [1, 2, 3])
         }
     }
 }
@@ -173,7 +269,7 @@ extension ProgramRun {
     private func step(_ node: StressNode) -> IOOperation<Int, Int> {
         let operation: IOOperation<Int, Int>
         switch node.leaf?.kind {
-        case .hopping, .stoppable:
+        case .hopping, .stoppable, .guarded:
             operation = Step { [self] step, input in
                 begin(node)
                 hop { self.end(step, node, input) }
@@ -183,7 +279,7 @@ extension ProgramRun {
                 begin(node)
                 later { self.end(step, node, input) }
             }
-        case .task:
+        case .task, .awaiting:
             operation = IOBlockOperation { [self] (input: Int) async throws -> Int in
                 begin(node)
                 await Task.yield()

@@ -15,19 +15,32 @@ final class ProgramRun: @unchecked Sendable {
     let tracker = LeakTracker()
     /// By node. Read and changed with the lock held.
     let references = Shared<[Int: Reference]>([:])
-    /// What was refused has dependencies and belongs to nobody, so it is kept until those have ended.
-    let refused = Shared<[Operation]>([])
+    /// What was refused, or got a dependency late, may be gone before what it depends on has ended, so it is kept until
+    /// then.
+    let kept = Shared<[Operation]>([])
     /// Whether the program has ended, so that nothing may be held any more. The closure of a task may still be acting
     /// then, if it has finished its operation from inside.
     let hasLetGo = Shared(false)
     /// Nodes that are being added, or were refused. Nothing is added to these, because that would never run.
-    private let notTaken = Shared<Set<Int>>([])
+    let notTaken = Shared<Set<Int>>([])
     /// What nodes wait for that is not inside the program.
     let outside = Shared<Operation?>(nil)
+    /// What nodes wait for that never begins.
+    let never = Shared<Operation?>(nil)
+    /// The task that awaits the root.
+    let waiting = Shared<(task: Task<Void, Never>?, isCancelled: Bool)>((nil, false))
+    let parents: [Int: Int]
     private let laterQueue = OperationQueue()
+    let unitQueue = DispatchQueue(label: "units")
+    /// Above the progress of leaves, with their number.
+    private let shared = Shared<Progress?>(nil)
+    private let probeQueue = DispatchQueue(label: "probe")
 
     private init(_ program: StressProgram) {
         self.program = program
+        var parents: [Int: Int] = [:]
+        for node in program.nodes { for child in node.children { parents[child.id] = node.id } }
+        self.parents = parents
     }
 
     /// Runs a program on the calling thread, until all of it has ended.
@@ -59,8 +72,12 @@ final class ProgramRun: @unchecked Sendable {
     }
 
     private func start() {
-        if program.nodes.contains(where: \.waitsForOutside) { prepareOutside() }
+        if program.needsOutside { prepareOutside() }
+        if program.nodes.contains(where: { $0.waitsForever || $0.dropsDependency }) {
+            never.value = tracker.track(program.isOutsideStock ? BlockOperation() : AsyncOperation(), "never")
+        }
         let root = make(program.root)
+        if program.sharesProgress { shareProgress() }
         let threads = Dictionary(grouping: program.actions.indices) { index -> Int in
             if case .outside(let thread, _) = program.actions[index].trigger { thread } else { -1 }
         }
@@ -75,20 +92,64 @@ final class ProgramRun: @unchecked Sendable {
                 }
             }
         }
-        if program.startsByHand {
-            onThreadOfItsOwn { root.start() }
-        } else {
-            OperationQueue().addOperation(root)
+        switch program.start {
+        case .queue: tracker.track(OperationQueue(), "queue").addOperation(root)
+        case .byHand: onThreadOfItsOwn { root.start() }
+        case .task, .coordinator: startInTask(root)
         }
     }
 
+    private func shareProgress() {
+        let facts = ProgramFacts(program)
+        let leaves = program.root.subtree.filter { facts.isShared($0) }.compactMap {
+            operation($0.id) as? AsyncOperation
+        }
+        let progress = Progress.discreteProgress(totalUnitCount: Int64(leaves.count))
+        for leaf in leaves { progress.addChild(leaf.progress, withPendingUnitCount: 1) }
+        shared.value = progress
+    }
+
+    private func startInTask(_ root: Operation) {
+        log.opened()
+        let task = Task { [self] in
+            if waiting.value.isCancelled { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+            let error = await program.start == .task ? error(ofRunning: root) : error(ofCoordinating: root)
+            log.add(.awaited(StressOutcome(error)))
+            log.closed()
+        }
+        let isCancelled = waiting.change { waiting in
+            waiting.task = task
+            return waiting.isCancelled
+        }
+        if isCancelled { task.cancel() }
+    }
+
+    private func error(ofRunning root: Operation) async -> (any Error)? {
+        do { try await tracker.track(OperationQueue(), "queue").run(root) } catch { return error }
+        return nil
+    }
+
+    private func error(ofCoordinating root: Operation) async -> (any Error)? {
+        await Coordinator().performOperations([root]).first ?? nil
+    }
+
+    struct Coordinator: ParallelOperationCoordinator {
+        let maxConcurrentOperationCount = 2
+    }
+
     private func prepareOutside() {
-        let operation = AsyncBlockOperation(name: "outside") { [self] finish in
-            hop {
-                self.log.add(.outsideEnded)
-                finish(nil)
+        let operation: Operation
+        if program.isOutsideStock {
+            operation = BlockOperation { [log] in log.add(.outsideEnded) }
+        } else {
+            operation = AsyncBlockOperation(name: "outside") { [self] finish in
+                hop {
+                    self.log.add(.outsideEnded)
+                    finish(nil)
+                }
             }
         }
+        tracker.track(operation, "outside")
         operation.completionBlock = { [log] in log.closed() }
         log.opened()
         outside.value = operation
@@ -99,7 +160,7 @@ final class ProgramRun: @unchecked Sendable {
         }
     }
 
-    private func onThreadOfItsOwn(_ body: @escaping @Sendable () -> Void) {
+    func onThreadOfItsOwn(_ body: @escaping @Sendable () -> Void) {
         log.opened()
         Thread { [log] in
             body()
@@ -125,11 +186,30 @@ final class ProgramRun: @unchecked Sendable {
         }
     }
 
+    /// Has another thread ask operations what they take their locks for, while the caller is in work or in a block.
+    func probeLocks() {
+        guard program.probesLocks else { return }
+        let done = DispatchSemaphore(value: 0)
+        probeQueue.async { [self] in
+            for reference in references.value.values {
+                guard let operation = reference.known else { continue }
+                _ = operation.isExecuting
+                _ = (operation as? CompoundOperation)?.isSuspended
+                _ = (operation as? AsyncOperation)?.error
+            }
+            done.signal()
+        }
+        if done.wait(timeout: .now() + 10) == .timedOut { log.add(.hung(["a lock is held during a call"])) }
+    }
+
     func operation(_ id: Int) -> Operation? {
         references.change { $0[id]?.known }
     }
 
     private func inspect() {
+        if let progress = shared.value {
+            log.add(.shared(Int(progress.totalUnitCount), fraction: progress.fractionCompleted))
+        }
         for (id, reference) in references.value {
             guard let operation = reference.held else { continue }
             log.add(
@@ -143,8 +223,10 @@ final class ProgramRun: @unchecked Sendable {
         // It comes first, because those that hold something look at it with the lock of what they hold it in.
         hasLetGo.value = true
         references.value = [:]
-        refused.value = []
+        kept.value = []
         outside.value = nil
+        never.value = nil
+        waiting.value.task = nil
     }
 
     /// What has not finished.
@@ -153,70 +235,6 @@ final class ProgramRun: @unchecked Sendable {
             guard let operation = reference.known, !operation.isFinished else { return nil }
             return "n\(id)" + (operation.isExecuting ? " executing" : operation.isReady ? " ready" : " waiting")
                 + (operation.isCancelled ? ", cancelled" : "")
-        }
-    }
-}
-
-// Actions.
-extension ProgramRun {
-    /// Does what is to be done when this leaf works.
-    func actInside(_ id: Int) {
-        for index in program.actions.indices where program.actions[index].trigger == .inside(id) { act(index) }
-    }
-
-    private func act(_ index: Int) {
-        log.add(.acted(index, isAccepted: perform(program.actions[index].effect)))
-    }
-
-    private func perform(_ effect: StressAction.Effect) -> Bool {
-        guard let operation = operation(effect.target) else { return false }
-        switch effect {
-        case .cancel:
-            operation.cancel()
-        case .cancelWithReason(let id):
-            guard let operation = operation as? AsyncOperation else {
-                operation.cancel()
-                return true
-            }
-            operation.cancel(withError: StressError.reason(id))
-        case .finish(let id, let fails):
-            return (operation as? AsyncOperation)?.finish(withError: fails ? StressError.given(id) : nil) ?? false
-        case .pause:
-            setSuspended(operation, true)
-            hop { [self] in setSuspended(operation, false) }
-        case .squeeze(_, let limit):
-            guard let compound = operation as? CompoundOperation else { return false }
-            compound.maxConcurrentOperationCount = 0
-            hop { compound.maxConcurrentOperationCount = limit }
-        case .cancelSuspended:
-            setSuspended(operation, true)
-            operation.cancel()
-        case .add(let node, _):
-            guard let compound = operation as? CompoundOperation, !notTaken.value.contains(effect.target) else {
-                return false
-            }
-            return add(node, to: compound)
-        }
-        return true
-    }
-
-    private func setSuspended(_ operation: Operation, _ isSuspended: Bool) {
-        (operation as? CompoundOperation)?.isSuspended = isSuspended
-        (operation as? Waterfall<Int, Int>)?.isSuspended = isSuspended
-    }
-
-    private func add(_ node: StressNode, to compound: CompoundOperation) -> Bool {
-        notTaken.change { $0.formUnion(node.subtree.map(\.id)) }
-        let operation = make(node)
-        do {
-            try compound.addOperation(operation)
-            notTaken.change { $0.subtract(node.subtree.map(\.id)) }
-            return true
-        } catch {
-            refused.change { if !hasLetGo.value { $0.append(operation) } }
-            // It was opened when it was made, with all that is inside, and will not finish.
-            for node in node.subtree where references.change({ $0[node.id] != nil }) { log.closed() }
-            return false
         }
     }
 }

@@ -20,6 +20,12 @@ enum StressEvent: Equatable, Sendable {
     /// An action was carried out. `isAccepted` is what `finish` returned, whether an addition did not throw, and for
     /// others, whether their target was there.
     case acted(Int, isAccepted: Bool)
+    /// What the task that awaits the root was told.
+    case awaited(StressOutcome)
+    /// How far an operation has come: when it has ended, or while something inside works.
+    case progressed(Int, fraction: Double, hasEnded: Bool)
+    /// How far the progress above those of this number of leaves has come at the end.
+    case shared(Int, fraction: Double)
     /// How an operation looked at the end.
     case rest(Int, isFinished: Bool, isExecuting: Bool, isCancelled: Bool)
     /// The program did not end in time. What is still open.
@@ -49,6 +55,8 @@ indirect enum StressOutcome: Equatable, Sendable {
     /// What this operation was given from outside.
     case given(Int)
     case report(StressReport)
+    /// It did not run because of the outcome of this operation, which another one may have awaited, too.
+    case dependency(String, StressOutcome)
     case other(String)
 
     init(_ error: (any Error)?) {
@@ -60,12 +68,16 @@ indirect enum StressOutcome: Equatable, Sendable {
         case StressError.reason(let id)?: self = .reason(id)
         case StressError.given(let id)?: self = .given(id)
         case CompoundOperationError.suboperationFailure(let name, let errors)?:
-            self = .report(StressReport(isCancellation: false, name: name, failures: errors.map { .init($0) }))
+            self = .report(
+                StressReport(isCancellation: false, name: StressNode.name(in: name), failures: errors.map { .init($0) })
+            )
         case CompoundOperationError.cancelled(let name, let errors, let reason)?:
             self = .report(
                 StressReport(
-                    isCancellation: true, name: name, failures: errors.map { .init($0) },
+                    isCancellation: true, name: StressNode.name(in: name), failures: errors.map { .init($0) },
                     reason: reason.map { StressOutcome($0) }))
+        case DependencyError.dependencyFailed(_, let root, let error)?:
+            self = .dependency(StressNode.name(in: root), StressOutcome(error))
         case let error?: self = .other("\(error)")
         }
     }
@@ -75,7 +87,7 @@ indirect enum StressOutcome: Equatable, Sendable {
         switch self {
         case .success, .cancelled: false
         case .report(let report): !report.isCancellation || !report.failures.isEmpty
-        case .failed, .unit, .reason, .given, .other: true
+        case .failed, .unit, .reason, .given, .dependency, .other: true
         }
     }
 }
@@ -97,7 +109,8 @@ struct StressReport: Equatable, Sendable {
 
         init(_ error: SuboperationError) {
             self.init(
-                name: error.name, index: error.index, outcome: StressOutcome(error.error), siblings: error.siblingCount)
+                name: StressNode.name(in: error.name), index: error.index, outcome: StressOutcome(error.error),
+                siblings: error.siblingCount)
         }
     }
 

@@ -135,18 +135,70 @@ extension Stress {
                 ])
         }
 
+        @Test("What the task that awaits the root is told has to be how that ended, afterward")
+        func awaiting() {
+            var program = program
+            program.start = .task
+            let told = StressEvent.awaited(report())
+            #expect(ProgramOracle.violations(of: program, right + [told]) == [])
+            for wrong in [right, right + [.awaited(.success)], [told] + right, right + [told, told]] {
+                #expect(!ProgramOracle.violations(of: program, wrong).isEmpty)
+            }
+        }
+
+        @Test("An error that is not the one of the operation that failed first is seen")
+        func nestedDependency() {
+            var second = StressNode(id: 2, work: .leaf(StressLeaf(kind: .inline)))
+            second.requires = [1]
+            var third = StressNode(id: 3, work: .leaf(StressLeaf(kind: .inline)))
+            third.requires = [2]
+            let first = StressNode(id: 1, work: .leaf(StressLeaf(kind: .inline, fails: true)))
+            let program = StressProgram(
+                root: StressNode(id: 0, work: .compound(StressCompound(children: [first, second, third]))))
+            let root = StressOutcome.dependency("n1", .failed(1))
+            func violations(_ outcome: StressOutcome) -> [String] {
+                let failures = [(1, StressOutcome.failed(1)), (2, root), (3, outcome)].map { id, outcome in
+                    StressReport.Failure(name: "n\(id)", index: id - 1, outcome: outcome, siblings: 3)
+                }
+                let log = [.built(3)] + start + run(1) + end(1, .failed(1)) + end(2, root) + end(3, outcome)
+                let report = StressReport(isCancellation: false, name: "n0", failures: failures)
+                return ProgramOracle.violations(of: program, log + end(0, .report(report)))
+            }
+            #expect(violations(root) == [])
+            for wrong in [.dependency("n2", root), .dependency("n2", .failed(1)), StressOutcome.success] {
+                #expect(!violations(wrong).isEmpty, "\(wrong)")
+            }
+        }
+
+        @Test("Progress that is complete too early, or not at success, and an addition that should be refused are seen")
+        func progressAndRefusals() {
+            func noting(_ fraction: Double, hasEnded: Bool) -> [StressEvent] {
+                right + [.progressed(1, fraction: fraction, hasEnded: hasEnded)]
+            }
+            #expect(violations(noting(1, hasEnded: true) + noting(0.5, hasEnded: false).suffix(1)) == [])
+            #expect(violations(noting(0.9, hasEnded: true)) == ["the progress of n1 was 0.9 at its success"])
+            #expect(violations(noting(1, hasEnded: false)) == ["the progress of n1 was complete while it worked"])
+            #expect(violations(noting(1.25, hasEnded: false)).contains("the progress of n1 was 1.25"))
+            var program = program
+            program.actions = [StressAction(trigger: .beforeStart, effect: .addAgain(1))]
+            #expect(
+                ProgramOracle.violations(of: program, [.acted(0, isAccepted: true)] + right)
+                    == ["action 0 was not refused"])
+        }
+
         /// Real logs, in each of which one event is lost, doubled or falsified.
         @Test func everyCorruptionOfARealLogIsSeen() async {
             let seed = SplitMix64.freshSeed()
             await onThread {
                 for number in 0..<150 as Range<UInt64> {
                     let program = ProgramGenerator.program(seed: seed &+ number)
+                    let facts = ProgramFacts(program)
                     let events = ProgramRun.events(of: program)
                     for (position, event) in events.enumerated() {
                         for (corruption, corrupted) in event.corruptions {
                             var log = events
                             log.replaceSubrange(position...position, with: corrupted)
-                            if !ProgramOracle.violations(of: program, log).isEmpty { continue }
+                            if !ProgramOracle.violations(of: facts, log).isEmpty { continue }
                             Issue.record(
                                 "\(corruption) of \(event) was not seen, STRESS_SEED=\(program.seed)\n\(program)")
                             return
@@ -182,6 +234,10 @@ extension StressEvent {
         case .ended, .unitBegan, .unitEnded: [("loss", []), ("doubling", [self, self])]
         case .rest(let id, _, _, let isCancelled):
             [("falsification", [.rest(id, isFinished: false, isExecuting: true, isCancelled: isCancelled)])]
+        case .awaited: [("loss", []), ("doubling", [self, self]), ("falsification", [.awaited(.other("wrong"))])]
+        case .progressed(let id, _, let hasEnded):
+            [("falsification", [.progressed(id, fraction: 1.25, hasEnded: hasEnded)])]
+        case .shared(let count, _): [("falsification", [.shared(count, fraction: 1.25)])]
         case .built, .acted, .outsideEnded, .hung, .leaked: []
         }
     }

@@ -5,7 +5,11 @@ extension StressProgram: CustomStringConvertible {
     /// A tree with a line for each operation and for each action, to read and to write a test from.
     var description: String {
         var lines = ["program of STRESS_SEED=\(seed)"]
-        if startsByHand { lines.append("  started by hand") }
+        if start != .queue { lines.append("  start: \(start)") }
+        if observesProgress { lines.append("  progress observed") }
+        if sharesProgress { lines.append("  progress of leaves below one") }
+        if probesLocks { lines.append("  locks probed") }
+        if isOutsideStock { lines.append("  a block operation outside") }
         if !keepsReferences { lines.append("  references dropped") }
         lines += root.lines.map { "  " + $0 }
         lines += actions.enumerated().map { "  action \($0): \($1)" }
@@ -20,6 +24,10 @@ extension StressNode: CustomStringConvertible {
         var head = "\(name): \(title)"
         if !after.isEmpty { head += ", after " + after.map { "n\($0)" }.joined(separator: " ") }
         if waitsForOutside { head += ", after something outside" }
+        if !requires.isEmpty { head += ", requires " + requires.map { "n\($0)" }.joined(separator: " ") }
+        if waitsForever { head += ", after something that never begins" }
+        if dropsDependency { head += ", dependency removed" }
+        if entry != .fresh { head += ", \(entry) when added" }
         if priority != .normal { head += ", priority \(priority.rawValue)" }
         return [head] + children.flatMap(\.lines).map { "  " + $0 }
     }
@@ -67,6 +75,17 @@ extension StressAction.Effect: CustomStringConvertible {
         case .cancelSuspended(let id): "suspend n\(id) and cancel it"
         case .add(let node, let id):
             "add to n\(id)" + node.lines.map { "\n      " + $0 }.joined()
+        case .cancelTask: "cancel the task that awaits n0"
+        case .cancelQueue: "cancel all operations of the current queue"
+        case .useQueue: "put an operation on the current queue"
+        case .depend(let id, let source): "make n\(id) depend on " + (source.map { "n\($0)" } ?? "something outside")
+        case .addAgain(let id): "add n\(id) again"
+        case .addCycle(let id, let isPair):
+            "add to n\(id) " + (isPair ? "two that wait for each other" : "one that waits for it")
+        case .describe(let id): "describe n\(id)"
+        case .rename(let id): "rename n\(id)"
+        case .setUnits(let id): "set the units of n\(id)"
+        case .replaceBlock(let id): "replace the completion block of n\(id)"
         }
     }
 }

@@ -24,6 +24,7 @@ extension StressProgram {
             let ids = Set(program.nodes.map(\.id))
             let kept = program.actions.filter { action in
                 if case .inside(let id) = action.trigger, !ids.contains(id) { return false }
+                if let source = action.effect.source, !ids.contains(source) { return false }
                 return ids.contains(action.effect.target)
             }
             if kept.count < program.actions.count {
@@ -55,16 +56,17 @@ extension StressProgram {
         for (index, node, target) in additions {
             if let program = settling(index, node, target) { programs.append(program) }
         }
-        if startsByHand {
+        func add(_ change: (inout StressProgram) -> Void) {
             var program = self
-            program.startsByHand = false
-            programs.append(program)
+            change(&program)
+            if program != self { programs.append(program) }
         }
-        if !keepsReferences {
-            var program = self
-            program.keepsReferences = true
-            programs.append(program)
-        }
+        add { $0.start = .queue }
+        add { $0.keepsReferences = true }
+        add { $0.observesProgress = false }
+        add { $0.sharesProgress = false }
+        add { $0.probesLocks = false }
+        add { $0.isOutsideStock = false }
         return programs
     }
 
@@ -119,6 +121,7 @@ extension StressNode {
     fileprivate func keepingDependencies(on ids: Set<Int>) -> StressNode {
         var node = with(children: children.map { $0.keepingDependencies(on: ids) })
         node.after.removeAll { !ids.contains($0) }
+        node.requires.removeAll { !ids.contains($0) }
         return node
     }
 
@@ -135,7 +138,12 @@ extension StressNode {
             if node != self { all.append([node]) }
         }
         for index in after.indices { add { $0.after.remove(at: index) } }
+        for index in requires.indices { add { $0.requires.remove(at: index) } }
         add { $0.waitsForOutside = false }
+        add { $0.waitsForever = false }
+        add { $0.dropsDependency = false }
+        // What waits forever would never end.
+        add { if !$0.waitsForever { $0.entry = .fresh } }
         add { $0.priority = .normal }
         switch work {
         case .leaf(let leaf):

@@ -10,10 +10,31 @@ struct StressProgram: Equatable, Sendable {
     /// A compound.
     var root: StressNode
     var actions: [StressAction] = []
-    /// Whether the root is started on a thread instead of being put on a queue.
-    var startsByHand = false
+    var start = StressStart.queue
     /// Whether somebody holds the operations until the end. If not, only the library and Foundation do.
     var keepsReferences = true
+    /// Whether the progress of every operation is asked for.
+    var observesProgress = false
+    /// Whether the progress of every leaf that is there at the start is below one progress of the user's.
+    var sharesProgress = false
+    /// Whether work and blocks check that no lock of the library is held while they are called.
+    var probesLocks = false
+    /// Whether what is outside is a `BlockOperation`.
+    var isOutsideStock = false
+}
+
+/// How the root is started.
+enum StressStart: CaseIterable, Sendable {
+    case queue
+    /// On a thread.
+    case byHand
+    /// By a task that awaits `OperationQueue.run(_:)`.
+    case task
+    /// By a task that awaits an `OperationCoordinator`.
+    case coordinator
+
+    /// Whether a task awaits the root.
+    var isAwaited: Bool { self == .task || self == .coordinator }
 }
 
 /// One operation, or one job of a waterfall.
@@ -26,8 +47,37 @@ struct StressNode: Equatable, Sendable {
     /// Whether it depends on an operation that is no child of anything and ends some time.
     var waitsForOutside = false
     var priority: Operation.QueuePriority = .normal
+    var entry = StressEntry.fresh
+    /// Whether it depends on an operation that never begins. It has to be cancelled by itself then.
+    var waitsForever = false
+    /// Whether a dependency on an operation that never begins was removed before the addition.
+    var dropsDependency = false
+    /// Those among its siblings whose success it requires. They know whether they succeeded, which operations of
+    /// Foundation do not that are cancelled while they run.
+    var requires: [Int] = []
 
     var name: String { "n\(id)" }
+
+    /// The name without what was added to it.
+    static func name(in text: String) -> String {
+        text.firstIndex(of: " ").map { text.hasPrefix("n") ? String(text[..<$0]) : text } ?? text
+    }
+}
+
+/// The state of a child when it is added, or of a step when it becomes one.
+enum StressEntry: CaseIterable, Sendable {
+    case fresh
+    case cancelled
+    /// Another thread cancels it, during the addition or later.
+    case cancelledMeanwhile
+    /// It has been started by hand.
+    case running, finished
+
+    /// Whether it is cancelled by itself.
+    var isCancelled: Bool { self == .cancelled || self == .cancelledMeanwhile }
+
+    /// Whether it is started by hand.
+    var isStarted: Bool { self == .running || self == .finished }
 }
 
 indirect enum StressWork: Equatable, Sendable {
@@ -54,6 +104,10 @@ struct StressLeaf: Equatable, Sendable {
         case task
         /// An `AsyncOperation` that ends as soon as it is cancelled.
         case stoppable
+        /// The same, but it ends with a lock of its own held, which `didCancel()` takes, too. It cannot fail.
+        case guarded
+        /// A `TaskOperation` that awaits such an operation on a queue, or in a coordinator, or a collection run.
+        case awaiting
     }
 
     var kind: Kind
@@ -102,6 +156,26 @@ struct StressAction: Equatable, Sendable {
         /// Suspends a compound, cancels it, and leaves it suspended.
         case cancelSuspended(Int)
         case add(StressNode, to: Int)
+        /// Cancels the task that awaits the root.
+        case cancelTask
+        /// Cancels all operations of the queue that this leaf runs on.
+        case cancelQueue(Int)
+        /// Puts an operation on the queue that this leaf runs on.
+        case useQueue(Int)
+        /// Adds a dependency on a sibling, or on what is outside, whatever the operation is doing by then.
+        case depend(Int, on: Int?)
+        /// Adds a child to its compound again.
+        case addAgain(Int)
+        /// Adds two operations that depend on each other, or one that depends on the compound.
+        case addCycle(to: Int, isPair: Bool)
+        /// Asks for the description.
+        case describe(Int)
+        /// Gives it a longer name, which begins with the one that it had.
+        case rename(Int)
+        /// Counts the units of a leaf's progress up.
+        case setUnits(Int)
+        /// Replaces its completion block by one that does the same.
+        case replaceBlock(Int)
     }
 
     var trigger: Trigger
@@ -113,16 +187,24 @@ extension StressAction.Effect {
     var target: Int {
         switch self {
         case .cancel(let id), .cancelWithReason(let id), .finish(let id, _), .pause(let id), .squeeze(let id, _),
-            .cancelSuspended(let id), .add(_, let id):
+            .cancelSuspended(let id), .add(_, let id), .cancelQueue(let id), .useQueue(let id), .depend(let id, _),
+            .addAgain(let id), .addCycle(let id, _), .describe(let id), .rename(let id), .setUnits(let id),
+            .replaceBlock(let id):
             id
+        case .cancelTask: 0
         }
     }
+
+    /// Another operation that it needs.
+    var source: Int? { if case .depend(_, let id) = self { id } else { nil } }
 
     /// Whether it may keep its target, or what is inside it, from running.
     var interrupts: Bool {
         switch self {
-        case .cancel, .cancelWithReason, .finish, .cancelSuspended: true
-        case .pause, .squeeze, .add: false
+        case .cancel, .cancelWithReason, .finish, .cancelSuspended, .cancelTask: true
+        case .pause, .squeeze, .add, .cancelQueue, .useQueue, .depend, .addAgain, .addCycle, .describe, .rename,
+            .setUnits, .replaceBlock:
+            false
         }
     }
 }
@@ -140,6 +222,9 @@ extension StressNode {
     /// The node and all that is inside it.
     var subtree: [StressNode] { [self] + children.flatMap(\.subtree) }
 
+    /// Those among its siblings that have to end before it begins.
+    var awaited: [Int] { after + requires }
+
     var leaf: StressLeaf? { if case .leaf(let leaf) = work { leaf } else { nil } }
     var compound: StressCompound? { if case .compound(let compound) = work { compound } else { nil } }
 
@@ -152,7 +237,24 @@ extension StressNode {
     }
 }
 
+extension StressLeaf {
+    /// Whether it ends as soon as it is cancelled.
+    var stops: Bool { kind == .stoppable || kind == .guarded }
+
+    /// Whether its work is done in a task.
+    var isTask: Bool { kind == .task || kind == .awaiting }
+
+    /// Whether it is no `AsyncOperation`, where it is no step.
+    var isStock: Bool { kind == .block || kind == .throwing || kind == .foreign }
+}
+
 extension StressProgram {
+    /// Whether operations depend on an operation that is no child of anything, and ends some time.
+    var needsOutside: Bool {
+        nodes.contains(where: \.waitsForOutside)
+            || actions.contains { if case .depend(_, nil) = $0.effect { true } else { false } }
+    }
+
     /// The nodes that are added while the program runs, and to whom.
     var additions: [(action: Int, node: StressNode, target: Int)] {
         actions.indices.compactMap { index in

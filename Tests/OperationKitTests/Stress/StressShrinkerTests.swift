@@ -41,7 +41,7 @@ extension Stress {
                 #expect(first == first.map { StressNode(id: $0.id, work: .leaf(StressLeaf(kind: .inline))) })
                 #expect(
                     smallest.actions == [StressAction(trigger: .beforeStart, effect: .cancel(last.id))], "\(smallest)")
-                #expect(!smallest.startsByHand && smallest.keepsReferences)
+                #expect(smallest.start == .queue && smallest.keepsReferences)
             }
             #expect(sizes.count == 25 && sizes.contains { $0 > 20 }, "\(sizes)")
         }
@@ -84,7 +84,7 @@ extension Stress {
                     let smaller = program.removing(nodes: [node.id])
                     let ids = Set(smaller.nodes.map(\.id))
                     #expect(!ids.contains(node.id) && ids.count == smaller.nodes.count)
-                    #expect(smaller.nodes.allSatisfy { ids.isSuperset(of: $0.after) })
+                    #expect(smaller.nodes.allSatisfy { ids.isSuperset(of: $0.awaited) })
                     #expect(smaller.actions.allSatisfy { ids.contains($0.effect.target) })
                 }
             }
