@@ -81,7 +81,7 @@ import Testing
             depth += 1
             let all = try #require(error.userInfo[CompoundOperationError.underlyingErrorsKey] as? [NSError])
             #expect(all.count == 1)
-            error = all[0]
+            error = try #require(all.first)
         }
         #expect(depth > 10 && error.domain.hasSuffix("TestError"))
     }
