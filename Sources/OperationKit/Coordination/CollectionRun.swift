@@ -123,8 +123,20 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     }
 
     override func succeeded() {
-        lock.withLock { endedCount = slots.count }
-        report()
+        guard let reporter = lock.withLock({ reporter }) ?? countAllAsEnded() else { return }
+        // In one step with the report: no other thread may see the count before, and still be writing it afterward.
+        reporter.report {
+            _ = countAllAsEnded()
+            return count
+        }
+    }
+
+    /// - Returns: What has to be told.
+    private func countAllAsEnded() -> ProgressReporter? {
+        lock.withLock {
+            endedCount = slots.count
+            return reporter
+        }
     }
 
     override func discardWork() {
@@ -202,9 +214,7 @@ extension CollectionRun {
     private func report() {
         let (reporter, isProgressWanted) = lock.withLock { (self.reporter, self.isProgressWanted) }
         if isProgressWanted { progressed(to: fractionOfChildren) }
-        guard let reporter else { return }
-        let (ended, total) = count
-        reporter.report(ended, of: total)
+        reporter?.report { count }
     }
 
     /// How many items or batches have ended, and how many there are, once that is known.

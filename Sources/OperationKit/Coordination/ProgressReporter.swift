@@ -22,10 +22,13 @@ final class ProgressReporter: @unchecked Sendable {
         progress.cancellationHandler = cancellation
     }
 
-    /// - Parameter total: `nil` as long as it is not known.
-    func report(_ ended: Int, of total: Int?) {
+    /// Has the progress follow a count, whose total is `nil` as long as it is not known.
+    ///
+    /// - Parameter count: Called with the lock held, so that no thread reports an older count after a newer one.
+    func report(_ count: () -> (ended: Int, total: Int?)) {
         write {
-            if ended <= self.ended && total == self.total { return }
+            let (ended, total) = count()
+            if ended == self.ended && total == self.total { return }
             (self.ended, self.total) = (ended, total)
             isStale = true
         }

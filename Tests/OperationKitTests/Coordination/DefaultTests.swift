@@ -44,6 +44,38 @@ import Testing
         #expect(error is CancellationError)
     }
 
+    #if DEBUG
+    /// Opens a gate when its thread is about to take a lock.
+    private final class AboutToLock: Preemption.Observer, Sendable {
+        let isThere = Gate()
+
+        func reached(_ place: Preemption.Place) { if case .locking = place { isThere.open() } }
+        func makeQueue() -> OperationQueue { OperationQueue() }
+        func runWorker(_ work: @escaping @Sendable () -> Void) { DispatchQueue.global().async(execute: work) }
+    }
+
+    @Test("A thread that has found an older count of items does not report it after a newer one")
+    func theNewestCountIsReportedLast() async {
+        for _ in 0..<200 {
+            let reporter = ProgressReporter {}
+            await onThread {
+                let isReported = Gate()
+                reporter.report {
+                    let observer = AboutToLock()
+                    Thread {
+                        Preemption.observed(by: observer) { reporter.report { (3, 3) } }
+                        isReported.open()
+                    }.start()
+                    observer.isThere.pass()
+                    return (1, 3)
+                }
+                isReported.pass()
+            }
+            #expect(reporter.progress.completedUnitCount == 3)
+        }
+    }
+    #endif
+
     @Test func optionsThatCancelTheRunAreAskedToTheEnd() async {
         let run = Canceller().operation(on: [1])
         run.start()
