@@ -12,12 +12,14 @@ import Testing
         let children: Int
         var dependencies: [(Int, Int)] = []
         let limit: Int
+        let keepsOrder: Bool
         let budget: ScheduleWalk.Budget
 
         init(
-            _ name: String, children: Int, _ dependencies: [(Int, Int)] = [], limit: Int,
+            _ name: String, children: Int, _ dependencies: [(Int, Int)] = [], limit: Int, keepsOrder: Bool = false,
             _ budget: ScheduleWalk.Budget = .init()
         ) {
+            self.keepsOrder = keepsOrder
             testDescription = "\(name), limit \(limit)"
             self.children = children
             self.dependencies = dependencies
@@ -41,13 +43,20 @@ import Testing
             Scene(
                 "an operation outside that joins", children: 2, [(0, ScheduleWalk.outside), (1, ScheduleWalk.outside)],
                 limit: limit, .init(cancellations: 1, adoptions: 1)),
+            Scene(
+                "steps in a row", children: 3, [(1, 0), (2, 1), (2, ScheduleWalk.outside)], limit: limit,
+                keepsOrder: true, .init(releases: 1, cancellations: 1)),
+            Scene(
+                "an operation outside that is given up", children: 3, (0..<3).map { ($0, ScheduleWalk.outside) },
+                limit: limit, .init(releases: 2)),
             Scene("a limit and a pause", children: 2, limit: limit, .init(limits: [1], suspensions: 1)),
         ]
     }
 
     @Test(arguments: scenes) func theGuaranteesHoldInEveryOrderOfEvents(scene: Scene) {
         let first = ScheduleWalk(
-            children: scene.children, dependencies: scene.dependencies, limit: scene.limit, budget: scene.budget)
+            children: scene.children, dependencies: scene.dependencies, limit: scene.limit,
+            keepsOrder: scene.keepsOrder, budget: scene.budget)
         var numbers: [[Int]: Int] = [first.identity: 0]
         var walks = [first]
         var leadHere: [[Int]] = [[]]

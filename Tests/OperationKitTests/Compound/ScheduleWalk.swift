@@ -47,23 +47,30 @@ struct ScheduleWalk {
         case limit(Int), suspend, resume
         case workerComes
         case outsideEnds, outsideJoins
-        case isWatched(Int), goesOn(Int, isLast: Bool), ends(Int), hasEnded(Int, isLast: Bool), leavesToQueue(Int)
+        case isWatched(Int), goesOn(Int, isLast: Bool), ends(Int), hasEnded(Int, isLast: Bool)
+        case leftToQueue(Int, isLast: Bool)
     }
 
     private(set) var schedule: ChildSchedule
     private(set) var children: [Child] = []
     private(set) var budget: Budget
-    /// The slot of an operation outside, as long as children may wait for it.
+    /// Whether a child that does not wait any more waits for its siblings nevertheless.
+    private let keepsOrder: Bool
+    /// The slot of an operation outside, as long as children wait for it.
     private var outsideSlot: Int?
+    /// How many children have ended without having waited for its end, since these were forgotten last.
+    private var abandoned = 0
     private var onTheWay = 0
     private var hasBegun = false
     private var isCancelling = false
     private var isCancelled = false
+    private var hasEnded = false
     private var steps: [Step] = []
     private(set) var violation: String?
 
-    init(children count: Int, dependencies: [(Int, Int)], limit: Int, budget: Budget) {
-        schedule = ChildSchedule(limit: limit)
+    init(children count: Int, dependencies: [(Int, Int)], limit: Int, keepsOrder: Bool = false, budget: Budget) {
+        schedule = ChildSchedule(limit: limit, keepsOrder: keepsOrder)
+        self.keepsOrder = keepsOrder
         self.budget = budget
         for _ in 0..<count { children.append(Child(slot: schedule.addedChild())) }
         for (child, other) in dependencies { children[child].waitsFor.insert(other) }
@@ -109,10 +116,10 @@ extension ScheduleWalk {
         if budget.cancellations > 0, !isCancelling { steps.append(.cancelling) }
         if isCancelling, !isCancelled { steps.append(.cancelled) }
         if budget.suspensions > 0, !schedule.isSuspended { steps.append(.suspend) }
-        // A pause is ended at some time.
-        if schedule.isSuspended { steps.append(.resume) }
+        // A pause is ended at some time, unless there is nothing more to begin.
+        if schedule.isSuspended, !hasEnded { steps.append(.resume) }
         steps += budget.limits.map { .limit($0) }
-        if schedule.limit == 0, budget.limits.isEmpty { steps.append(.limit(1)) }
+        if schedule.limit == 0, budget.limits.isEmpty, !hasEnded { steps.append(.limit(1)) }
         let isOpen = !hasBegun || children.contains { $0.stage != .ended && $0.stage != .watchedEnded }
         if budget.additions > 0, isOpen {
             steps.append(.add(dependsOn: nil))
@@ -125,6 +132,8 @@ extension ScheduleWalk {
         }
         if onTheWay > 0, hasPlace, !schedule.isSuspendedInForce { steps.append(.workerComes) }
         for (index, child) in children.enumerated() {
+            let mayBeReleased = budget.releases > 0 && !child.isReleased && !isCancelling
+            if mayBeReleased, child.stage == .added || child.stage == .waiting { steps.append(.release(index)) }
             switch child.stage {
             case .added:
                 if hasBegun { steps.append(.known(index)) }
@@ -132,9 +141,8 @@ extension ScheduleWalk {
                     steps.append(.takeBack(index))
                 }
                 if !hasBegun { steps.append(.isFinished(index)) }
-            case .waiting where budget.releases > 0 && !child.isReleased && !isCancelling: steps.append(.release(index))
             case .starting:
-                steps += [.isWatched(index), .leavesToQueue(index)]
+                steps += [.isWatched(index), .leftToQueue(index, isLast: false), .leftToQueue(index, isLast: true)]
                 steps += [.hasEnded(index, isLast: false), .hasEnded(index, isLast: true)]
             case .watched: steps += [.goesOn(index, isLast: false), .goesOn(index, isLast: true), .ends(index)]
             case .watchedEnded: steps += [.goesOn(index, isLast: false), .goesOn(index, isLast: true)]
@@ -148,7 +156,7 @@ extension ScheduleWalk {
     /// Whether there is a place for one more worker.
     private var hasPlace: Bool {
         if schedule.limit < 0 { return true }
-        let places = isCancelled ? max(schedule.limit, 1) : schedule.limit - count(.alone)
+        let places = isCancelled || hasEnded ? max(schedule.limit, 1) : schedule.limit - count(.alone)
         return children.count(where: \.stage.isWorker) < places
     }
 
@@ -159,6 +167,7 @@ extension ScheduleWalk {
             // They are asked again then.
             schedule.forgetDependencies()
             outsideSlot = nil
+            abandoned = 0
             connect()
             for index in children.indices where children[index].stage == .added { becomeKnown(index) }
             schedule.began()
@@ -231,12 +240,16 @@ extension ScheduleWalk {
         case .hasEnded(let index, let isLast):
             end(index)
             takeNext(isLast: isLast)
-        case .leavesToQueue(let index):
+        case .leftToQueue(let index, let isLast):
             schedule.handedToQueue(children[index].slot)
             children[index].stage = .queued
-            schedule.workerLeft()
+            takeNext(isLast: isLast)
         }
         if schedule.sendsForWorker() { onTheWay += 1 }
+        if hasBegun, !hasEnded, schedule.remaining == 0 {
+            hasEnded = true
+            schedule.finished()
+        }
     }
 
     private mutating func becomeKnown(_ index: Int) {
@@ -248,10 +261,27 @@ extension ScheduleWalk {
         schedule.ended(children[index].slot)
         children[index].stage = .ended
         for other in children.indices { children[other].waitsFor.remove(index) }
+        if children[index].waitsFor.remove(ScheduleWalk.outside) != nil { stopWaiting() }
     }
 
+    /// A child has ended, though the operation outside has not.
+    private mutating func stopWaiting() {
+        guard let slot = outsideSlot else { return }
+        abandoned += 1
+        if waitingForOutside == 0 {
+            schedule.outsideEnded(slot)
+            outsideSlot = nil
+            abandoned = 0
+        } else if abandoned > waitingForOutside {
+            schedule.forgetEndedDependents(of: slot)
+            abandoned = 0
+        }
+    }
+
+    private var waitingForOutside: Int { children.count { $0.waitsFor.contains(ScheduleWalk.outside) } }
+
     private mutating func takeNext(isLast: Bool, looksAtQueue: Bool = true) {
-        if isLast || (looksAtQueue && schedule.queued > 0) { return schedule.workerLeft() }
+        if isLast || (looksAtQueue && !schedule.hasRoomForWorker) { return schedule.workerLeft() }
         let expected = next
         let slot = schedule.next()
         if slot != expected.map({ children[$0].slot }) {
@@ -273,7 +303,9 @@ extension ScheduleWalk {
         }
         let ready = children.indices.filter {
             let child = children[$0]
-            return child.stage == .waiting && (isCancelled || child.isReleased || child.waitsFor.isEmpty)
+            guard child.stage == .waiting else { return false }
+            let waitsForSibling = child.waitsFor.contains { $0 != ScheduleWalk.outside }
+            return isCancelled || child.waitsFor.isEmpty || (child.isReleased && !(keepsOrder && waitsForSibling))
         }
         return ready.contains(2) ? 2 : ready.first
     }
@@ -293,6 +325,11 @@ extension ScheduleWalk {
             let outside = child.waitsFor.contains(ScheduleWalk.outside) ? 1 : 0
             if Int(schedule.records[child.slot].openOutside) != outside { violation = "openOutside is wrong" }
         }
+        if let outsideSlot, schedule.dependentCount(of: outsideSlot) != waitingForOutside + abandoned {
+            violation = "\(schedule.dependentCount(of: outsideSlot)) wait for the operation outside"
+        }
+        let slots = children.filter { $0.stage != .ended && $0.stage != .watchedEnded }.map(\.slot)
+        if Set(slots).count != slots.count { violation = "a slot is used twice" }
         if onTheWay > 1 { violation = "two workers are awaited" }
         if counters != expected { violation = "counted \(counters), there are \(expected)" }
     }
@@ -301,7 +338,10 @@ extension ScheduleWalk {
 
     /// All that the future depends on. What the queue of those who are ready looks like inside follows from it.
     var identity: [Int] {
-        var numbers = [onTheWay, hasBegun ? 1 : 0, isCancelling ? 1 : 0, isCancelled ? 1 : 0, schedule.limit]
+        var numbers = [
+            onTheWay, abandoned, hasEnded ? 1 : 0, hasBegun ? 1 : 0, isCancelling ? 1 : 0, isCancelled ? 1 : 0,
+            schedule.limit,
+        ]
         numbers += [schedule.isSuspended ? 1 : 0, budget.hashValue, children.count, outsideSlot ?? -1]
         for child in children {
             numbers += [child.slot, child.stage.rawValue, child.isReleased ? 1 : 0]

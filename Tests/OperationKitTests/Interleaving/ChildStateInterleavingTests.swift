@@ -38,7 +38,7 @@ import Testing
             await tryOut(
                 "add, \(state), \(isRunning ? "running" : "not begun")",
                 {
-                    let subject = CompoundSubject(children: 1, held: [0])
+                    let subject = CompoundSubject(children: 1, held: [0], holdsLate: true)
                     subject.late.addDependency(subject.outer)
                     if isRunning { subject.start() }
                     return subject
@@ -54,7 +54,7 @@ import Testing
         await tryOut(
             "start, \(state)",
             {
-                let subject = CompoundSubject(children: 2)
+                let subject = CompoundSubject(children: 2, held: [1])
                 subject.children[1].addDependency(subject.outer)
                 return subject
             }, [ChildStateInterleavingTests.start, Role("\(state)") { state.reach($0.children[1], of: $0) }])
@@ -86,9 +86,9 @@ import Testing
     @Test("A limit of 0 while the last child ends leaves nothing behind")
     func limitedAtTheEnd() async {
         await tryOut(
-            "limit 0, last end", { CompoundSubject(children: 1, held: [0]) },
+            "limit 0, last end", { CompoundSubject(children: 2, held: [1]) },
             [
-                ChildStateInterleavingTests.start, Role("end") { $0.end(0) },
+                ChildStateInterleavingTests.start, Role("end") { $0.end(1) },
                 Role("limit") { $0.compound.maxConcurrentOperationCount = 0 },
             ])
     }

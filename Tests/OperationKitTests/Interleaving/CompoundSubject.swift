@@ -8,6 +8,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     let compound: CompoundOperation
     let children: [ScriptedOperation]
     private let held: Set<Int>
+    private let holdsLate: Bool
     /// To be added by the test; its state is the test's, too.
     let late: ScriptedOperation
     private(set) var added: [ScriptedOperation] = []
@@ -25,8 +26,8 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         var problems: [String] = []
         /// Those whose dependencies are not waited for, because another thread starts them.
         var startedByHand: Set<String> = []
-        /// Those of them that were not children of the compound when they were started. The compound learns of the end
-        /// of the others only when it begins them.
+        /// Those of them that a compound in its run did not have yet. It learns of the end of the others only when it
+        /// begins them.
         var startedBefore: Set<String> = []
         /// Whether a child was accepted that closes a cycle.
         var hasCycle = false
@@ -51,15 +52,16 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     ///   - work: What the children do.
     init(
         children count: Int, held: Set<Int> = [], dependencies: [(Int, Int)] = [], limit: Int = -1,
-        policy: CompoundOperation.FailurePolicy = .continueAll, isNested: Bool = false,
+        policy: CompoundOperation.FailurePolicy = .continueAll, isNested: Bool = false, holdsLate: Bool = false,
         work: @escaping Work = { _ in }
     ) {
         let record = Shared(Record(limit: limit))
         self.record = record
         self.held = held
+        self.holdsLate = holdsLate
         self.work = work
         let children = (0..<count).map { CompoundSubject.child("\($0)", isHeld: held.contains($0), record, work) }
-        late = CompoundSubject.child("late", isHeld: false, record, work)
+        late = CompoundSubject.child("late", isHeld: holdsLate, record, work)
         self.children = children
         for (child, other) in dependencies { children[child].addDependency(children[other]) }
         compound = CompoundOperation(
@@ -133,7 +135,9 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     func startByHand(_ child: ScriptedOperation) {
         record.change { _ = $0.startedByHand.insert(child.displayName) }
         child.start()
-        let isChild = children.contains(child) || record.value.arriving.contains(child.displayName)
+        let isChild =
+            Strand.inOneStep { children.contains(child) && compound.hasStarted }
+            || record.value.arriving.contains(child.displayName)
         if !isChild { record.change { _ = $0.startedBefore.insert(child.displayName) } }
     }
 
@@ -181,6 +185,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         record.change { $0.limit = -1 }
         start()
         for index in held { end(index) }
+        if holdsLate { end(late) }
     }
 
     func endAll() {
@@ -203,7 +208,11 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         guard compound.isExecuting, !compound.isSuspended, compound.maxConcurrentOperationCount < 0 else { return }
         let ended = record.value.ended
         for child in children + added where !child.isFinished {
-            if held.contains(where: { children[$0] === child }), !ended.contains(child.displayName) { continue }
+            if child === late ? holdsLate : held.contains(where: { children[$0] === child }),
+                !ended.contains(child.displayName)
+            {
+                continue
+            }
             guard child.isCancelled || child.dependencies.allSatisfy(\.isFinished) else { continue }
             record.change { $0.problems.append("\(child.displayName) is forgotten") }
         }

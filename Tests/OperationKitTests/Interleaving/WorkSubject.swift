@@ -7,7 +7,7 @@ import Foundation
 final class WorkSubject: ExplorationSubject, @unchecked Sendable {
     enum Kind: CaseIterable {
         // Parallel batches and sequential items take the same steps as these two.
-        case parallelItems, sequentialBatches, ownStrategy, macro, waterfall
+        case parallelItems, sequentialBatches, ownStrategy, macro, boundMacro, waterfall
 
         fileprivate var limit: Int { self == .parallelItems ? 2 : 1 }
     }
@@ -97,6 +97,14 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
                 .operation(on: Array(0..<units))
         case .ownStrategy:
             return OwnStrategy { begin(0, $0) }.operation(on: [0])
+        case .boundMacro:
+            for (step, source) in zip(steps.dropFirst(2), steps) {
+                step.bind(to: source) { step, source in
+                    if !source.isFinished { step.finish(withError: TestError.numbered(0)) }
+                }
+                step.requireSuccess(of: source)
+            }
+            return chain(of: steps).withInput(0)
         case .macro:
             return chain(of: steps).withInput(0)
         case .waterfall:

@@ -1,0 +1,117 @@
+#if DEBUG
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// Reports of progress against the ends of those who report, in many orders of their steps.
+@Suite("Every order of steps, progress", .serialized, .mayNotHang) struct ProgressInterleavingTests {
+    private func tryOut(
+        _ title: String, _ make: @escaping @Sendable () -> ProgressSubject, _ roles: [Role<ProgressSubject>],
+        _ location: SourceLocation = #_sourceLocation
+    ) async {
+        await expectNoProblems(title, samples: (60, 60), { _ in make() }, roles, location)
+    }
+
+    @Test("A report against the end of the child that makes it", arguments: [TestError?.none, .first])
+    func aReportAgainstTheEnd(error: TestError?) async {
+        await tryOut(
+            "report, end \(text(error))", { ProgressSubject() },
+            [Role("report") { $0.report() }, Role("end") { $0.end(error) }, Role("watch") { $0.watch() }])
+    }
+
+    @Test("A report against the addition of another child")
+    func aReportAgainstAnAddition() async {
+        await tryOut(
+            "report, add", { ProgressSubject() },
+            [Role("report") { $0.report() }, Role("add") { $0.add() }, Role("end") { $0.end() }])
+    }
+}
+
+/// A compound, or a leaf, whose progress is observed.
+private final class ProgressSubject: ExplorationSubject, @unchecked Sendable {
+    private let operation: AsyncOperation
+    private let reporting = ScriptedOperation.idle("reporting")
+    private let other = ScriptedOperation.idle("other")
+    private let third = ScriptedOperation("third")
+    private let progress: Progress
+    /// What the children can have reached at most, while they have not ended.
+    private let most: [(child: ScriptedOperation, fraction: Double)]
+    private let isLeaf: Bool
+    private let hasThird = Shared(false)
+    private let found = Shared<[String]>([])
+    private let last = Shared(0.0)
+
+    init(isLeaf: Bool = false) {
+        self.isLeaf = isLeaf
+        operation = isLeaf ? reporting : CompoundOperation(name: "compound", operations: [reporting, other])
+        progress = operation.progress
+        most = [(reporting, 0.5), (other, 0), (third, 0)]
+        for object in [operation, reporting, other, third] { Strand.expectRelease(of: object, object.displayName) }
+        if isLeaf { progress.totalUnitCount = 2 }
+        operation.asyncCompletionBlock = { [progress, found] error in
+            let fraction = Strand.inOneStep { progress.fractionCompleted }
+            if error == nil, fraction != 1 { found.change { $0.append("\(fraction) in the completion block") } }
+        }
+        operation.start()
+        if isLeaf { other.start() }
+    }
+
+    func report() {
+        Strand.inOneStep { reporting.progress.totalUnitCount = 2 }
+        reporting.progress.completedUnitCount = 1
+        look()
+    }
+
+    func end(_ error: TestError? = nil) {
+        reporting.finish(withError: error)
+        look()
+    }
+
+    func add() {
+        hasThird.value = (try? (operation as? CompoundOperation)?.addOperation(third)) != nil
+    }
+
+    func watch() {
+        for _ in 0..<3 {
+            Strand.place("watch")
+            look()
+        }
+    }
+
+    /// Work that has not been done is not counted, and the fraction never falls.
+    private func look() {
+        Strand.inOneStep {
+            let fraction = progress.fractionCompleted
+            // The third may be counted before its addition has returned.
+            let bound =
+                (isLeaf ? [1] : [2, 3]).map { count in
+                    most.prefix(count).reduce(0) { $0 + ($1.child.hasSucceeded ? 1 : $1.fraction) } / Double(count)
+                }.max() ?? 0
+            if fraction > bound + 1e-9 { found.change { $0.append("\(fraction), though \(bound) is done") } }
+            if fraction < last.value { found.change { $0.append("\(fraction) after \(last.value)") } }
+            last.value = fraction
+        }
+    }
+
+    func endHeld() {
+        look()
+        end()
+        other.finish()
+    }
+
+    func endAll() {}
+
+    func problems() -> [String] {
+        var problems = found.value
+        if !operation.isFinished { problems.append("not finished") }
+        if operation.error == nil, progress.fractionCompleted != 1 { problems.append("\(progress.fractionCompleted)") }
+        if hasThird.value, !third.isFinished { problems.append("the third is forgotten") }
+        return problems
+    }
+}
+
+extension AsyncOperation {
+    fileprivate var hasSucceeded: Bool { withState { $0.lifecycle.outcome != nil } && error == nil }
+}
+#endif
