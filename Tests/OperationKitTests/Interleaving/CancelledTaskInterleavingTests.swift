@@ -32,7 +32,7 @@ import Testing
 
     @Test(
         "A task's cancellation against the end of what it runs, both with a lock of the user's",
-        arguments: AwaitedSubject.Kind.allCases)
+        arguments: [AwaitedSubject.Kind.queue, .coordinator])
     func cancelledAgainstTheEnd(kind: AwaitedSubject.Kind) async {
         await tryOut("cancel, end", kind, [CancelledTaskInterleavingTests.cancel, Role("end") { $0.end() }])
     }

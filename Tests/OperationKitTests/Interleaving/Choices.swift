@@ -1,3 +1,5 @@
+import Foundation
+
 @testable import OperationKit
 
 /// Which strand goes on, at every place of a run, and what comes after that run.
@@ -10,6 +12,11 @@ struct Choices {
         case preemptions(Int)
         /// So many runs with random choices.
         case samples(Int, seed: UInt64)
+    }
+
+    /// A seed for random choices: another one in each run, or what `INTERLEAVING_SEED` says.
+    static func seed() -> UInt64 {
+        ProcessInfo.processInfo.environment["INTERLEAVING_SEED"].flatMap { UInt64($0) } ?? SplitMix64.freshSeed()
     }
 
     private let extent: Extent

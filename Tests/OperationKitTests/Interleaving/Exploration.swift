@@ -90,7 +90,7 @@ func expectNoProblems<Subject: ExplorationSubject>(
     _ title: String, samples: (regions: Int, everyPlace: Int),
     _ make: @escaping @Sendable (Interleaving) -> Subject, _ roles: [Role<Subject>], _ location: SourceLocation
 ) async {
-    let seed = SplitMix64.freshSeed()
+    let seed = Choices.seed()
     var counts: [Int] = []
     let extents: [(Choices.Extent, Interleaving.Grain)] = [
         (.preemptions(1), .regions), (.samples(samples.regions, seed: seed), .regions),

@@ -79,7 +79,7 @@ import Testing
 
     @Test(arguments: Beginning.allCases) private func everyThreeActs(beginning: Beginning) async {
         let acts: [Act] = [.start, .succeed, .fail, .cancel, .cancelWithReason, .wait, .await]
-        let seed = SplitMix64.freshSeed()
+        let seed = Choices.seed()
         var bounded: [Int] = []
         var sampled: [Int] = []
         for (index, first) in acts.enumerated() {
