@@ -98,13 +98,14 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
         case .ownStrategy:
             return OwnStrategy { begin(0, $0) }.operation(on: [0])
         case .boundMacro:
-            for (step, source) in zip(steps.dropFirst(2), steps) {
+            let macro = chain(of: steps).withInput(0)
+            for (step, source) in zip(steps.dropFirst(), steps) {
                 step.bind(to: source) { step, source in
                     if !source.isFinished { step.finish(withError: TestError.numbered(0)) }
                 }
-                step.requireSuccess(of: source)
             }
-            return chain(of: steps).withInput(0)
+            for (step, source) in zip(steps.dropFirst(2), steps) { step.requireSuccess(of: source) }
+            return macro
         case .macro:
             return chain(of: steps).withInput(0)
         case .waterfall:
