@@ -19,7 +19,7 @@ struct LogIndex {
     private(set) var awaited: [(position: Int, outcome: StressOutcome)] = []
     /// By node, in the order of the log.
     private(set) var progress: [Int: [(fraction: Double, hasEnded: Bool)]] = [:]
-    private(set) var shared: (count: Int, fraction: Double)?
+    private(set) var shared: (leaves: [Int], fraction: Double)?
     private(set) var rest: [Int: (isFinished: Bool, isExecuting: Bool, isCancelled: Bool)] = [:]
 
     init(_ events: [StressEvent]) {
@@ -45,7 +45,7 @@ struct LogIndex {
             case .awaited(let outcome): awaited.append((position, outcome))
             case .progressed(let id, let fraction, let hasEnded):
                 progress[id, default: []].append((fraction, hasEnded))
-            case .shared(let count, let fraction): shared = (count, fraction)
+            case .shared(let leaves, let fraction): shared = (leaves, fraction)
             case .rest(let id, let isFinished, let isExecuting, let isCancelled):
                 rest[id] = (isFinished, isExecuting, isCancelled)
             case .hung, .leaked: break

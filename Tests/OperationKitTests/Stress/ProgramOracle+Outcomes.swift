@@ -188,12 +188,11 @@ extension ProgramOracle {
 
     /// The progress that is above those of all leaves is complete if all of them have succeeded.
     mutating func judgeSharedProgress() {
-        guard let (count, fraction) = log.shared else { return }
-        let leaves = facts.program.root.subtree.filter { facts.isShared($0) && isThere($0.id) }
+        guard let (leaves, fraction) = log.shared else { return }
         if !(0...1 ~= fraction) { complain("the progress above the leaves was \(fraction)") }
-        let succeeded = leaves.count { log.outcome(of: $0.id) == .success }
-        if fraction < Double(succeeded) / Double(max(count, 1)) - 0.000_001 {
-            complain("the progress above \(count) leaves was \(fraction), and \(succeeded) have succeeded")
+        let succeeded = leaves.count { log.outcome(of: $0) == .success }
+        if fraction < Double(succeeded) / Double(max(leaves.count, 1)) - 0.000_001 {
+            complain("the progress above n\(leaves) was \(fraction), and \(succeeded) of them have succeeded")
         }
     }
 
@@ -206,8 +205,13 @@ extension ProgramOracle {
         if log.outcome(of: node.id) == .success, let end = progress.first(where: \.hasEnded), end.fraction != 1 {
             complain("the progress of \(node.name) was \(end.fraction) at its success")
         }
+        // Units that are set by others may be complete before the work is.
+        if facts.program.sharesProgress { return }
         let inside = [node.id] + facts.descendants(of: node.id)
         if inside.contains(where: { facts.isInterrupted($0) || isRefused($0) || isEndedByOthers($0) }) { return }
+        if inside.contains(where: { facts.actions(on: $0).contains { $0.effect == .setUnits($0.effect.target) } }) {
+            return
+        }
         if progress.contains(where: { !$0.hasEnded && $0.fraction >= 1 }) {
             complain("the progress of \(node.name) was complete while it worked")
         }

@@ -64,14 +64,17 @@ extension ProgramRun {
         case .describe:
             return !operation.debugDescription.isEmpty
         case .rename(let id):
-            guard operation is AsyncOperation else { return false }
-            for turn in 0..<20 { operation.name = "n\(id) with a name that is kept elsewhere \(turn)" }
+            // The name of others has no lock.
+            guard operation is AsyncOperation || operation is ThrowingBlockOperation else { return false }
+            hop { for _ in 0..<20 { _ = operation.debugDescription } }
+            for turn in 0..<200 { operation.name = "n\(id) with a name that is kept elsewhere \(turn)" }
         case .setUnits:
-            guard let operation = operation as? AsyncOperation else { return false }
+            guard let operation = operation as? AsyncOperation, !program.sharesProgress else { return false }
             setUnits(of: operation)
         case .replaceBlock(let id):
-            guard let operation = operation as? AsyncOperation else { return false }
-            operation.completionBlock = { [self] in finished(id) }
+            // The completion block of others has no lock.
+            guard operation is AsyncOperation || operation is ThrowingBlockOperation else { return false }
+            for _ in 0..<100 where !operation.isFinished { observe(operation, id) }
         }
         return true
     }
@@ -99,8 +102,7 @@ extension ProgramRun {
     private func setUnits(of operation: AsyncOperation) {
         log.opened()
         unitQueue.async { [log] in
-            operation.progress.totalUnitCount = 10
-            for _ in 1...10 { operation.progress.completedUnitCount += 1 }
+            operation.countUnits()
             log.closed()
         }
     }
@@ -142,6 +144,19 @@ extension ProgramRun {
         return true
     }
 
+    private func addWhileCancelled(_ operation: Operation, _ id: Int, to compound: CompoundOperation) throws {
+        let result = Shared(Result<Void, any Error>.success(()))
+        DispatchQueue.concurrentPerform(iterations: 2) { iteration in
+            if iteration == 0 {
+                result.value = Result { try compound.addOperation(operation) }
+            } else {
+                dawdle(id, upTo: 300)
+                operation.cancel()
+            }
+        }
+        try result.value.get()
+    }
+
     private func keep(_ operation: Operation) {
         kept.change { if !hasLetGo.value { $0.append(operation) } }
     }
@@ -157,7 +172,11 @@ extension ProgramRun {
         notTaken.change { $0.formUnion(node.subtree.map(\.id)) }
         let operation = make(node)
         do {
-            try compound.addOperation(operation)
+            if node.entry == .cancelledMeanwhile {
+                try addWhileCancelled(operation, node.id, to: compound)
+            } else {
+                try compound.addOperation(operation)
+            }
             notTaken.change { $0.subtract(node.subtree.map(\.id)) }
             return true
         } catch {
@@ -168,5 +187,13 @@ extension ProgramRun {
             }
             return false
         }
+    }
+}
+
+extension AsyncOperation {
+    /// Sets the units of the progress of a leaf.
+    func countUnits() {
+        progress.totalUnitCount = 50
+        for _ in 1...50 { progress.completedUnitCount += 1 }
     }
 }

@@ -27,10 +27,22 @@ extension ProgramRun {
         return enroll(operation, node)
     }
 
-    func finished(_ id: Int) {
-        probeLocks()
-        log.add(.finished(id))
-        log.closed()
+    /// Writes down the end of an operation. What observed it before is replaced.
+    func observe(_ operation: Operation, _ id: Int) {
+        operation.completionBlock = { [self] in
+            probeLocks()
+            log.add(.finished(id))
+            log.closed()
+        }
+        guard let operation = operation as? AsyncOperation else { return }
+        operation.asyncCompletionBlock = { [self, weak operation] error in
+            probeLocks()
+            let isCancelled = operation?.isCancelled ?? false
+            if program.observesProgress, let operation {
+                log.add(.progressed(id, fraction: operation.progress.fractionCompleted, hasEnded: true))
+            }
+            log.add(.completed(id, StressOutcome(error), isCancelled: isCancelled))
+        }
     }
 
     /// Gives an operation its dependencies and its state.
@@ -58,6 +70,7 @@ extension ProgramRun {
         case .fresh: break
         case .cancelled: operation.cancel()
         case .cancelledMeanwhile:
+            if additions.contains(node.id) { return }
             onThreadOfItsOwn { [seed = program.seed &+ UInt64(node.id)] in
                 var random = SplitMix64(seed: seed)
                 random.dawdle(upTo: 3_000)
@@ -73,18 +86,8 @@ extension ProgramRun {
         tracker.track(operation, node.name)
         log.opened()
         log.add(.built(node.id))
-        operation.completionBlock = { [self, id = node.id] in finished(id) }
-        if let operation = operation as? AsyncOperation {
-            if program.observesProgress { _ = operation.progress }
-            operation.asyncCompletionBlock = { [self, weak operation, id = node.id] error in
-                probeLocks()
-                let isCancelled = operation?.isCancelled ?? false
-                if program.observesProgress, let operation {
-                    log.add(.progressed(id, fraction: operation.progress.fractionCompleted, hasEnded: true))
-                }
-                log.add(.completed(id, StressOutcome(error), isCancelled: isCancelled))
-            }
-        }
+        observe(operation, node.id)
+        if program.observesProgress { _ = (operation as? AsyncOperation)?.progress }
         references.change {
             let isHeld = program.keepsReferences && !hasLetGo.value
             $0[node.id] = Reference(held: isHeld ? operation : nil, known: operation)
@@ -239,6 +242,12 @@ extension ProgramRun {
     /// Takes the lock of an operation, and calls a body that can end the operation.
     typealias Locked = @Sendable (_ body: (_ finish: ((any Error)?) -> Void) -> Void) -> Void
 
+    /// Spends a random short time, another one for each node.
+    func dawdle(_ id: Int, upTo turns: UInt64 = 3_000) {
+        var random = SplitMix64(seed: program.seed &+ UInt64(id))
+        random.dawdle(upTo: turns)
+    }
+
     /// An operation that ends with a lock held that its `didCancel()` takes, too.
     private func guarded(_ work: @escaping @Sendable (_ locked: @escaping Locked) -> Void) -> ScriptedOperation {
         let lock = NSLock()
@@ -248,9 +257,31 @@ extension ProgramRun {
             }, didCancel: { operation in lock.withLock { _ = operation.finish(withError: CancellationError()) } })
     }
 
-    /// Suspends until something has ended that is cancelled with the current task.
+    /// Suspends until something has ended that is cancelled with the task that awaits it, often at the moment of its end.
     private func awaitSomething(for node: StressNode) async {
-        let operation = guarded { [self] locked in hop { locked { $0(nil) } } }
+        let task = Task { await end(ofSomethingFor: node) }
+        if node.id % 4 > 0 {
+            hop { [self] in
+                dawdle(node.id)
+                task.cancel()
+            }
+        }
+        await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
+    private func end(ofSomethingFor node: StressNode) async {
+        let operation = guarded { [self] locked in
+            hop {
+                locked { finish in
+                    self.dawdle(node.id + 1)
+                    finish(nil)
+                }
+            }
+        }
         tracker.track(operation, "what \(node.name) awaits")
         switch node.id % 3 {
         case 0:

@@ -30,10 +30,12 @@ final class ProgramRun: @unchecked Sendable {
     /// The task that awaits the root.
     let waiting = Shared<(task: Task<Void, Never>?, isCancelled: Bool)>((nil, false))
     let parents: [Int: Int]
+    /// Nodes that are added while the program runs.
+    let additions: Set<Int>
     private let laterQueue = OperationQueue()
     let unitQueue = DispatchQueue(label: "units")
-    /// Above the progress of leaves, with their number.
-    private let shared = Shared<Progress?>(nil)
+    /// A progress above those of these leaves.
+    private let shared = Shared<(leaves: [Int], progress: Progress)?>(nil)
     private let probeQueue = DispatchQueue(label: "probe")
 
     private init(_ program: StressProgram) {
@@ -41,6 +43,7 @@ final class ProgramRun: @unchecked Sendable {
         var parents: [Int: Int] = [:]
         for node in program.nodes { for child in node.children { parents[child.id] = node.id } }
         self.parents = parents
+        additions = Set(program.additions.map(\.node.id))
     }
 
     /// Runs a program on the calling thread, until all of it has ended.
@@ -101,12 +104,21 @@ final class ProgramRun: @unchecked Sendable {
 
     private func shareProgress() {
         let facts = ProgramFacts(program)
-        let leaves = program.root.subtree.filter { facts.isShared($0) }.compactMap {
-            operation($0.id) as? AsyncOperation
+        // What has ended when it becomes a part of a progress does not count there.
+        let leaves = program.root.subtree.filter { node in
+            facts.isShared(node) && operation(node.id).map { !$0.isFinished && !$0.isExecuting } == true
         }
         let progress = Progress.discreteProgress(totalUnitCount: Int64(leaves.count))
-        for leaf in leaves { progress.addChild(leaf.progress, withPendingUnitCount: 1) }
-        shared.value = progress
+        for leaf in leaves {
+            guard let operation = operation(leaf.id) as? AsyncOperation else { continue }
+            progress.addChild(operation.progress, withPendingUnitCount: 1)
+        }
+        shared.value = (leaves.map(\.id), progress)
+        // Two threads, each for leaves of its own.
+        for half in 0...1 {
+            let operations = leaves.filter { $0.id % 2 == half }.compactMap { operation($0.id) as? AsyncOperation }
+            onThreadOfItsOwn { for operation in operations { operation.countUnits() } }
+        }
     }
 
     private func startInTask(_ root: Operation) {
@@ -207,8 +219,8 @@ final class ProgramRun: @unchecked Sendable {
     }
 
     private func inspect() {
-        if let progress = shared.value {
-            log.add(.shared(Int(progress.totalUnitCount), fraction: progress.fractionCompleted))
+        if let (leaves, progress) = shared.value {
+            log.add(.shared(leaves, fraction: progress.fractionCompleted))
         }
         for (id, reference) in references.value {
             guard let operation = reference.held else { continue }
@@ -226,6 +238,7 @@ final class ProgramRun: @unchecked Sendable {
         kept.value = []
         outside.value = nil
         never.value = nil
+        shared.value = nil
         waiting.value.task = nil
     }
 

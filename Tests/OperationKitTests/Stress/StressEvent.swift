@@ -24,8 +24,8 @@ enum StressEvent: Equatable, Sendable {
     case awaited(StressOutcome)
     /// How far an operation has come: when it has ended, or while something inside works.
     case progressed(Int, fraction: Double, hasEnded: Bool)
-    /// How far the progress above those of this number of leaves has come at the end.
-    case shared(Int, fraction: Double)
+    /// How far the progress above those of these leaves has come at the end.
+    case shared([Int], fraction: Double)
     /// How an operation looked at the end.
     case rest(Int, isFinished: Bool, isExecuting: Bool, isCancelled: Bool)
     /// The program did not end in time. What is still open.

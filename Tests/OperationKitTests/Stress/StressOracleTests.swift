@@ -237,7 +237,7 @@ extension StressEvent {
         case .awaited: [("loss", []), ("doubling", [self, self]), ("falsification", [.awaited(.other("wrong"))])]
         case .progressed(let id, _, let hasEnded):
             [("falsification", [.progressed(id, fraction: 1.25, hasEnded: hasEnded)])]
-        case .shared(let count, _): [("falsification", [.shared(count, fraction: 1.25)])]
+        case .shared(let leaves, _): [("falsification", [.shared(leaves, fraction: 1.25)])]
         case .built, .acted, .outsideEnded, .hung, .leaked: []
         }
     }
