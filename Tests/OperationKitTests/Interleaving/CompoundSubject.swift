@@ -124,10 +124,13 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         let isOver = Strand.inOneStep { compound.isFinished || !compound.isCancelled }
         if isOver { return }
         let started = Strand.inOneStep { children.filter(\.hasStarted) }
-        record.change { if $0.started == nil { $0.started = Set(started.compactMap(\.name)) } }
+        // Names are asked for first: that may take a lock, where another thread can come in between.
+        let names = Set(started.compactMap(\.name))
+        record.change { if $0.started == nil { $0.started = names } }
         // A child whose outcome is being delivered ends as it was going to.
         for child in children where Strand.inOneStep({ !child.isCancelled && !child.hasOutcome }) {
-            record.change { $0.problems.append("\(child.name ?? "") is not cancelled") }
+            let name = child.name ?? ""
+            record.change { $0.problems.append("\(name) is not cancelled") }
         }
     }
 
