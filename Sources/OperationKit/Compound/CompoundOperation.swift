@@ -95,8 +95,10 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     ///   error.
     open func prepare() throws {}
 
-    /// Prepares the run, then begins the children.
-    public final override func main() {
+    /// Does nothing: the children are begun by `start()`.
+    public final override func main() {}
+
+    final override func startWork() {
         do {
             if let initialError { throw initialError }
             try prepare()

@@ -64,8 +64,10 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         return made.progress
     }
 
-    /// Begins the run.
-    public override func main(input: [CollectionType]) {
+    /// Does nothing: the run is begun by `start()`.
+    public override func main(input: [CollectionType]) {}
+
+    override func startWork(on input: [CollectionType]) {
         switch lock.withLock({ plan })?(input) {
         case nil:
             return

@@ -11,21 +11,19 @@ import Foundation
 /// ```
 ///
 /// The closure runs once, with the input. What it returns is the output, what it throws is the error. It is not called
-/// when the operation was cancelled or given an outcome before its start, or has no input. It is released when the
+/// when the operation was cancelled or given an outcome before its start, or has no input. It is released before the
 /// operation finishes.
 ///
 /// A synchronous closure runs on the thread that starts the operation, and is not disturbed by a cancellation. An
 /// asynchronous one runs in a task of its own, as that of a ``TaskOperation`` does: cancelling the operation cancels
-/// the task, and the operation ends when the closure does.
+/// the task, and the operation ends when the closure does. An outcome from outside ends the operation, and cancels the
+/// task.
 public final class IOBlockOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable
 {
-    private enum Work {
-        case block(@Sendable (Input) throws -> Output)
-        case task(@Sendable (Input) async throws -> Output)
-    }
+    typealias Body = @Sendable (Input) async throws -> Output
 
-    private var work: Work?
-    private var task: Task<Void, Never>?
+    private var block: (@Sendable (Input) throws -> Output)?
+    var taskWork: TaskWork<Body>
 
     /// Creates an operation that runs a closure.
     ///
@@ -33,7 +31,8 @@ public final class IOBlockOperation<Input: Sendable, Output: Sendable>: IOOperat
     ///   - name: The name of the operation, for messages and errors.
     ///   - block: The work.
     public init(name: String? = nil, _ block: @escaping @Sendable (Input) throws -> Output) {
-        work = .block(block)
+        self.block = block
+        taskWork = TaskWork(nil)
         super.init()
         self.name = name
     }
@@ -44,35 +43,39 @@ public final class IOBlockOperation<Input: Sendable, Output: Sendable>: IOOperat
     ///   - name: The name of the operation, for messages and errors.
     ///   - body: The work.
     public init(name: String? = nil, _ body: @escaping @Sendable (Input) async throws -> Output) {
-        work = .task(body)
+        taskWork = TaskWork(body)
         super.init()
         self.name = name
     }
 
-    /// Runs the closure, or starts its task.
-    public override func main(input: Input) {
-        switch lock.withLock({ work }) {
-        case .block(let block):
-            end(with: Result { try block(input) })
-        case .task(let body):
-            let task = startTask { try await body(input) }
-            lock.withLock { if work != nil { self.task = task } }
-        case nil:
-            break
-        }
+    /// Does nothing: the closure is run by `start()`.
+    public override func main(input: Input) {}
+
+    override func startWork(on input: Input) {
+        if let result = resultOfBlock(input) { end(with: result) } else { startTask(with: input) }
+    }
+
+    /// What the synchronous closure returns or throws, if there is one. Nothing but the operation holds it afterward.
+    private func resultOfBlock(_ input: Input) -> Result<Output, any Error>? {
+        guard let block = lock.withLock({ self.block }) else { return nil }
+        return Result { try block(input) }
     }
 
     /// Cancels the task, if there is one.
     public override func didCancel() {
-        lock.withLock { task }?.cancel()
+        cancelTask()
     }
 
     override func discardWork() {
-        var discarded: Work?
-        lock.withLock {
-            swap(&discarded, &work)
-            task = nil
-        }
+        var discarded: (@Sendable (Input) throws -> Output)?
+        lock.withLock { swap(&discarded, &block) }
+        discardTask()
+    }
+}
+
+extension IOBlockOperation: TaskRunning {
+    func call(_ body: Body, with input: Input) async throws -> Output {
+        try await body(input)
     }
 }
 
@@ -82,21 +85,6 @@ extension IOOperation {
         switch result {
         case .success(let output): finish(with: output)
         case .failure(let error): finish(withError: error)
-        }
-    }
-
-    /// Starts a task that ends the operation with what a closure returns or throws. A task that is cancelled from inside
-    /// cancels the operation: soon, and before the operation ends.
-    final func startTask(_ body: @escaping @Sendable () async throws -> Output) -> Task<Void, Never> {
-        Task.detached(priority: TaskPriority(qualityOfService)) {
-            let result: Result<Output, any Error>
-            do {
-                result = .success(try await withCancellationDelivered(to: { self.cancel() }, during: body))
-            } catch {
-                result = .failure(error)
-            }
-            if Task.isCancelled { self.cancel() }
-            self.end(with: result)
         }
     }
 }

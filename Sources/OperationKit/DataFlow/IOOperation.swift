@@ -86,15 +86,22 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         finish()
     }
 
-    /// Hands the input to ``main(input:)``.
-    public final override func main() {
+    /// Does nothing: ``main(input:)`` is called by `start()`.
+    public final override func main() {}
+
+    final override func startWork() {
         if Input.self == Void.self {
-            main(input: void())
+            startWork(on: void())
         } else if let input {
-            main(input: input)
+            startWork(on: input)
         } else {
             refuseToRun(IOOperationError.missingInput(operation: displayName))
         }
+    }
+
+    /// Calls ``main(input:)``. Classes that seal it start their work here instead, where callers cannot reach it.
+    func startWork(on input: Input) {
+        main(input: input)
     }
 
     /// Ends the operation with success and this output. The first call of this or `finish(withError:)` decides the

@@ -71,8 +71,10 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         lock.withLock { failure }
     }
 
-    /// Hands the input to the first step, and runs the steps.
-    public override func main(input: Input) {
+    /// Does nothing: the steps are run by `start()`.
+    public override func main(input: Input) {}
+
+    override func startWork(on input: Input) {
         let (feed, isConsumed) = lock.withLock { (self.feed, self.isConsumed) }
         if isConsumed { return refuseToRun(MacroOperationError.consumed(macro: displayName)) }
         feed?.first(input)

@@ -13,14 +13,14 @@ import Foundation
 ///
 /// Cancelling the operation cancels the task, and the operation ends when the closure does, with whatever it returns or
 /// throws. A task that is cancelled from inside cancels the operation, on another thread and before the operation ends.
-/// A closure that throws `CancellationError` after `cancel(withError:)` ends the operation with that reason. The closure
-/// is released when the operation finishes.
+/// A closure that throws `CancellationError` after `cancel(withError:)` ends the operation with that reason.
+/// `finish(with:)` and `finish(withError:)` from outside end the operation without waiting for the closure, and cancel the
+/// task. The closure is released when it returns, before the operation finishes.
 public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @unchecked Sendable {
     /// The work.
     public typealias Body = @Sendable () async throws -> Output
 
-    private var body: Body?
-    private var task: Task<Void, Never>?
+    var taskWork: TaskWork<Body>
 
     /// Creates an operation that runs an asynchronous closure.
     ///
@@ -28,29 +28,31 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
     ///   - name: The name of the operation, for messages and errors.
     ///   - body: The work.
     public init(name: String? = nil, _ body: @escaping Body) {
-        self.body = body
+        taskWork = TaskWork(body)
         super.init()
         self.name = name
     }
 
-    /// Starts the task.
-    public override func main(input: Void) {
-        guard let body = withState({ _ in self.body }) else { return }
-        let task = startTask(body)
-        withState { _ in if self.body != nil { self.task = task } }
+    /// Does nothing: the task is started by `start()`.
+    public override func main(input: Void) {}
+
+    override func startWork(on input: Void) {
+        startTask(with: input)
     }
 
     /// Cancels the task.
     public override func didCancel() {
-        lock.withLock { task }?.cancel()
+        cancelTask()
     }
 
     override func discardWork() {
-        // What is returned is released after unlocking.
-        _ = withState { _ in
-            defer { (body, task) = (nil, nil) }
-            return (body, task)
-        }
+        discardTask()
+    }
+}
+
+extension TaskOperation: TaskRunning {
+    func call(_ body: Body, with input: Void) async throws -> Output {
+        try await body()
     }
 }
 

@@ -86,7 +86,9 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
         }
     }
 
-    override func main(input: Input) {
+    override func main(input: Input) {}
+
+    override func startWork(on input: Input) {
         lock.withLock { source }?.input = input
         steps.run(for: self)
     }

@@ -86,8 +86,10 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
         lock.withLock { failure }
     }
 
-    /// Calls the first job with the input.
-    public override func main(input: Input) {
+    /// Does nothing: the jobs are called by `start()`.
+    public override func main(input: Input) {}
+
+    override func startWork(on input: Input) {
         if isPartOfLongerMacro { return refuseToRun(WaterfallError.consumed(waterfall: displayName)) }
         run.begin(with: WaterfallValue(input), for: self)
     }

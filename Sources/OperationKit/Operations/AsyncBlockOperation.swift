@@ -29,8 +29,10 @@ public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
         self.name = name
     }
 
-    /// Runs the block.
-    public override func main() {
+    /// Does nothing: the block is run by `start()`.
+    public override func main() {}
+
+    override func startWork() {
         let block = lock.withLock { self.block }
         block? { error in self.finish(withError: error) }
     }

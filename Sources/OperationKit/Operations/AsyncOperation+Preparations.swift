@@ -19,14 +19,20 @@ extension AsyncOperation {
         }
     }
 
-    /// Does what has to be done before the work, then the work, unless one of the preparations gave an outcome.
-    final func runMain(after preparations: [Preparation]) -> Lifecycle.Action? {
-        for preparation in preparations {
+    /// Does what has to be done before the work, then the work, unless the operation was given an outcome meanwhile: by
+    /// one of the preparations, or by another thread, since it reads as executing.
+    ///
+    /// - Parameter preparations: Each is released after its call.
+    final func runMain(after preparations: inout [Preparation]) -> Lifecycle.Action? {
+        preparations.reverse()
+        while withState({ $0.lifecycle.mayRunMain }) {
+            guard let preparation = preparations.popLast() else {
+                startWork()
+                return withState { $0.lifecycle.mainReturned() }
+            }
             do { try preparation(self) } catch { finish(withError: error) }
-            if !withState({ $0.lifecycle.mayRunMain }) { return withState { $0.lifecycle.mainSkipped() } }
         }
-        main()
-        return withState { $0.lifecycle.mainReturned() }
+        return withState { $0.lifecycle.mainSkipped() }
     }
 
     /// Ends an operation that cannot begin its work, from inside its `main()`. A composite's children finish first.

@@ -19,27 +19,31 @@ extension AsyncOperation: ProgressReporting {
     /// later, the fraction stands still until it is true again. When an operation succeeds, its progress is complete
     /// before `asyncCompletionBlock` is called.
     ///
-    /// Cancelling the progress cancels the operation. It may be made a child of a progress of your own. Nothing is
-    /// allocated before it is asked for; it may be asked for at any time, on any thread.
+    /// Cancelling the progress cancels the operation. Nothing is allocated before it is asked for; it may be asked for at
+    /// any time, on any thread.
     ///
-    /// On Linux, `Progress` has no lock: the units of one leaf are to be set by one thread at a time. There, a progress
-    /// of your own that you make a child of a leaf's counts for the composites around it only when the leaf changes its
-    /// own units, or succeeds.
+    /// The progresses of several operations may be made children of one progress of your own, and a progress of your own
+    /// a child of a leaf's. When the leaf succeeds, it is complete, and lets go of what is below it and is not.
+    ///
+    /// On Linux, `Progress` has no lock. The library serializes what it changes there, the units that you set through this
+    /// progress included, so operations below one progress may work and end at the same time. What it cannot serialize is
+    /// yours: put the tree together before the operations start, change the units of one leaf, and of what is below it, on
+    /// one thread at a time, and do not cancel a progress of your own, nor read it, while operations below it run. A
+    /// ``CompoundOperation`` of these operations has a progress that can be read at any time. A progress of your own below
+    /// a leaf counts for the composites around it only when the leaf changes its own units, or succeeds.
     public final var progress: Progress {
-        if let progress = withState({ $0.progress }) { return progress }
+        let (known, hasSucceeded) = withState { ($0.progress, $0.hasSucceeded) }
+        if let known { return known }
         let new = OperationProgress(of: self, isComposite: isComposite)
-        let (progress, isNew, isComplete) = withState { state in
-            let isNew = state.progress == nil
-            let progress = state.progress ?? new
-            state.progress = progress
-            if case .success = state.lifecycle.outcome { return (progress, isNew, true) }
-            return (progress, isNew, false)
+        if hasSucceeded { new.complete() }
+        let (progress, isNew) = withState { state in
+            // Another thread may have asked at the same time, or have ended the operation.
+            let isNew = state.progress == nil && state.hasSucceeded == hasSucceeded
+            if isNew { state.progress = new }
+            return (state.progress, isNew)
         }
-        // Another thread may have asked at the same time.
-        guard isNew else { return progress }
-        if isComplete {
-            progress.complete(isComposite: isComposite)
-        } else if isComposite {
+        guard let progress else { return self.progress }
+        if isNew, isComposite, !hasSucceeded {
             progressIsWanted()
             progress.publish(fractionOfChildren)
         }
@@ -51,5 +55,11 @@ extension AsyncOperation: ProgressReporting {
         let (progress, parent) = withState { ($0.progress, $0.membership.parent) }
         if isComposite { progress?.publish(fraction) }
         parent?.childProgressed(self, to: fraction)
+    }
+}
+
+extension AsyncOperation.State {
+    fileprivate var hasSucceeded: Bool {
+        if case .success = lifecycle.outcome { true } else { false }
     }
 }

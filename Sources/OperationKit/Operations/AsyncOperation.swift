@@ -64,6 +64,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     @exclusivity(unchecked) private var state: State
     #if !canImport(ObjectiveC)
     private var completionRelay: CompletionBlockRelay?
+    private var storedName: String?
     #endif
 
     /// Creates an operation that has not started.
@@ -190,26 +191,39 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
 
     #if !canImport(ObjectiveC)
+    /// The name of the operation, for messages, errors and descriptions.
+    ///
+    /// May be set and read on any thread, at any time. On Linux that is not so for other operations of Foundation's:
+    /// the name of one of these has to be set before it is added to a queue or to a composite.
+    open override var name: String? {
+        get { lock.withLock { storedName } }
+        set { lock.withLock { storedName = newValue } }
+    }
+
     /// Called by Foundation on a thread of its choice, once the operation is finished, and released then.
     ///
     /// Foundation documents that "this property is set to nil after the completion block begins executing"; on Linux it
     /// keeps the block, and with it whatever the block captures, the operation itself for one. So the block is handed
-    /// over through a relay here. A block that is set on a finished operation is dropped.
+    /// over through a relay here. A block that is set on a finished operation is dropped. Of two blocks, one of which
+    /// replaces the other while the operation ends, exactly one is called.
     open override var completionBlock: (@Sendable () -> Void)? {
         get { lock.withLock { completionRelay }?.block }
-        set {
-            let (relay, isNew) = withState { state -> (CompletionBlockRelay?, Bool) in
-                if state.lifecycle.isFinished { return (nil, false) }
-                if let completionRelay { return (completionRelay, false) }
-                if newValue == nil { return (nil, false) }
-                completionRelay = CompletionBlockRelay()
-                return (completionRelay, true)
+        set { relay(isNeeded: newValue != nil)?.block = newValue }
+    }
+
+    /// The relay, which is created for the first block; `nil` once the operation is finished.
+    ///
+    /// Foundation is given its closure with the lock held. It only stores it, and reads it unlocked right after the
+    /// operation became finished, which takes the same lock: so the two never meet.
+    private func relay(isNeeded: Bool) -> CompletionBlockRelay? {
+        withState { state in
+            if state.lifecycle.isFinished { return nil }
+            if completionRelay == nil, isNeeded {
+                let relay = CompletionBlockRelay()
+                completionRelay = relay
+                super.completionBlock = { relay.fire() }
             }
-            guard let relay else { return }
-            relay.block = newValue
-            if isNew { super.completionBlock = { relay.fire() } }
-            // It may have finished meanwhile.
-            if isFinished { relay.fireSoon() }
+            return completionRelay
         }
     }
     #endif
@@ -223,6 +237,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
 
     // MARK: For subclasses inside the library
+
+    /// Calls ``main()``. Classes that seal it start their work here instead, where callers cannot reach it.
+    func startWork() {
+        main()
+    }
 
     /// A composite cancels its children here, on the thread of whoever cancels or finishes it. May be called
     /// repeatedly.
@@ -274,7 +293,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
                 }
                 didChange("isExecuting")
             case .runMain:
-                next = runMain(after: preparations)
+                next = runMain(after: &preparations)
                 preparations = []
             case .runHook:
                 didCancel()
@@ -306,17 +325,22 @@ open class AsyncOperation: Operation, @unchecked Sendable {
             return (state.completion, state.progress, state.lifecycle.outcome?.error, state.lifecycle.isExecuting)
         }
         execution?.ended()
-        if error == nil { progress?.complete(isComposite: isComposite) }
+        if error == nil { progress?.complete() }
         if error == nil { succeeded() }
         block?(error)
         block = nil
         unused.removeAll()
         discardWork()
 
+        // On Linux Foundation hears only when isExecuting becomes true.
+        #if canImport(ObjectiveC)
         if wasExecuting { willChange("isExecuting") }
+        #endif
         willChange("isFinished")
         withState { $0.lifecycle.ended() }
+        #if canImport(ObjectiveC)
         if wasExecuting { didChange("isExecuting") }
+        #endif
         didChange("isFinished")
         if !wasExecuting { detachFromDependencies() }
 

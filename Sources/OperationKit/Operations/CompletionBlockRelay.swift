@@ -1,30 +1,41 @@
 import Dispatch
 import Foundation
 
-/// Holds a completion block until it is called, so that no operation is kept alive by its own block afterwards.
+/// Holds a completion block until it is called, so that no operation is kept alive by its own block afterward.
 ///
 /// Foundation is given a closure that fires the relay. It keeps that closure on Linux, but the relay is empty by then.
 final class CompletionBlockRelay: @unchecked Sendable {
     private let lock = NSLock()
     private var storage: (@Sendable () -> Void)?
+    private var hasFired = false
 
+    /// The block. One that is set when the relay has fired comes too late, and is dropped.
     var block: (@Sendable () -> Void)? {
         get { lock.withLock { storage } }
         set {
+            // Release the old block after unlocking; its deinitializers may run arbitrary code.
             var previous = newValue
-            lock.withLock { swap(&previous, &storage) }
+            lock.withLock { if !hasFired { swap(&previous, &storage) } }
         }
     }
 
-    /// Calls the block, if there is one that has not been called.
+    /// Calls the block, if there is one.
     func fire() {
-        var block: (@Sendable () -> Void)?
-        lock.withLock { swap(&block, &storage) }
-        block?()
+        takeBlock()?()
     }
 
-    /// For a block that was set while the operation was finishing, and that Foundation may have missed.
-    func fireSoon() {
-        DispatchQueue.global().async { self.fire() }
+    /// Calls the block, if there is one, on another thread, as Foundation does.
+    ///
+    /// - Parameter operation: Lives until the block has returned.
+    func fireSoon(for operation: Operation) {
+        guard let block = takeBlock() else { return }
+        DispatchQueue.global().async { withExtendedLifetime(operation) { block() } }
+    }
+
+    private func takeBlock() -> (@Sendable () -> Void)? {
+        lock.withLock {
+            hasFired = true
+            return storage.take()
+        }
     }
 }

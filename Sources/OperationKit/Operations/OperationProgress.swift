@@ -1,28 +1,50 @@
 import Foundation
 
-/// The progress of one operation, created when somebody asks for it.
+/// The progress of one operation, created when it is asked for.
 ///
 /// Foundation's own tree of progresses is not used between operations: on Linux it has no lock, its fractions overflow,
 /// and on all platforms it goes back when work is added. A composite computes its fraction itself and publishes it here.
-/// What is published never goes back, and is set by one thread at a time without a lock held, because on Apple
-/// platforms observers are called.
+/// What is published never goes back.
+///
+/// A change reaches every progress above, and callers may put those of several operations below one. So on Linux, one
+/// lock serializes the changes of all operations; Foundation calls nothing from within a change there. On Apple platforms
+/// it calls observers, and has locks of its own: nothing is locked there while it is called.
 final class OperationProgress: Progress, @unchecked Sendable {
     /// Divisible by all small numbers, so that the fractions of small weights come out exactly.
     private static let units: Int64 = 23_279_256_000
 
+    /// A progress that the caller has put below this one, with its share.
+    ///
+    /// The link stands between the two. A progress cannot be removed from a tree, but its only link can be released.
+    private struct Part {
+        let link: Progress
+        let units: Int64
+    }
+
     private weak var operation: AsyncOperation?
+    private var isComplete = false
+    private var parts: [Part] = []
+    /// The number of parts at which those that have finished are removed, so that adding costs the same on average.
+    private var partLimit = 8
+
+    #if canImport(ObjectiveC)
     private let lock = NSLock()
+    /// What is to be published, and whether a thread is about to.
     private var wanted: Int64 = 0
     private var isPublishing = false
-    private var isComplete = false
+    private var handler: (@Sendable () -> Void)?
+    #else
+    /// Recursive, because Foundation may release the last reference to a progress above within a change.
+    private static let tree = NSRecursiveLock()
+    private var lock: NSRecursiveLock { OperationProgress.tree }
+    #endif
 
     init(of operation: AsyncOperation, isComposite: Bool) {
         super.init(parent: nil, userInfo: nil)
         super.totalUnitCount = isComposite ? OperationProgress.units : 1
         self.operation = operation
         #if canImport(ObjectiveC)
-        // There the cancellation of a parent need not come through cancel().
-        cancellationHandler = { [weak operation] in operation?.cancel() }
+        cancellationHandler = nil
         #endif
     }
 
@@ -37,19 +59,59 @@ final class OperationProgress: Progress, @unchecked Sendable {
         set { change { super.completedUnitCount = newValue } }
     }
 
+    override func addChild(_ child: Progress, withPendingUnitCount units: Int64) {
+        let link = Progress.discreteProgress(totalUnitCount: 1)
+        let isOpen = lock.withLock {
+            if isComplete { return false }
+            if parts.count == partLimit {
+                parts.removeAll { $0.link.isFinished }
+                partLimit = 2 * parts.count + 8
+            }
+            parts.append(Part(link: link, units: units))
+            #if !canImport(ObjectiveC)
+            super.addChild(link, withPendingUnitCount: units)
+            #endif
+            return true
+        }
+        if !isOpen { return }
+        #if canImport(ObjectiveC)
+        super.addChild(link, withPendingUnitCount: units)
+        #endif
+        // This cancels the child if the link has been cancelled, so nothing is locked.
+        link.addChild(child, withPendingUnitCount: 1)
+    }
+
     override func cancel() {
         super.cancel()
         operation?.cancel()
     }
 
-    /// The work has changed the units of a leaf. After its success they stay.
+    #if canImport(ObjectiveC)
+    /// The handler of the caller. The operation is cancelled before it is called: the cancellation of a progress above
+    /// need not come through `cancel()`.
+    override var cancellationHandler: (@Sendable () -> Void)? {
+        get { lock.withLock { handler } }
+        set {
+            // Release the old handler after unlocking; its deinitializers may run arbitrary code.
+            var previous = newValue
+            lock.withLock { swap(&previous, &handler) }
+            super.cancellationHandler = { [weak operation] in
+                operation?.cancel()
+                newValue?()
+            }
+        }
+    }
+
+    /// Changes the units of a leaf, unless they are complete.
     private func change(_ body: () -> Void) {
         if lock.withLock({ isComplete }) { return }
         body()
+        // If it was completed in between, it may have fallen back.
+        if lock.withLock({ isComplete }) { return fill([]) }
         operation?.progressed(to: fractionCompleted)
     }
 
-    /// A composite has come so far.
+    /// Publishes how far a composite has come.
     func publish(_ fraction: Double) {
         var units = Int64((fraction * Double(OperationProgress.units)).rounded())
         let isMine = lock.withLock {
@@ -61,7 +123,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
         guard isMine else { return }
         var isDone = false
         while !isDone {
-            super.completedUnitCount = units
+            setCompleted(units)
             isDone = lock.withLock {
                 isPublishing = units != wanted
                 units = wanted
@@ -70,11 +132,64 @@ final class OperationProgress: Progress, @unchecked Sendable {
         }
     }
 
-    /// The operation has succeeded.
-    func complete(isComposite: Bool) {
-        if isComposite { return publish(1) }
-        lock.withLock { isComplete = true }
-        if super.totalUnitCount <= 0 { super.totalUnitCount = 1 }
-        super.completedUnitCount = super.totalUnitCount
+    /// Completes the progress, because the operation has succeeded. A thread that is about to publish less publishes this
+    /// once more.
+    func complete() {
+        let parts = lock.withLock {
+            (isComplete, wanted) = (true, OperationProgress.units)
+            defer { self.parts = [] }
+            return self.parts
+        }
+        fill(parts)
+    }
+    #else
+    /// Changes the units of a leaf, unless they are complete.
+    private func change(_ body: () -> Void) {
+        let fraction = lock.withLock { () -> Double? in
+            if isComplete { return nil }
+            body()
+            return fractionCompleted
+        }
+        if let fraction { operation?.progressed(to: fraction) }
+    }
+
+    /// Publishes how far a composite has come.
+    func publish(_ fraction: Double) {
+        let units = Int64((fraction * Double(OperationProgress.units)).rounded())
+        lock.withLock { if units > super.completedUnitCount, !isComplete { setCompleted(units) } }
+    }
+
+    /// Completes the progress, because the operation has succeeded. From here on nothing changes it.
+    func complete() {
+        // Release the parts after unlocking; their deinitializers may run arbitrary code.
+        let parts = lock.withLock {
+            isComplete = true
+            fill(self.parts)
+            defer { self.parts = [] }
+            return self.parts
+        }
+        withExtendedLifetime(parts) {}
+    }
+    #endif
+
+    /// Sets all units as completed, and takes out what is below and not complete.
+    ///
+    /// The units apart from these parts come first. So the last part completes the progress, and does so exactly: a
+    /// progress above counts what is below it whenever it hears that this is complete.
+    private func fill(_ parts: [Part]) {
+        let total = max(super.totalUnitCount, 1)
+        let open = parts.filter { !$0.link.isFinished }
+        setCompleted(total - open.reduce(0) { $0 + $1.units })
+        if super.totalUnitCount != total { super.totalUnitCount = total }
+        for part in open { part.link.completedUnitCount = 1 }
+    }
+
+    private func setCompleted(_ units: Int64) {
+        #if canImport(Darwin)
+        // A call of `super` passes by the setter that Foundation puts in place for observers.
+        willChangeValue(forKey: "completedUnitCount")
+        defer { didChangeValue(forKey: "completedUnitCount") }
+        #endif
+        super.completedUnitCount = units
     }
 }

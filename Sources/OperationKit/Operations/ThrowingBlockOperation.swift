@@ -14,7 +14,10 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
     private var failure: (any Error)?
     private var membership = Membership()
     #if !canImport(ObjectiveC)
-    private let completionRelay = CompletionBlockRelay()
+    private var completionRelay: CompletionBlockRelay?
+    private var hasStarted = false
+    private var isOver = false
+    private var storedName: String?
     #endif
 
     /// Creates an operation that runs a block.
@@ -46,6 +49,27 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
 
     /// Runs the block, or finishes with `CancellationError` if the operation was cancelled.
     public override func start() {
+        #if canImport(ObjectiveC)
+        run()
+        #else
+        // Foundation reads its own slot for the block without a lock at the end, so nothing is written there after the
+        // start. A first block that comes later is called from here.
+        let (isFirst, relay) = lock.withLock {
+            defer { hasStarted = true }
+            return (!hasStarted, completionRelay)
+        }
+        if isFirst, let relay { super.completionBlock = { relay.fire() } }
+        run()
+        guard isFirst, relay == nil else { return }
+        let late = lock.withLock {
+            isOver = true
+            return completionRelay
+        }
+        late?.fireSoon(for: self)
+        #endif
+    }
+
+    private func run() {
         if isCancelled { settle(.failure(CancellationError())) }
         super.start()
         // A cancellation may have come in between: then the block did not run.
@@ -75,15 +99,23 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
     }
 
     #if !canImport(ObjectiveC)
-    /// Called by Foundation on a thread of its choice, once the operation is finished, and released then.
+    /// The name of the operation. May be set and read on any thread, at any time.
+    public override var name: String? {
+        get { lock.withLock { storedName } }
+        set { lock.withLock { storedName = newValue } }
+    }
+
+    /// Called by Foundation on a thread of its choice, once the operation is finished, and released then. Of two blocks,
+    /// one of which replaces the other while the operation ends, exactly one is called.
     public override var completionBlock: (@Sendable () -> Void)? {
-        get { completionRelay.block }
+        get { lock.withLock { completionRelay }?.block }
         set {
             if isFinished { return }
-            completionRelay.block = newValue
-            super.completionBlock = { [completionRelay] in completionRelay.fire() }
-            // It may have finished meanwhile.
-            if isFinished { completionRelay.fireSoon() }
+            let relay = lock.withLock {
+                if completionRelay == nil, newValue != nil, !isOver { completionRelay = CompletionBlockRelay() }
+                return completionRelay
+            }
+            relay?.block = newValue
         }
     }
     #endif

@@ -254,6 +254,23 @@ import Testing
         await tracker.expectAllReleased()
     }
 
+    @Test("The closure of a binding is released right after its call, before the next one is called")
+    func theClosureIsReleasedAfterItsCall() async {
+        let (tracker, log) = (LeakTracker(), EventLog())
+        let fetch = Fetch()
+        let process = ScriptedOperation("process") {
+            log.add("main \(tracker.alive)")
+            $0.finish()
+        }
+        do {
+            let (one, two) = (tracker.token("one"), tracker.token("two"))
+            process.bind(to: fetch) { _, _ in one.use() }
+            process.bind(to: fetch) { _, _ in log.add("\(two.use()) \(tracker.alive)") }
+        }
+        await run([process, fetch])
+        #expect(log.events == ["() [\"two\"]", "main []"])
+    }
+
     @Test func d6_whatItCapturesIsReleasedWhenTheTargetEndsWithoutRunning() async {
         let tracker = LeakTracker()
         let (fetch, process) = (Fetch(), Process())

@@ -90,10 +90,14 @@ final class ActSubject: @unchecked Sendable {
     private func announcementProblems() -> [String] {
         let announcements = interleaving.announcements.filter { $0.operation == ObjectIdentifier(operation) }
         let hasRun = operation.record.value.mains > 0 || announcements.contains { $0.text == "will isExecuting" }
+        #if canImport(ObjectiveC)
         let ends =
             hasRun
             ? ["will isExecuting", "will isFinished", "did isExecuting", "did isFinished"]
             : ["will isFinished", "did isFinished"]
+        #else
+        let ends = ["will isFinished", "did isFinished"]
+        #endif
         let begins = hasRun ? ["will isExecuting", "did isExecuting"] : []
         var sequences: [[String]] = []
         for strand in Set(announcements.map(\.strand)) {

@@ -110,6 +110,65 @@ import Testing
         #expect(log.events == ["task", "closure", "throwing", "item"])
     }
 
+    /// One operation of each class of the library that seals its `main()`, with a call of `main(input:)` where there is one.
+    private static func sealed(_ log: EventLog) -> [(operation: AsyncOperation, mainWithInput: () -> Void)] {
+        let task = TaskOperation { log.add("task") }
+        let closure = IOBlockOperation<Int, Int> { (number: Int) in
+            log.add("closure")
+            return number
+        }.withInput(1)
+        let block = AsyncBlockOperation { finish in
+            log.add("block")
+            finish(nil)
+        }
+        let step = Step<Int, Int>.increment("step", log: log).withInput(1)
+        let macro = MacroOperation(Step<Int, Int>.increment("macro", log: log)).withInput(1)
+        let mapped = Step<Int, Int>.increment("mapped", log: log).map { $0 }.withInput(1)
+        let waterfall = Waterfall<Int, Int>().then { (number: Int) in
+            log.add("waterfall")
+            return number
+        }.withInput(1)
+        let compound = CompoundOperation(operations: [BlockOperation { log.add("compound") }])
+        let run = Strategy.sequentialItems.make { _, completion in
+            log.add("run")
+            completion(nil)
+        }.operation(on: [1])
+        return [
+            (task, { task.main(input: ()) }), (closure, { closure.main(input: 2) }), (block, {}), (step, {}),
+            (macro, { macro.main(input: 2) }), (mapped, { mapped.main(input: 2) }),
+            (waterfall, { waterfall.main(input: 2) }), (compound, {}), (run, { run.main(input: [2]) }),
+        ]
+    }
+
+    @Test("main() of the library's own classes does nothing when it is called by hand")
+    func callingMainByHandBeforeTheStartDoesNothing() async throws {
+        let log = EventLog()
+        for (operation, mainWithInput) in Self.sealed(log) {
+            operation.main()
+            mainWithInput()
+            #expect(log.events.isEmpty && !operation.isFinished)
+            try await OperationQueue().run(operation)
+            operation.main()
+            mainWithInput()
+            #expect(log.events.count == 1 && operation.isFinished)
+            log.clear()
+        }
+    }
+
+    @Test("main() of a compound that is called by hand while it runs does not run the children again")
+    func callingMainByHandWhileItRunsDoesNothing() async throws {
+        let log = EventLog()
+        let child = ScriptedOperation { _ in log.add("child") }
+        let compound = CompoundOperation(operations: [child])
+        compound.start()
+        compound.main()
+        await eventually("not begun") { child.isExecuting }
+        compound.main()
+        child.finish()
+        try await compound.finished()
+        #expect(log.events == ["child"])
+    }
+
     @Test func callingMainByHandOfWhatWasConsumedRunsNothing() async {
         let log = EventLog()
         let macro = MacroOperation(Step<Int, Int>.increment("step", log: log)).withInput(1)

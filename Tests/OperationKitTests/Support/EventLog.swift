@@ -14,6 +14,11 @@ final class EventLog: @unchecked Sendable {
     func count(of event: String) -> Int {
         events.count { $0 == event }
     }
+
+    /// Empties the log.
+    func clear() {
+        lock.withLock { entries = [] }
+    }
 }
 
 /// A value that several threads read and change.

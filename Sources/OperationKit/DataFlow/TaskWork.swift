@@ -1,0 +1,97 @@
+import Foundation
+
+/// The asynchronous closure of an operation, and the task that runs it. The operation's lock guards it.
+///
+/// What is let go of here may run arbitrary code, so it is returned, for the caller to release after unlocking.
+struct TaskWork<Body> {
+    private enum Stage { case open, returned, discarded }
+
+    private var stage = Stage.open
+    private var body: Body?
+    private(set) var task: Task<Void, Never>?
+
+    init(_ body: Body?) {
+        self.body = body
+    }
+
+    /// The task has been created.
+    ///
+    /// - Returns: Whether the operation has ended without it, so that the task has to be cancelled.
+    mutating func created(_ task: Task<Void, Never>) -> Bool {
+        if stage == .open { self.task = task }
+        return stage == .discarded
+    }
+
+    /// The task has begun: it takes the closure.
+    mutating func takeBody() -> Body? {
+        body.take()
+    }
+
+    /// The closure has returned. What the task does from here on is to end the operation, and must not be cancelled.
+    mutating func bodyReturned() {
+        if stage == .open { (stage, task) = (.returned, nil) }
+    }
+
+    /// The operation ends.
+    ///
+    /// - Returns: The closure, if it has not been taken, and the task, if the closure has not returned.
+    mutating func discard() -> (Body?, Task<Void, Never>?) {
+        if stage == .open { stage = .discarded }
+        return (body.take(), task.take())
+    }
+}
+
+/// An operation that runs an asynchronous closure in a task, and ends when the closure does.
+protocol TaskRunning<Input, Output>: AsyncOperation {
+    associatedtype Input: Sendable
+    associatedtype Output: Sendable
+    associatedtype Body: Sendable
+
+    var taskWork: TaskWork<Body> { get set }
+    func call(_ body: Body, with input: Input) async throws -> Output
+    func end(with result: Result<Output, any Error>)
+}
+
+extension TaskRunning {
+    /// Starts the task. One that is cancelled from inside cancels the operation: soon, and before the operation ends.
+    func startTask(with input: Input) {
+        let task = Task.detached(priority: TaskPriority(qualityOfService)) {
+            guard let result = await self.result(of: input) else { return }
+            if Task.isCancelled { self.cancel() }
+            self.end(with: result)
+        }
+        if lock.withLock({ taskWork.created(task) }) { task.cancel() }
+    }
+
+    /// Calls the closure and releases it, unless the operation has ended.
+    private func result(of input: Input) async -> Result<Output, any Error>? {
+        guard let body = takeBody() else { return nil }
+        defer { lock.withLock { taskWork.bodyReturned() } }
+        do {
+            return .success(
+                try await withCancellationDelivered {
+                    self.cancel()
+                } during: {
+                    try await call(body, with: input)
+                })
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func takeBody() -> Body? {
+        lock.withLock { taskWork.takeBody() }
+    }
+
+    /// Cancels the task, if there is one.
+    func cancelTask() {
+        lock.withLock { taskWork.task }?.cancel()
+    }
+
+    /// Releases the closure. A task that goes on, because the operation was ended from outside, is cancelled.
+    func discardTask() {
+        let (body, task) = lock.withLock { taskWork.discard() }
+        task?.cancel()
+        _ = body
+    }
+}

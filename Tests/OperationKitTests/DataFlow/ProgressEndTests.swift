@@ -1,0 +1,168 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// The progress of an operation that succeeds is complete before its end is told, whatever other threads do to it.
+@Suite("Progress at the end", .mayNotHang) struct ProgressEndTests {
+    #if DEBUG
+    /// What the fraction of an operation is in its `asyncCompletionBlock`.
+    private static func fractionAtTheEnd(of operation: AsyncOperation) -> Shared<Double?> {
+        let fraction = Shared<Double?>(nil)
+        operation.asyncCompletionBlock = { [unowned operation] _ in
+            fraction.value = operation.progress.fractionCompleted
+        }
+        return fraction
+    }
+
+    /// Ends a leaf on another thread, at each place of a call in turn, and says where the leaf is not complete then.
+    private static func incomplete(_ call: @escaping @Sendable (Progress) -> Void, isAsked: Bool) async -> [String] {
+        await onThread {
+            var incomplete: [String] = []
+            for place in 0..<Interruption.bound {
+                let leaf = ScriptedOperation.idle()
+                let fraction = fractionAtTheEnd(of: leaf)
+                leaf.start()
+                if isAsked { leaf.progress.totalUnitCount = 4 }
+                let interruption = Interruption(at: place) {
+                    if !answersOnAnotherThread({ leaf.finish() }) { incomplete.append("place \(place) hangs") }
+                }
+                Preemption.observed(by: interruption) { call(leaf.progress) }
+                if !interruption.hasRun { return place > 2 ? incomplete : ["only \(place) places"] }
+                if fraction.value != 1 { incomplete.append("place \(place), \(fraction.value ?? -1) in the block") }
+                let last = leaf.progress.fractionCompleted
+                if last != 1 { incomplete.append("place \(place), \(last) at last") }
+            }
+            return incomplete
+        }
+    }
+
+    @Test("A leaf whose units are set while another thread ends it is complete")
+    func aLeafWhoseUnitsAreSet() async {
+        #expect(await Self.incomplete({ $0.completedUnitCount = 1 }, isAsked: true) == [])
+    }
+
+    @Test("A progress that is asked for first while another thread ends the operation is complete")
+    func askedForFirst() async {
+        #expect(await Self.incomplete({ _ in }, isAsked: false) == [])
+    }
+
+    @Test("A compound whose child reports while another thread ends it is complete")
+    func aCompoundWhoseChildReports() async throws {
+        for place in 0..<Interruption.bound {
+            let child = ScriptedOperation.idle()
+            let compound = CompoundOperation(operations: [child])
+            let fraction = Self.fractionAtTheEnd(of: compound)
+            let progress = compound.progress
+            child.progress.totalUnitCount = 4
+            compound.start()
+            await eventually("not begun") { child.isExecuting }
+            let ends = Shared(true)
+            let isReached = await onThread {
+                let interruption = Interruption(at: place) {
+                    ends.value = answersOnAnotherThread {
+                        child.finish()
+                        compound.waitUntilFinished()
+                    }
+                }
+                Preemption.observed(by: interruption) { child.progress.completedUnitCount = 1 }
+                return interruption.hasRun
+            }
+            if !isReached {
+                child.finish()
+                return try await compound.finished()
+            }
+            #expect(fraction.value == 1, "place \(place)")
+            #expect(progress.fractionCompleted == 1, "place \(place)")
+        }
+    }
+    #endif
+
+    @Test(
+        "A leaf that succeeds is at exactly 1, also when a progress below it is not, and stays there",
+        arguments: [1, 3, 7])
+    func withAnUnfinishedProgressBelow(total: Int64) {
+        let leaf = ScriptedOperation.idle()
+        let app = Progress.discreteProgress(totalUnitCount: 2)
+        app.addChild(leaf.progress, withPendingUnitCount: 2)
+        leaf.progress.totalUnitCount = total
+        let part = Progress.discreteProgress(totalUnitCount: 4)
+        leaf.progress.addChild(part, withPendingUnitCount: 1)
+        leaf.start()
+        part.completedUnitCount = 1
+        #expect(leaf.progress.fractionCompleted == 0.25 / Double(total))
+        leaf.finish()
+        #expect(leaf.progress.fractionCompleted == 1 && app.fractionCompleted == 1)
+        part.completedUnitCount = 3
+        #expect(leaf.progress.fractionCompleted == 1 && app.fractionCompleted == 1)
+        part.completedUnitCount = 4
+        #expect(leaf.progress.fractionCompleted == 1 && app.fractionCompleted == 1)
+        #expect(leaf.progress.totalUnitCount == total && leaf.progress.completedUnitCount == total)
+    }
+
+    @Test("A progress above counts a leaf that succeeds once, whatever units the leaf has", arguments: [-1, 1, 20, 24])
+    func aProgressAboveCountsALeafOnce(total: Int64) {
+        let app = Progress.discreteProgress(totalUnitCount: 4)
+        let leaf = ScriptedOperation.idle()
+        app.addChild(leaf.progress, withPendingUnitCount: 2)
+        leaf.progress.totalUnitCount = total
+        let parts = (0..<max(0, total)).map { _ in Progress.discreteProgress(totalUnitCount: 3) }
+        for part in parts { leaf.progress.addChild(part, withPendingUnitCount: 1) }
+        for part in parts.dropFirst(1) { part.completedUnitCount = 1 }
+        for part in parts.dropFirst(9) { part.completedUnitCount = 3 }
+        leaf.start()
+        leaf.finish()
+        #expect(app.completedUnitCount == 2 && app.fractionCompleted == 0.5)
+        #expect(leaf.progress.fractionCompleted == 1 && leaf.progress.isFinished)
+    }
+
+    @Test("A progress that is put below a leaf after its success changes nothing")
+    func putBelowAfterTheSuccess() {
+        let leaf = ScriptedOperation()
+        leaf.progress.totalUnitCount = 4
+        leaf.start()
+        let part = Progress.discreteProgress(totalUnitCount: 2)
+        leaf.progress.addChild(part, withPendingUnitCount: 2)
+        part.completedUnitCount = 1
+        #expect(leaf.progress.fractionCompleted == 1)
+    }
+
+    @Test("A progress below a leaf counts, and is cancelled with it")
+    func aProgressBelowCounts() {
+        let leaf = ScriptedOperation.idle()
+        leaf.progress.totalUnitCount = 4
+        let (done, open) = (Progress.discreteProgress(totalUnitCount: 2), Progress.discreteProgress(totalUnitCount: 2))
+        leaf.progress.addChild(done, withPendingUnitCount: 1)
+        leaf.progress.addChild(open, withPendingUnitCount: 2)
+        leaf.start()
+        done.completedUnitCount = 2
+        open.completedUnitCount = 1
+        #expect(leaf.progress.fractionCompleted == 0.5 && leaf.progress.completedUnitCount == 1)
+        leaf.progress.cancel()
+        #expect(open.isCancelled && leaf.isCancelled)
+    }
+
+    @Test("Operations below one progress of the user's may end at the same time")
+    func belowOneProgress() async {
+        for round in 0..<20 {
+            let app = Progress.discreteProgress(totalUnitCount: 2_000)
+            let operations = (0..<2_000).map { _ in ScriptedOperation.idle() }
+            for operation in operations {
+                operation.progress.totalUnitCount = 2
+                app.addChild(operation.progress, withPendingUnitCount: 1)
+                operation.start()
+            }
+            await atOnce(
+                (0..<4).map { lane in
+                    {
+                        for (index, operation) in operations.enumerated() where index % 4 == lane {
+                            operation.progress.completedUnitCount = 1
+                            operation.finish()
+                        }
+                    }
+                })
+            #expect(app.completedUnitCount == 2_000 && app.fractionCompleted == 1, "round \(round)")
+            if app.fractionCompleted != 1 { return }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// What becomes of the closure and the task of an operation when the operation ends.
+@Suite("The end of a task operation", .mayNotHang) struct TaskEndTests {
+    enum Kind: CaseIterable {
+        case task, closure
+
+        func make(_ body: @escaping @Sendable () async throws -> Int) -> IOOperation<Void, Int> {
+            switch self {
+            case .task: TaskOperation(body)
+            case .closure: IOBlockOperation { (_: Void) async throws -> Int in try await body() }
+            }
+        }
+    }
+
+    /// An operation whose closure holds a token.
+    private static func holding(
+        _ kind: Kind, _ tracker: LeakTracker, _ body: @escaping @Sendable () async throws -> Int
+    ) -> IOOperation<Void, Int> {
+        let token = tracker.token("closure")
+        return kind.make {
+            token.use()
+            return try await body()
+        }
+    }
+
+    /// What is true at the moment at which the operation reads as finished, on the thread that ends it.
+    private final class End: FinishObserving, @unchecked Sendable {
+        let log = EventLog()
+        private let look: @Sendable () -> String
+
+        init(of operation: AsyncOperation, _ look: @escaping @Sendable () -> String) {
+            self.look = look
+            _ = operation.observeFinish(self)
+        }
+
+        func operationFinished(_ operation: AsyncOperation, error: (any Error)?) {
+            log.add(look())
+        }
+    }
+
+    @Test(
+        "The closure has been released when the operation reads as finished", arguments: Kind.allCases, [false, true])
+    func theClosureIsReleasedFirst(kind: Kind, fails: Bool) async {
+        let tracker = LeakTracker()
+        let operation = Self.holding(kind, tracker) {
+            await Task.yield()
+            if fails { throw TestError.first }
+            return 1
+        }
+        let end = End(of: operation) { "\(tracker.alive)" }
+        await Start.byHand(operation)
+        await eventually("nothing is told") { !end.log.events.isEmpty }
+        #expect(end.log.events == ["[]"])
+    }
+
+    @Test("A synchronous closure has been released when the operation reads as finished")
+    func aSynchronousClosureIsReleasedFirst() async {
+        let tracker = LeakTracker()
+        func holding() -> IOBlockOperation<Void, Int> {
+            let token = tracker.token("closure")
+            return IOBlockOperation { (_: Void) -> Int in
+                token.use()
+                return 1
+            }
+        }
+        let operation = holding()
+        let end = End(of: operation) { "\(tracker.alive)" }
+        await Start.byHand(operation)
+        #expect(end.log.events == ["[]"])
+    }
+
+    @Test("An outcome from outside cancels the task", arguments: Kind.allCases)
+    func anOutcomeFromOutsideCancelsTheTask(kind: Kind) async throws {
+        let (begun, cancelled) = (Gate(), Gate())
+        let operation = kind.make {
+            begun.open()
+            do { try await cancellation() } catch { cancelled.open() }
+            return 1
+        }
+        operation.start()
+        await begun.opened()
+        #expect(operation.finish(with: 2))
+        await cancelled.opened()
+        #expect(try await operation.value == 2)
+        #expect(!operation.isCancelled)
+    }
+
+    @Test(
+        "What follows the end of an operation that was not cancelled is not called in a cancelled task",
+        arguments: Kind.allCases)
+    func whatFollowsIsNotCancelled(kind: Kind) async {
+        let operation = kind.make { 1 }
+        let end = End(of: operation) { "\(Task.isCancelled)" }
+        await Start.byHand(operation)
+        await eventually("nothing is told") { !end.log.events.isEmpty }
+        #expect(end.log.events == ["false"])
+    }
+
+    @Test("A task that is cancelled from inside cancels the operation before that ends", arguments: Kind.allCases)
+    func cancelledFromInside(kind: Kind) async throws {
+        for _ in 0..<200 {
+            let operation = kind.make {
+                unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+                return 1
+            }
+            operation.start()
+            #expect(try await operation.value == 1)
+            #expect(operation.isCancelled)
+        }
+    }
+
+    #if DEBUG
+    @Test("No completion block is called inside the cancellation of a task", arguments: Kind.allCases)
+    func nothingIsCalledInsideTheCancellation(kind: Kind) async {
+        for place in 0..<Interruption.bound {
+            let holder = Shared<IOOperation<Void, Int>?>(nil)
+            let cancelling = Shared<Thread?>(nil)
+            let (log, isReached) = (EventLog(), Shared(false))
+            let operation = kind.make {
+                isReached.value = cancelCurrentTask(interruptedAt: place, thread: cancelling) {
+                    holder.value?.finish(with: 2)
+                }
+                return 1
+            }
+            operation.asyncCompletionBlock = { _ in
+                if cancelling.value === Thread.current { log.add("inside") }
+            }
+            holder.value = operation
+            await Start.byHand(operation)
+            holder.value = nil
+            #expect(log.events.isEmpty, "place \(place)")
+            if !isReached.value { break }
+        }
+    }
+    #endif
+}
+
+#if DEBUG
+/// Cancels the task that this is called in, whose handlers are called on this thread. Another thread does something at
+/// the place with a certain number.
+///
+/// - Parameter thread: Is this one meanwhile.
+/// - Returns: Whether there was such a place.
+private func cancelCurrentTask(
+    interruptedAt place: Int, thread: Shared<Thread?>, _ action: @escaping @Sendable () -> Void
+) -> Bool {
+    thread.value = Thread.current
+    defer { thread.value = nil }
+    let interruption = Interruption(at: place) { #expect(answersOnAnotherThread(action)) }
+    Preemption.observed(by: interruption) { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+    return interruption.hasRun
+}
+#endif

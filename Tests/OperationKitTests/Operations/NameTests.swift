@@ -1,0 +1,51 @@
+import Foundation
+import Testing
+
+@testable import OperationKit
+
+/// The name of an operation, which any thread may set while the library reads it for a message.
+@Suite("Names", .mayNotHang) struct NameTests {
+    enum Kind: CaseIterable {
+        case asynchronous, throwing, compound
+
+        func make() -> Operation {
+            switch self {
+            case .asynchronous: ScriptedOperation.idle()
+            case .throwing: ThrowingBlockOperation {}
+            case .compound: CompoundOperation()
+            }
+        }
+    }
+
+    @Test("An operation has the name that was set last", arguments: Kind.allCases)
+    func theNameThatWasSetLast(kind: Kind) {
+        let operation = kind.make()
+        #expect(operation.name == nil)
+        operation.name = "first"
+        operation.name = "second"
+        #expect(operation.name == "second" && operation.displayName == "second")
+        operation.name = nil
+        #expect(operation.name == nil)
+    }
+
+    /// Longer than what a string holds without memory of its own.
+    private static let names = (0..<4).map { "a name that needs memory of its own, number \($0)" }
+
+    @Test("The name may be set while another thread asks how messages call the operation", arguments: Kind.allCases)
+    func itMayBeSetWhileAnotherThreadAsks(kind: Kind) async {
+        let operation = kind.make()
+        operation.name = Self.names[0]
+        let strange = EventLog()
+        await atOnce([
+            { for round in 0..<20_000 { operation.name = Self.names[round % 4] + "" } },
+            { for round in 0..<20_000 { operation.name = (Self.names[round % 4] + " again").lowercased() } },
+            {
+                for _ in 0..<5_000 {
+                    let text = operation is AsyncOperation ? operation.debugDescription : operation.displayName
+                    if !text.contains("a name that needs memory of its own, number ") { strange.add(text) }
+                }
+            },
+        ])
+        #expect(strange.events.isEmpty)
+    }
+}

@@ -1,0 +1,50 @@
+#if DEBUG
+import Dispatch
+import Foundation
+
+@testable import OperationKit
+
+/// Runs an action once, when the observed thread comes to the place with a certain number, of those at which it holds no
+/// lock of the library.
+///
+/// With a number that the thread does not reach the action does not run, so a test can go through all places in a loop:
+///
+/// ```swift
+/// for place in 0..<Interruption.bound {
+///     let interruption = Interruption(at: place) { … }
+///     Preemption.observed(by: interruption) { … }
+///     if !interruption.hasRun { break }
+/// }
+/// ```
+final class Interruption: Preemption.Observer {
+    /// More places than any single call of the library has.
+    static let bound = 200
+
+    private let number: Int
+    private let action: () -> Void
+    private var passed = 0
+    /// How many locks of the library the thread holds. Where there are any, no other thread could do its part.
+    private var held = 0
+    private(set) var hasRun = false
+
+    /// - Parameter action: Runs on the observed thread. What another thread would do belongs into `answersOnAnotherThread`.
+    init(at number: Int, _ action: @escaping () -> Void) {
+        self.number = number
+        self.action = action
+    }
+
+    func reached(_ place: Preemption.Place) {
+        if case .unlocked = place { held -= 1 }
+        if held == 0, !hasRun {
+            hasRun = passed == number
+            if hasRun { action() }
+            passed += 1
+        }
+        if case .locking = place { held += 1 }
+    }
+
+    func makeQueue() -> OperationQueue { OperationQueue() }
+
+    func runWorker(_ work: @escaping @Sendable () -> Void) { DispatchQueue.global().async(execute: work) }
+}
+#endif
