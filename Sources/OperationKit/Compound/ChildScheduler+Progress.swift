@@ -53,8 +53,10 @@ extension ChildScheduler.State {
     mutating func progressEnded(_ child: Next, hasSucceeded: Bool) -> ChildScheduler.ProgressReport? {
         // Another thread may have recorded its end already.
         guard isPresent(child), let known = children[child.slot], !known.isEnding else { return nil }
-        children[child.slot]?.isEnding = true
         ledger.ended(child.slot, weight: known.weight, hasSucceeded: hasSucceeded)
-        return progressReport
+        let report = progressReport
+        // Otherwise the child is forgotten before the lock is released.
+        if report != nil { children[child.slot]?.isEnding = true }
+        return report
     }
 }

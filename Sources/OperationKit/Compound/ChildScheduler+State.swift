@@ -142,7 +142,7 @@ extension ChildScheduler.State {
             of: running,
             failures: sorted.map {
                 SuboperationError(name: $0.name, index: $0.index, error: $0.error, siblingCount: total)
-            }, watches: takeUnneeded())
+            })
     }
 }
 
@@ -265,7 +265,8 @@ extension ChildScheduler.State {
         schedule.forgetDependencies()
         for known in outside.values { leaveOutside(known) }
         awaited = [:]
-        released += takeUnwatched()
+        released += unwatched
+        unwatched = []
     }
 
     mutating func takeUnconnected() -> [Next] {
@@ -289,19 +290,18 @@ extension ChildScheduler.State {
         for dependent in schedule.records[slot].dependents { awaited[dependent, default: []].append(new) }
     }
 
-    mutating func takeUnwatched() -> [Operation] {
-        defer { unwatched = [] }
-        return unwatched
-    }
-
-    mutating func takeUnneeded() -> [FinishWatch] {
-        defer { unneeded = [] }
-        return unneeded
-    }
-
-    mutating func takeReleased() -> [Operation] {
-        defer { released = [] }
-        return released
+    /// What is to be done for operations outside after unlocking. Nothing is watched before the children may begin, nor
+    /// when they have ended.
+    mutating func takeOutsideChanges() -> ChildScheduler.Consequences.OutsideChanges? {
+        if unwatched.isEmpty, unneeded.isEmpty, released.isEmpty { return nil }
+        let isPending = stage == .idle || stage == .preparing
+        if isPending, unneeded.isEmpty, released.isEmpty { return nil }
+        defer {
+            if !isPending { unwatched = [] }
+            unneeded = []
+            released = []
+        }
+        return .init(toWatch: stage == .running ? unwatched : [], unneeded: unneeded, released: released)
     }
 
     /// An operation is not outside any more.

@@ -173,25 +173,35 @@ extension ChildScheduler {
         var sendsForWorker = false
         var cancelsOthers = false
         var changesSettings = false
-        /// Operations outside, for which children wait.
-        var toWatch: [Operation] = []
-        /// Of operations that are not outside any more.
-        var unneeded: [FinishWatch] = []
-        /// Only to be released.
-        var released: [Operation] = []
+        var outside: OutsideChanges?
         /// The compound, once all its children have ended.
         var over: End?
 
-        /// A class, so that the consequences of most ends of children, which are none, are passed on for nothing.
+        /// What has changed for operations outside. A class, so that the consequences of most ends of children, which are
+        /// none, are passed on for nothing.
+        final class OutsideChanges {
+            /// Operations for which children wait.
+            let toWatch: [Operation]
+            /// Of operations that are not outside any more.
+            let unneeded: [FinishWatch]
+            /// Only to be released.
+            let released: [Operation]
+
+            init(toWatch: [Operation], unneeded: [FinishWatch], released: [Operation]) {
+                self.toWatch = toWatch
+                self.unneeded = unneeded
+                self.released = released
+            }
+        }
+
+        /// A class for the same reason.
         final class End {
             let compound: any Composite
             let failures: [SuboperationError]
-            let watches: [FinishWatch]
 
-            init(of compound: any Composite, failures: [SuboperationError], watches: [FinishWatch]) {
+            init(of compound: any Composite, failures: [SuboperationError]) {
                 self.compound = compound
                 self.failures = failures
-                self.watches = watches
             }
         }
     }
@@ -199,29 +209,27 @@ extension ChildScheduler {
     /// What follows from the state as it is. To be called with the lock held, and to be performed without it.
     func consequences(of state: inout State) -> Consequences {
         var due = Consequences(sendsForWorker: state.schedule.sendsForWorker())
-        due.changesSettings = state.appliedLimit != state.schedule.limitInForce
-        state.appliedLimit = state.schedule.limitInForce
-        if state.stage == .running {
-            if !state.unwatched.isEmpty { due.toWatch = state.takeUnwatched() }
-            if !state.unneeded.isEmpty { due.unneeded = state.takeUnneeded() }
-            if state.schedule.remaining == 0 {
-                due.over = state.end(sortsFailures: !countsCancellations)
-                // A worker that is on its way has to arrive, or the queue would not be freed.
-                due.changesSettings = due.changesSettings || state.schedule.isSuspended || state.schedule.limit == 0
-            }
+        let limit = state.schedule.limitInForce
+        due.changesSettings = state.appliedLimit != limit
+        state.appliedLimit = limit
+        if state.stage == .running, state.schedule.remaining == 0 {
+            due.over = state.end(sortsFailures: !countsCancellations)
+            // A worker that is on its way has to arrive, or the queue would not be freed.
+            due.changesSettings = due.changesSettings || state.schedule.isSuspended || state.schedule.limit == 0
         }
-        if !state.released.isEmpty { due.released = state.takeReleased() }
+        due.outside = state.takeOutsideChanges()
         return due
     }
 
     func perform(_ due: Consequences) {
         if due.changesSettings { applySettings() }
         if due.sendsForWorker { queue.addOperation(ChildWorker(self)) }
-        for operation in due.toWatch { watchOutside(operation) }
-        for watch in due.unneeded { watch.end() }
+        if let outside = due.outside {
+            for operation in outside.toWatch { watchOutside(operation) }
+            for watch in outside.unneeded { watch.end() }
+        }
         if due.cancelsOthers { cancelAll() }
         if let end = due.over {
-            for watch in end.watches { watch.end() }
             end.compound.childrenFinished(failures: end.failures)
         }
     }

@@ -28,7 +28,7 @@ final class ProgressReporter: @unchecked Sendable {
     func report(_ count: () -> (ended: Int, total: Int?)) {
         write {
             let (ended, total) = count()
-            if ended == self.ended && total == self.total { return }
+            if ended <= self.ended && total == self.total { return }
             (self.ended, self.total) = (ended, total)
             isStale = true
         }

@@ -4,26 +4,33 @@
 struct FinishObservers {
     /// The first one, as long as it is there: mostly there is no other.
     private var first: (any FinishObserving)?
-    /// The others, each with its place in the order of their addition. Observers are identified by the objects that are
-    /// held here, so that no identity is used again while it is in use.
-    private var others: [ObjectIdentifier: (place: Int, observer: any FinishObserving)] = [:]
-    private var added = 0
+    private var others: Others?
 
-    var isEmpty: Bool { first == nil && others.isEmpty }
+    /// A class, because few operations have others.
+    private final class Others {
+        /// Each with its place in the order of their addition. Observers are identified by the objects that are held here,
+        /// so that no identity is used again while it is in use.
+        var observers: [ObjectIdentifier: (place: Int, observer: any FinishObserving)] = [:]
+        var added = 0
+    }
+
+    var isEmpty: Bool { first == nil && others?.observers.isEmpty != false }
 
     mutating func add(_ observer: any FinishObserving) {
         if isEmpty {
             first = observer
         } else if first !== observer {
-            added += 1
-            others[ObjectIdentifier(observer)] = (added, observer)
+            let others = others ?? Others()
+            self.others = others
+            others.added += 1
+            others.observers[ObjectIdentifier(observer)] = (others.added, observer)
         }
     }
 
     /// - Returns: The observer, to be released after unlocking, unless it had been removed before.
     mutating func remove(_ observer: any FinishObserving) -> (any FinishObserving)? {
         if first === observer { return first.take() }
-        return others.removeValue(forKey: ObjectIdentifier(observer))?.observer
+        return others?.observers.removeValue(forKey: ObjectIdentifier(observer))?.observer
     }
 
     /// Removes all observers.
@@ -31,8 +38,7 @@ struct FinishObservers {
     /// - Returns: The observers, in the order of their addition.
     mutating func removeAll() -> [any FinishObserving] {
         let earliest = first.take().map { [$0] } ?? []
-        if others.isEmpty { return earliest }
-        defer { others = [:] }
-        return earliest + others.values.sorted { $0.place < $1.place }.map(\.observer)
+        guard let others = others.take() else { return earliest }
+        return earliest + others.observers.values.sorted { $0.place < $1.place }.map(\.observer)
     }
 }

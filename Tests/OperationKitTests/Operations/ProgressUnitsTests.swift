@@ -55,8 +55,8 @@ import Testing
 
     @Test func aReportThatComesLateDoesNotSetAReporterBack() {
         let reporter = ProgressReporter {}
-        reporter.report(3, of: 5)
-        reporter.report(2, of: 5)
+        reporter.report { (3, 5) }
+        reporter.report { (2, 5) }
         #expect(reporter.progress.completedUnitCount == 3 && reporter.progress.totalUnitCount == 5)
     }
 }
