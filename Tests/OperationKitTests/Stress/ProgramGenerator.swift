@@ -25,6 +25,7 @@ struct ProgramGenerator {
         let start = element(of: [.queue, .queue, .byHand, .byHand, .task, .task, .task, .coordinator] as [StressStart])
         var program = StressProgram(seed: seed, root: root, start: start, keepsReferences: !chance(3))
         program.observesProgress = chance(4)
+        program.sharesProgress = chance(6)
         program.probesLocks = chance(12)
         program.isOutsideStock = chance(3)
         for _ in 0..<pick(8) { program.actions.append(action(in: program)) }
@@ -164,7 +165,7 @@ extension ProgramGenerator {
         // The root is what people cancel most.
         let any = chance(4) ? 0 : element(of: nodes).id
         let compound = element(of: compounds)
-        switch isCalm ? 7 + pick(8) : pick(15) {
+        switch isCalm ? 7 + pick(9) : pick(16) {
         case 0: return .cancel(any)
         case 1: return program.start.isAwaited ? .cancelTask : .cancel(any)
         case 2, 3: return .cancelWithReason(any)
@@ -176,11 +177,26 @@ extension ProgramGenerator {
         case 9: return dependency(in: compound)
         case 10: return refusal(in: compound)
         case 11: return chance(4) ? .describe(any) : .addCycle(to: compound.id, isPair: chance(2))
+        case 12: return note(on: nodes)
         default:
             budget = max(budget, 4)
             // Those that `prepare()` adds may not be there yet.
             let siblings = compound.compound?.prepares == true ? [] : compound.children
-            return .add(child(depth: 3, siblings: siblings), to: compound.id)
+            var child = child(depth: 3, siblings: siblings)
+            if !isCalm, chance(6), child.isAsynchronous || child.leaf?.kind == .throwing {
+                (child.entry, child.waitsForever) = (.cancelledMeanwhile, true)
+            }
+            return .add(child, to: compound.id)
+        }
+    }
+
+    /// A name, units or a completion block that another thread sets.
+    private mutating func note(on nodes: [StressNode]) -> StressAction.Effect {
+        let node = element(of: nodes)
+        switch pick(3) {
+        case 0: return .rename(node.id)
+        case 1: return .replaceBlock(node.id)
+        default: return node.leaf == nil ? .rename(node.id) : .setUnits(node.id)
         }
     }
 

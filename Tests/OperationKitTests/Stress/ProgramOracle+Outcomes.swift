@@ -4,7 +4,7 @@ import OperationKit
 // How operations have to end, from what is predicted and from what happened inside them.
 extension ProgramOracle {
     mutating func judgeOutcome(_ node: StressNode) {
-        guard isThere(node.id), facts.isOperation(node), facts.isAsynchronous(node) else { return }
+        guard runs(node), facts.isOperation(node), facts.isAsynchronous(node) else { return }
         guard let (_, outcome, isCancelled) = log.completed[node.id]?.first else { return }
         // A sibling that is gone has ended, and is not required then.
         let isCertain = facts.mustRun(node.id) && (node.requires.isEmpty || facts.addedBy[node.id] == nil)

@@ -53,6 +53,11 @@ struct ProgramOracle {
         log.built.contains(id) && !isRefused(id)
     }
 
+    /// Whether the node is there, or was started by hand before it was refused.
+    func runs(_ node: StressNode) -> Bool {
+        isThere(node.id) || node.entry.isStarted && log.built.contains(node.id)
+    }
+
     func isRefused(_ id: Int) -> Bool {
         guard let action = facts.addedBy[id] else { return false }
         if log.isAccepted[action] != true { return true }
@@ -71,7 +76,7 @@ extension ProgramOracle {
         if began > 1 { complain("\(node.name) ran \(began) times") }
         if node.leaf != nil, ended != began { complain("\(node.name) began \(began) times and ended \(ended) times") }
         guard facts.isOperation(node) else { return }
-        if !isThere(node.id), !(facts.isStarted(node.id) && log.built.contains(node.id)) {
+        if !runs(node) {
             let rest = log.rest[node.id] ?? (false, false, false)
             let mayBeCancelled = ([node.id] + facts.ancestors(of: node.id)).contains { facts.isInterrupted($0) }
             if began + completed.count + finished.count > 0 || rest.isFinished || rest.isExecuting

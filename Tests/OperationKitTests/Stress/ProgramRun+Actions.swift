@@ -110,7 +110,7 @@ extension ProgramRun {
     /// Puts an operation on a queue that does not belong to it.
     private func put(_ operation: Operation, on queue: OperationQueue) {
         log.opened()
-        tracker.track(operation, "an operation on a private queue")
+        tracker.track(operation, "an operation on another queue")
         operation.completionBlock = { [log] in log.closed() }
         queue.addOperation(operation)
     }
@@ -194,6 +194,6 @@ extension AsyncOperation {
     /// Sets the units of the progress of a leaf.
     func countUnits() {
         progress.totalUnitCount = 50
-        for _ in 1...50 { progress.completedUnitCount += 1 }
+        for _ in 1...50 where progress.completedUnitCount < 50 { progress.completedUnitCount += 1 }
     }
 }

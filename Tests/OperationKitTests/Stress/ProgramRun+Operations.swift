@@ -12,6 +12,19 @@ private final class PreparingCompound: CompoundOperation, @unchecked Sendable {
     }
 }
 
+/// An operation that takes its time to say what it depends on, and whether it is cancelled, so that this changes meanwhile.
+private final class SlowlyReadOperation: ScriptedOperation, @unchecked Sendable {
+    override var dependencies: [Operation] { late(super.dependencies) }
+
+    override var isCancelled: Bool { late(super.isCancelled) }
+
+    private func late<Value>(_ value: Value) -> Value {
+        var random = SplitMix64(seed: UInt64(UInt(bitPattern: ObjectIdentifier(self).hashValue)))
+        random.dawdle(upTo: 500)
+        return value
+    }
+}
+
 // Making the operations of a program.
 extension ProgramRun {
     func make(_ node: StressNode) -> Operation {
@@ -50,14 +63,7 @@ extension ProgramRun {
         if node.waitsForOutside, let outside = outside.value { operation.addDependency(outside) }
         // A sibling that is gone has ended.
         for id in node.after { if let sibling = self.operation(id) { operation.addDependency(sibling) } }
-        for id in node.requires {
-            guard let sibling = self.operation(id) else { continue }
-            if let operation = operation as? AsyncOperation {
-                operation.requireSuccess(of: sibling)
-            } else {
-                operation.addDependency(sibling)
-            }
-        }
+        if !requiresLate(node) { requireSuccess(operation, node) }
         if let never = never.value {
             if node.waitsForever { operation.addDependency(never) }
             // Foundation does not begin others then.
@@ -94,6 +100,22 @@ extension ProgramRun {
         }
         arrange(operation, node)
         return operation
+    }
+
+    /// Whether a step of a macro requires the success of others only once the macro has been made.
+    private func requiresLate(_ node: StressNode) -> Bool {
+        node.id % 2 == 0 && macroSteps.contains(node.id)
+    }
+
+    private func requireSuccess(_ operation: Operation, _ node: StressNode) {
+        for id in node.requires {
+            guard let sibling = self.operation(id) else { continue }
+            if let operation = operation as? AsyncOperation {
+                operation.requireSuccess(of: sibling)
+            } else {
+                operation.addDependency(sibling)
+            }
+        }
     }
 
     /// The nodes that depend on others come after them, because dependencies are operations that have been made.
@@ -217,7 +239,7 @@ extension ProgramRun {
                 try end(node)
             }
         case .stoppable:
-            return ScriptedOperation(
+            return SlowlyReadOperation(
                 main: { [self] operation in
                     begin(node)
                     hop { self.end(node) { operation.finish(withError: $0) } }
@@ -273,6 +295,19 @@ extension ProgramRun {
         }
     }
 
+    /// Something that ends soon, perhaps while what depends on it is added to a queue.
+    private func beginSomething(for node: StressNode) -> Operation {
+        let operation = AsyncBlockOperation { [self] finish in
+            hop {
+                self.dawdle(node.id + 2)
+                finish(nil)
+            }
+        }
+        tracker.track(operation, "what that waits for")
+        operation.start()
+        return operation
+    }
+
     private func end(ofSomethingFor node: StressNode) async {
         let operation = guarded { [self] locked in
             hop {
@@ -285,6 +320,7 @@ extension ProgramRun {
         tracker.track(operation, "what \(node.name) awaits")
         switch node.id % 3 {
         case 0:
+            operation.addDependency(beginSomething(for: node))
             try? await tracker.track(OperationQueue(), "the queue that \(node.name) awaits").run(operation)
         case 1:
             _ = await Coordinator().performOperations([operation])
@@ -339,7 +375,9 @@ extension ProgramRun {
     }
 
     private func macro(_ steps: [StressNode]) -> Operation {
-        let macro = chain(of: steps.map { step($0) })
+        let operations = steps.map { step($0) }
+        let macro = chain(of: operations)
+        for (operation, node) in zip(operations, steps) where requiresLate(node) { requireSuccess(operation, node) }
         macro.input = 0
         return macro
     }

@@ -30,6 +30,7 @@ final class ProgramRun: @unchecked Sendable {
     /// The task that awaits the root.
     let waiting = Shared<(task: Task<Void, Never>?, isCancelled: Bool)>((nil, false))
     let parents: [Int: Int]
+    let macroSteps: Set<Int>
     /// Nodes that are added while the program runs.
     let additions: Set<Int>
     private let laterQueue = OperationQueue()
@@ -43,6 +44,8 @@ final class ProgramRun: @unchecked Sendable {
         var parents: [Int: Int] = [:]
         for node in program.nodes { for child in node.children { parents[child.id] = node.id } }
         self.parents = parents
+        macroSteps = Set(
+            program.nodes.flatMap { if case .macro(let steps) = $0.work { steps.map(\.id) } else { [Int]() } })
         additions = Set(program.additions.map(\.node.id))
     }
 

@@ -98,6 +98,23 @@ extension Stress {
             await expectRight(Self.program(members))
         }
 
+        @Test("Other threads set names, units and blocks, and a progress of the user's is above all leaves")
+        func notes() async {
+            let children = [
+                Self.leaf(1, .hopping), Self.leaf(2, .throwing), Self.leaf(3, .later), Self.leaf(4, .hopping),
+            ]
+            let actions = (0...4).flatMap { id -> [StressAction] in
+                let trigger = StressAction.Trigger.outside(thread: id % 2, delay: 300)
+                let units: [StressAction.Effect] = id == 0 ? [] : [.setUnits(id)]
+                let effects: [StressAction.Effect] = [.rename(id), .replaceBlock(id), .describe(0)] + units
+                return effects.map { StressAction(trigger: trigger, effect: $0) }
+            }
+            var program = Self.program(children, actions)
+            await expectRight(program, times: 5)
+            program.sharesProgress = true
+            await expectRight(program, times: 5)
+        }
+
         @Test("Additions are refused, and dependencies come late, while others add")
         func refusals() async {
             let actions = [
