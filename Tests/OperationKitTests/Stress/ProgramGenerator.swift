@@ -185,6 +185,7 @@ extension ProgramGenerator {
             var child = child(depth: 3, siblings: siblings)
             if !isCalm, chance(6), child.isAsynchronous || child.leaf?.kind == .throwing {
                 (child.entry, child.waitsForever) = (.cancelledMeanwhile, true)
+                child.dropsDependency = false
             }
             return .add(child, to: compound.id)
         }

@@ -67,7 +67,7 @@ extension ProgramRun {
         if let never = never.value {
             if node.waitsForever { operation.addDependency(never) }
             // Foundation does not begin others then.
-            if node.dropsDependency, operation is AsyncOperation {
+            if node.dropsDependency, !node.waitsForever, operation is AsyncOperation {
                 operation.addDependency(never)
                 operation.removeDependency(never)
             }
