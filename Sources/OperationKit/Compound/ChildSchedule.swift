@@ -7,45 +7,6 @@ import Foundation
 /// costs O(1), and O(log n) at the worst for one that makes a child ready, plus the dependents of the child that it
 /// concerns.
 struct ChildSchedule {
-    /// Where a child stands.
-    enum Phase {
-        /// No child has this slot.
-        case free
-        /// Some of what it depends on has not ended, or is not known yet.
-        case waiting
-        /// Among those that may begin.
-        case ready
-        /// A worker is inside `start()` of the child.
-        case starting
-        /// Begun, and going on without a worker, and so without a place on the queue.
-        case running
-        /// Handed to the operation queue, which begins it.
-        case queued
-        /// It has ended before what it depends on, which still knows its slot.
-        case gone
-        /// No child, but an operation for which children wait.
-        case outside
-    }
-
-    /// A few dozen bytes for each child, so the large ones come first, and counts are no larger than they have to be.
-    struct Record {
-        var ordinal = 0
-        var dependents: [Int] = []
-        /// Twice the number of the last search that came here, and one more once it was through with everything behind.
-        var search = 0
-        /// How many of those that it depends on have not ended.
-        var open: Int32 = 0
-        /// How many of these are operations outside.
-        var openOutside: Int32 = 0
-        var phase: Phase = .free
-        /// Whether all dependencies are counted, so that the child may become ready.
-        var isKnown = false
-        /// Whether the dependencies of the child do not matter any more, because of its own state: it was cancelled by
-        /// itself, for example.
-        var isReleased = false
-        var priority: Operation.QueuePriority = .normal
-    }
-
     var records: [Record] = []
     private var freeSlots: [Int] = []
     private var ready = ReadyQueue()
@@ -65,6 +26,8 @@ struct ChildSchedule {
     private(set) var hasEnded = false
     /// How many children the operation queue was handed.
     private(set) var queued = 0
+    /// The priority of the child that was left to the operation queue last.
+    private var queuedPriority = Operation.QueuePriority.normal
     /// How many children were begun by workers and have not ended.
     private(set) var begun = 0
     /// How many of these run on without a place on the queue.
@@ -241,6 +204,7 @@ extension ChildSchedule {
 
     /// A child is handed to the queue, which begins it.
     mutating func handedToQueue(_ slot: Int) {
+        queuedPriority = records[slot].priority
         records[slot].phase = .queued
         begun -= 1
         queued += 1
@@ -324,6 +288,12 @@ extension ChildSchedule {
     private var mostWorkers: Int {
         if limit < 0 { return 64 }
         return isCancelled ? max(limit, 1) : limit - withoutPlace
+    }
+
+    /// The priority of the next worker on the operation queue, where it must not overtake a child that was left to the queue
+    /// before.
+    var workerPriority: Operation.QueuePriority {
+        queued > 0 && queuedPriority.rawValue < 0 ? queuedPriority : .normal
     }
 
     /// A worker has arrived.

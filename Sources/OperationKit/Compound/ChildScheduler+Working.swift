@@ -207,8 +207,10 @@ extension AsyncOperation {
 final class ChildWorker: Operation, @unchecked Sendable {
     private let scheduler: ChildScheduler
 
-    init(_ scheduler: ChildScheduler) {
+    init(_ scheduler: ChildScheduler, priority: Operation.QueuePriority) {
         self.scheduler = scheduler
+        super.init()
+        if priority != .normal { queuePriority = priority }
     }
 
     /// Does nothing. A child that cancels all operations of its current queue reaches the worker that is on its way, too,

@@ -171,6 +171,7 @@ extension ChildScheduler {
 extension ChildScheduler {
     struct Consequences {
         var sendsForWorker = false
+        var workerPriority = Operation.QueuePriority.normal
         var cancelsOthers = false
         var changesSettings = false
         var outside: OutsideChanges?
@@ -209,6 +210,7 @@ extension ChildScheduler {
     /// What follows from the state as it is. To be called with the lock held, and to be performed without it.
     func consequences(of state: inout State) -> Consequences {
         var due = Consequences(sendsForWorker: state.schedule.sendsForWorker())
+        if due.sendsForWorker { due.workerPriority = state.schedule.workerPriority }
         let limit = state.schedule.limitInForce
         due.changesSettings = state.appliedLimit != limit
         state.appliedLimit = limit
@@ -223,7 +225,7 @@ extension ChildScheduler {
 
     func perform(_ due: Consequences) {
         if due.changesSettings { applySettings() }
-        if due.sendsForWorker { queue.addOperation(ChildWorker(self)) }
+        if due.sendsForWorker { queue.addOperation(ChildWorker(self, priority: due.workerPriority)) }
         if let outside = due.outside {
             for operation in outside.toWatch { watchOutside(operation) }
             for watch in outside.unneeded { watch.end() }

@@ -193,8 +193,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     #if !canImport(ObjectiveC)
     /// The name of the operation, for messages, errors and descriptions.
     ///
-    /// May be set and read on any thread, at any time. On Linux that is not so for other operations of Foundation's:
-    /// the name of one of these has to be set before it is added to a queue or to a composite.
+    /// May be set and read on any thread, at any time. On Linux, set the name of any other of Foundation's operations
+    /// before it is added to a queue or to a composite.
     open override var name: String? {
         get { lock.withLock { storedName } }
         set { lock.withLock { storedName = newValue } }
@@ -204,17 +204,16 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     ///
     /// Foundation documents that "this property is set to nil after the completion block begins executing"; on Linux it
     /// keeps the block, and with it whatever the block captures, the operation itself for one. So the block is handed
-    /// over through a relay here. A block that is set on a finished operation is dropped. Of two blocks, one of which
-    /// replaces the other while the operation ends, exactly one is called.
+    /// over through a relay here. A block that is set on a finished operation is dropped. Of two that are exchanged while
+    /// the operation ends, one is called.
     open override var completionBlock: (@Sendable () -> Void)? {
         get { lock.withLock { completionRelay }?.block }
         set { relay(isNeeded: newValue != nil)?.block = newValue }
     }
 
     /// The relay, which is created for the first block; `nil` once the operation is finished.
-    ///
     /// Foundation is given its closure with the lock held. It only stores it, and reads it unlocked right after the
-    /// operation became finished, which takes the same lock: so the two never meet.
+    /// operation became finished, which takes the same lock.
     private func relay(isNeeded: Bool) -> CompletionBlockRelay? {
         withState { state in
             if state.lifecycle.isFinished { return nil }

@@ -67,13 +67,13 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         compound = CompoundOperation(
             name: "compound", operations: children, maxConcurrentOperationCount: limit, failurePolicy: policy)
         around = isNested ? CompoundOperation(name: "around", operations: [compound]) : nil
-        record.change { $0.all = children }
+        record.note { $0.all = children }
         for object in children + [compound, outer, late] { Strand.expectRelease(of: object, object.displayName) }
         if let around { Strand.expectRelease(of: around, "around") }
         compound.asyncCompletionBlock = { [unowned compound] error in
             Strand.place("completion")
             let isFinished = Strand.inOneStep { compound.isFinished }
-            record.change {
+            record.note {
                 $0.completions.append(text(error))
                 if isFinished { $0.problems.append("completed after isFinished") }
             }
@@ -88,13 +88,13 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             main: { operation in
                 let (all, limit) = (record.value.all, record.value.limit)
                 let working = Strand.inOneStep { all.count(where: \.isExecuting) }
-                record.change {
+                record.note {
                     $0.begun.append(name)
                     if $0.started?.contains(name) == false { $0.problems.append("\(name) began, though cancelled") }
                     if limit > 0, working > limit { $0.problems.append("\(working) are working") }
                 }
                 let open = Strand.inOneStep { operation.dependencies.filter { !$0.isFinished } }
-                record.change {
+                record.note {
                     if open.isEmpty || operation.isCancelled || $0.startedByHand.contains(name) { return }
                     $0.problems.append("\(name) began early")
                 }
@@ -107,13 +107,13 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     func end(_ child: Int, _ error: TestError? = nil) { end(children[child], error) }
 
     func end(_ child: ScriptedOperation, _ error: TestError? = nil) {
-        record.change { _ = $0.ended.insert(child.displayName) }
+        record.note { _ = $0.ended.insert(child.displayName) }
         child.finish(withError: error)
     }
 
     func finishFromOutside() {
         let isAccepted = compound.finish(withError: TestError.second)
-        record.change { $0.isGiven = isAccepted }
+        record.note { $0.isGiven = isAccepted }
     }
 
     func start() { (around ?? compound).start() }
@@ -124,24 +124,21 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         let isOver = Strand.inOneStep { compound.isFinished || !compound.isCancelled }
         if isOver { return }
         let started = Strand.inOneStep { children.filter(\.hasStarted) }
-        // Names are asked for first: that may take a lock, where another thread can come in between.
-        let names = Set(started.compactMap(\.name))
-        record.change { if $0.started == nil { $0.started = names } }
+        record.note { if $0.started == nil { $0.started = Set(started.compactMap(\.name)) } }
         // A child whose outcome is being delivered ends as it was going to.
         for child in children where Strand.inOneStep({ !child.isCancelled && !child.hasOutcome }) {
-            let name = child.name ?? ""
-            record.change { $0.problems.append("\(name) is not cancelled") }
+            record.note { $0.problems.append("\(child.displayName) is not cancelled") }
         }
     }
 
     /// Another thread starts a child, whatever it waits for.
     func startByHand(_ child: ScriptedOperation) {
-        record.change { _ = $0.startedByHand.insert(child.displayName) }
+        record.note { _ = $0.startedByHand.insert(child.displayName) }
         child.start()
         let isChild =
             Strand.inOneStep { children.contains(child) && compound.hasStarted }
             || record.value.arriving.contains(child.displayName)
-        if !isChild { record.change { _ = $0.startedBefore.insert(child.displayName) } }
+        if !isChild { record.note { _ = $0.startedBefore.insert(child.displayName) } }
     }
 
     /// Adds a child that ends by itself, after another one.
@@ -156,36 +153,36 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     func addRefused(_ child: ScriptedOperation) {
         do {
             try compound.addOperation(child)
-            record.change { $0.hasCycle = true }
+            record.note { $0.hasCycle = true }
             added.append(child)
         } catch CompoundAdditionError.alreadyAdded {
             // Another thread is just adding it, too.
         } catch CompoundOperationError.dependencyCycle {
             let isTouched = Strand.inOneStep { child.isCancelled || child.isFinished || !child.enclosing.isEmpty }
-            if isTouched { record.change { $0.problems.append("\(child.displayName) was touched") } }
+            if isTouched { record.note { $0.problems.append("\(child.displayName) was touched") } }
         } catch {
-            record.change { $0.problems.append("\(error)") }
+            record.note { $0.problems.append("\(error)") }
         }
     }
 
     func add(_ child: ScriptedOperation) {
-        record.change { _ = $0.arriving.insert(child.displayName) }
+        record.note { _ = $0.arriving.insert(child.displayName) }
         do {
             try compound.addOperation(child)
             added.append(child)
         } catch CompoundAdditionError.compoundFinished {
             if !Strand.inOneStep({ children.allSatisfy(\.isFinished) }) {
-                record.change { $0.problems.append("refused too early") }
+                record.note { $0.problems.append("refused too early") }
             }
         } catch {
-            record.change { $0.problems.append("\(error)") }
+            record.note { $0.problems.append("\(error)") }
         }
     }
 
     /// What nothing holds back has ended by now.
     func endHeld() {
         Strand.inOneStep { lookForForgotten() }
-        record.change { $0.limit = -1 }
+        record.note { $0.limit = -1 }
         start()
         for index in held { end(index) }
         if holdsLate { end(late) }
@@ -207,7 +204,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             let isUnknown = record.startedByHand.subtracting(record.startedBefore).contains(child.displayName)
             return !child.isFinished || (isUnknown && !child.isCancelled)
         }
-        if compound.isExecuting, !isOpen { record.change { $0.problems.append("the compound goes on waiting") } }
+        if compound.isExecuting, !isOpen { record.note { $0.problems.append("the compound goes on waiting") } }
         guard compound.isExecuting, !compound.isSuspended, compound.maxConcurrentOperationCount < 0 else { return }
         let ended = record.value.ended
         for child in children + added where !child.isFinished {
@@ -217,14 +214,14 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
                 continue
             }
             guard child.isCancelled || child.dependencies.allSatisfy(\.isFinished) else { continue }
-            record.change { $0.problems.append("\(child.displayName) is forgotten") }
+            record.note { $0.problems.append("\(child.displayName) is forgotten") }
         }
     }
 
     /// What is wrong after everything is over.
     func problems() -> [String] {
         // The children hold the record.
-        let record = record.change {
+        let record = record.note {
             $0.all = []
             return $0
         }
@@ -259,3 +256,10 @@ extension AsyncOperation {
     fileprivate var hasOutcome: Bool { withState { $0.lifecycle.outcome != nil } }
 }
 #endif
+
+extension Shared {
+    /// Changes the value in one step: the names that the body asks for are behind locks of the operations.
+    fileprivate func note<Answer>(_ body: (inout Value) -> Answer) -> Answer {
+        Strand.inOneStep { change(body) }
+    }
+}

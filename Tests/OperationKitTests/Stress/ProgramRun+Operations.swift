@@ -18,7 +18,7 @@ private final class SlowlyReadOperation: ScriptedOperation, @unchecked Sendable 
 
     override var isCancelled: Bool { late(super.isCancelled) }
 
-    private func late<Value>(_ value: Value) -> Value {
+    func late<Value>(_ value: Value) -> Value {
         var random = SplitMix64(seed: UInt64(UInt(bitPattern: ObjectIdentifier(self).hashValue)))
         random.dawdle(upTo: 500)
         return value
@@ -59,7 +59,7 @@ extension ProgramRun {
     }
 
     /// Gives an operation its dependencies and its state.
-    private func arrange(_ operation: Operation, _ node: StressNode) {
+    func arrange(_ operation: Operation, _ node: StressNode) {
         if node.waitsForOutside, let outside = outside.value { operation.addDependency(outside) }
         // A sibling that is gone has ended.
         for id in node.after { if let sibling = self.operation(id) { operation.addDependency(sibling) } }
@@ -87,7 +87,7 @@ extension ProgramRun {
     }
 
     /// Watches an operation from now on, and expects it to finish.
-    private func enroll<Made: Operation>(_ operation: Made, _ node: StressNode) -> Made {
+    func enroll<Made: Operation>(_ operation: Made, _ node: StressNode) -> Made {
         operation.name = node.name
         tracker.track(operation, node.name)
         log.opened()
@@ -103,11 +103,11 @@ extension ProgramRun {
     }
 
     /// Whether a step of a macro requires the success of others only once the macro has been made.
-    private func requiresLate(_ node: StressNode) -> Bool {
+    func requiresLate(_ node: StressNode) -> Bool {
         node.id % 2 == 0 && macroSteps.contains(node.id)
     }
 
-    private func requireSuccess(_ operation: Operation, _ node: StressNode) {
+    func requireSuccess(_ operation: Operation, _ node: StressNode) {
         for id in node.requires {
             guard let sibling = self.operation(id) else { continue }
             if let operation = operation as? AsyncOperation {
@@ -119,7 +119,7 @@ extension ProgramRun {
     }
 
     /// The nodes that depend on others come after them, because dependencies are operations that have been made.
-    private func makeAll(_ nodes: [StressNode]) -> [Operation] {
+    func makeAll(_ nodes: [StressNode]) -> [Operation] {
         var made: [Int: Operation] = [:]
         var open = nodes
         while !open.isEmpty {
@@ -130,7 +130,7 @@ extension ProgramRun {
         return nodes.compactMap { made[$0.id] }
     }
 
-    private func make(_ compound: StressCompound, _ node: StressNode) -> Operation {
+    func make(_ compound: StressCompound, _ node: StressNode) -> Operation {
         let operation = PreparingCompound(
             operations: compound.prepares ? [] : makeAll(compound.children),
             maxConcurrentOperationCount: compound.limit, failurePolicy: compound.policy)
@@ -141,7 +141,7 @@ extension ProgramRun {
         return operation
     }
 
-    private func make(_ collection: StressCollection, _ node: StressNode) -> Operation {
+    func make(_ collection: StressCollection, _ node: StressNode) -> Operation {
         let size = collection.strategy.isBatch ? 2 : 1
         let numbers = collection.strategy.make(
             limit: collection.limit, batchSize: size, policy: collection.policy
@@ -161,7 +161,7 @@ extension ProgramRun {
 
 // Leaves.
 extension ProgramRun {
-    private func begin(_ node: StressNode) {
+    func begin(_ node: StressNode) {
         log.add(.began(node.id))
         if let queue = OperationQueue.current, queue !== OperationQueue.main {
             tracker.track(queue, "the queue of \(node.name)")
@@ -170,14 +170,14 @@ extension ProgramRun {
         actInside(node)
     }
 
-    private func end(_ node: StressNode) throws {
+    func end(_ node: StressNode) throws {
         noteProgress(around: node.id)
         log.add(.ended(node.id))
         if node.leaf?.fails == true { throw StressError.failed(node.id) }
     }
 
     /// What is around has not come to its end, because this works.
-    private func noteProgress(around id: Int) {
+    func noteProgress(around id: Int) {
         guard program.observesProgress else { return }
         for id in sequence(first: id, next: { self.parents[$0] }) {
             guard let operation = operation(id) as? AsyncOperation else { continue }
@@ -186,7 +186,7 @@ extension ProgramRun {
     }
 
     /// Ends the work, and reports how, once or twice.
-    private func end(_ node: StressNode, _ finish: ((any Error)?) -> Void) {
+    func end(_ node: StressNode, _ finish: ((any Error)?) -> Void) {
         do {
             try end(node)
             finish(nil)
@@ -196,7 +196,7 @@ extension ProgramRun {
         if node.leaf?.finishesTwice == true { finish(StressError.given(-1)) }
     }
 
-    private func make(_ leaf: StressLeaf, _ node: StressNode) -> Operation {
+    func make(_ leaf: StressLeaf, _ node: StressNode) -> Operation {
         switch leaf.kind {
         case .block:
             return BlockOperation { [self] in
@@ -271,7 +271,7 @@ extension ProgramRun {
     }
 
     /// An operation that ends with a lock held that its `didCancel()` takes, too.
-    private func guarded(_ work: @escaping @Sendable (_ locked: @escaping Locked) -> Void) -> ScriptedOperation {
+    func guarded(_ work: @escaping @Sendable (_ locked: @escaping Locked) -> Void) -> ScriptedOperation {
         let lock = NSLock()
         return ScriptedOperation(
             main: { operation in
@@ -280,7 +280,7 @@ extension ProgramRun {
     }
 
     /// Suspends until something has ended that is cancelled with the task that awaits it, often at the moment of its end.
-    private func awaitSomething(for node: StressNode) async {
+    func awaitSomething(for node: StressNode) async {
         let task = Task { await end(ofSomethingFor: node) }
         if node.id % 4 > 0 {
             hop { [self] in
@@ -296,7 +296,7 @@ extension ProgramRun {
     }
 
     /// Something that ends soon, perhaps while what depends on it is added to a queue.
-    private func beginSomething(for node: StressNode) -> Operation {
+    func beginSomething(for node: StressNode) -> Operation {
         let operation = AsyncBlockOperation { [self] finish in
             hop {
                 self.dawdle(node.id + 2)
@@ -308,7 +308,7 @@ extension ProgramRun {
         return operation
     }
 
-    private func end(ofSomethingFor node: StressNode) async {
+    func end(ofSomethingFor node: StressNode) async {
         let operation = guarded { [self] locked in
             hop {
                 locked { finish in
@@ -328,76 +328,6 @@ extension ProgramRun {
             let numbers = ParallelItems(2, 1, .continueAll) { [self] _, completion in hop { completion(nil) } }
             _ = await numbers.performOperation(on: [1, 2, 3])
         }
-    }
-}
-
-// Steps of macros and waterfalls.
-extension ProgramRun {
-    private func step(_ node: StressNode) -> IOOperation<Int, Int> {
-        let operation: IOOperation<Int, Int>
-        switch node.leaf?.kind {
-        case .hopping, .stoppable, .guarded:
-            operation = Step { [self] step, input in
-                begin(node)
-                hop { self.end(step, node, input) }
-            }
-        case .later:
-            operation = Step { [self] step, input in
-                begin(node)
-                later { self.end(step, node, input) }
-            }
-        case .task, .awaiting:
-            operation = IOBlockOperation { [self] (input: Int) async throws -> Int in
-                begin(node)
-                await Task.yield()
-                try end(node)
-                return input + 1
-            }
-        case .block, .throwing:
-            operation = IOBlockOperation { [self] (input: Int) throws -> Int in
-                begin(node)
-                try end(node)
-                return input + 1
-            }
-        case .inline, .foreign, nil:
-            operation = Step { [self] step, input in
-                begin(node)
-                end(step, node, input)
-            }
-        }
-        return enroll(operation, node)
-    }
-
-    private func end(_ step: Step<Int, Int>, _ node: StressNode, _ input: Int) {
-        end(node) { error in
-            if let error { step.finish(withError: error) } else { step.finish(with: input + 1) }
-        }
-    }
-
-    private func macro(_ steps: [StressNode]) -> Operation {
-        let operations = steps.map { step($0) }
-        let macro = chain(of: operations)
-        for (operation, node) in zip(operations, steps) where requiresLate(node) { requireSuccess(operation, node) }
-        macro.input = 0
-        return macro
-    }
-
-    private func waterfall(_ jobs: [StressNode]) -> Operation {
-        let waterfall = Waterfall<Int, Int>().then(
-            jobs.map { node -> @Sendable (Int) throws -> WaterfallStep<Int> in
-                { [self] value in
-                    guard node.isClosure else {
-                        let operation = step(node)
-                        operation.input = value
-                        return .operation(operation)
-                    }
-                    begin(node)
-                    try end(node)
-                    return .value(value + 1)
-                }
-            })
-        waterfall.input = 0
-        return waterfall
     }
 }
 
