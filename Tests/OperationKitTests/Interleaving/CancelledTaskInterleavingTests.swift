@@ -13,7 +13,7 @@ import Testing
     ) async {
         guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else { return }
         await expectNoProblems(
-            "\(kind), \(title)", samples: (60, 60),
+            "\(kind), \(title)", samples: (30, 20),
             { interleaving in
                 let subject = AwaitedSubject(kind, interleaving)
                 subject.beginTask()

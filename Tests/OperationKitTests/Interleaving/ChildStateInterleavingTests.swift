@@ -11,7 +11,7 @@ import Testing
         _ title: String, _ make: @escaping @Sendable () -> CompoundSubject, _ roles: [Role<CompoundSubject>],
         _ location: SourceLocation = #_sourceLocation
     ) async {
-        await expectNoProblems(title, samples: (60, 60), { _ in make() }, roles, location)
+        await expectNoProblems(title, samples: (30, 20), { _ in make() }, roles, location)
     }
 
     /// What another thread does to a child.

@@ -10,7 +10,7 @@ import Testing
         _ title: String, _ make: @escaping @Sendable () -> ProgressSubject, _ roles: [Role<ProgressSubject>],
         _ location: SourceLocation = #_sourceLocation
     ) async {
-        await expectNoProblems(title, samples: (60, 60), { _ in make() }, roles, location)
+        await expectNoProblems(title, samples: (30, 20), { _ in make() }, roles, location)
     }
 
     @Test("A report against the end of the child that makes it", arguments: [TestError?.none, .first])

@@ -10,7 +10,7 @@ import Testing
         _ title: String, _ roles: [Role<CompoundSubject>], _ location: SourceLocation = #_sourceLocation
     ) async {
         await expectNoProblems(
-            title, samples: (60, 60),
+            title, samples: (30, 20),
             { _ in
                 let subject = CompoundSubject(children: 2)
                 subject.children[0].addDependency(subject.outer)

@@ -11,7 +11,7 @@ import Testing
         _ title: String, limit: Int = -1, _ roles: [Role<StockSubject>], _ location: SourceLocation = #_sourceLocation
     ) async {
         await expectNoProblems(
-            title, samples: (60, 60), { _ in StockSubject(limit: limit) },
+            title, samples: (30, 20), { _ in StockSubject(limit: limit) },
             [Role("start") { $0.compound.start() }] + roles, location)
     }
 
