@@ -298,7 +298,7 @@ import Testing
             }
         }
         await race(
-            rounds: 2_000, seed: 20, prepare: { _ in Subject() },
+            rounds: 300, seed: 20, prepare: { _ in Subject() },
             [
                 { subject in subject.child.finish(withError: TestError.first) },
                 { subject in for unit in 900..<920 { subject.child.progress.completedUnitCount = Int64(unit) } },

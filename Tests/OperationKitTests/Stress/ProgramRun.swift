@@ -54,7 +54,7 @@ final class ProgramRun: @unchecked Sendable {
     /// - Parameter patience: How many seconds to wait for its end, and for its objects to be gone.
     /// - Returns: What happened.
     @available(*, noasync)
-    static func events(of program: StressProgram, patience: TimeInterval = 30) -> [StressEvent] {
+    static func events(of program: StressProgram, patience: TimeInterval = 120) -> [StressEvent] {
         let run = ProgramRun(program)
         run.start()
         if !run.log.waitUntilClosed(before: Date(timeIntervalSinceNow: patience)) {

@@ -57,7 +57,7 @@ final class Soak: @unchecked Sendable {
 
     /// Runs a program a number of times, and shrinks it if it fails.
     @available(*, noasync)
-    static func check(_ program: StressProgram, times: Int = 1, patience: TimeInterval = 30) -> Failure? {
+    static func check(_ program: StressProgram, times: Int = 1, patience: TimeInterval = 120) -> Failure? {
         for _ in 0..<times {
             let violations = violations(of: program, patience: patience)
             if violations.isEmpty { continue }

@@ -34,8 +34,8 @@ extension Stress {
                     StressAction(trigger: .inside(1), effect: .add(late, to: 0)),
                 ])
             let leaks = await onThread {
-                (0..<10).flatMap { _ in
-                    ProgramRun.events(of: program, patience: 3).filter { if case .leaked = $0 { true } else { false } }
+                (0..<3).flatMap { _ in
+                    ProgramRun.events(of: program, patience: 30).filter { if case .leaked = $0 { true } else { false } }
                 }
             }
             #expect(leaks == [])
