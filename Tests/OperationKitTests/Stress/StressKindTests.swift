@@ -18,7 +18,7 @@ extension Stress {
             return program
         }
 
-        private func expectRight(_ program: StressProgram, times: Int = 15) async {
+        private func expectRight(_ program: StressProgram, times: Int = 4) async {
             for isStock in [false, true] {
                 for keepsReferences in [false, true] {
                     var program = program
@@ -41,7 +41,7 @@ extension Stress {
                 StressAction.Trigger.beforeStart, .inside(1), .inside(2), .outside(thread: 0, delay: 3_000),
             ] {
                 let cancellation = StressAction(trigger: trigger, effect: .cancelTask)
-                await expectRight(Self.program(children, [cancellation], start: start), times: 20)
+                await expectRight(Self.program(children, [cancellation], start: start), times: 3)
             }
         }
 
@@ -70,8 +70,8 @@ extension Stress {
                     child.dropsDependency = entry == .fresh
                     let first = Self.leaf(1, .hopping)
                     let addition = StressAction(trigger: .inside(1), effect: .add(child, to: 0))
-                    await expectRight(Self.program([first, child]), times: 5)
-                    await expectRight(Self.program([first], [addition]), times: 5)
+                    await expectRight(Self.program([first, child]), times: 1)
+                    await expectRight(Self.program([first], [addition]), times: 1)
                 }
             }
         }
@@ -110,9 +110,9 @@ extension Stress {
                 return effects.map { StressAction(trigger: trigger, effect: $0) }
             }
             var program = Self.program(children, actions)
-            await expectRight(program, times: 5)
+            await expectRight(program, times: 3)
             program.sharesProgress = true
-            await expectRight(program, times: 5)
+            await expectRight(program, times: 3)
         }
 
         @Test("Additions are refused, and dependencies come late, while others add")
