@@ -189,7 +189,7 @@ extension CompoundOperation: Composite, ChildGroup {
     /// the child, and it finishes with the compound.
     ///
     /// Complexity: O(1) plus the dependencies of the child. If other children depend on it already, those that wait for
-    /// it, directly or not, are searched for a circle. If a compound depends on it, or on something inside it, or if both
+    /// it, directly or not, are searched for a cycle. If a compound depends on it, or on something inside it, or if both
     /// are compounds, what the compounds around depend on is searched, too.
     ///
     /// - Parameters:

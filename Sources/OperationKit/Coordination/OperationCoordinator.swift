@@ -35,7 +35,7 @@ public protocol OperationCoordinator {
     /// one has `CancellationError` if it was cancelled. One that has been started before is left alone, and its slot says
     /// ``CoordinationError/alreadyStarted(operation:coordinator:)``; one that is given again runs once, and its further
     /// slots say ``CoordinationError/givenTwice(operation:coordinator:)``. If operations wait for each other in a
-    /// circle, or one belongs to a compound, all are cancelled, and the slots of those that were to run tell why. The one
+    /// cycle, or one belongs to a compound, all are cancelled, and the slots of those that were to run tell why. The one
     /// that belongs to a compound is left alone.
     ///
     /// - Parameters:
