@@ -30,9 +30,7 @@ final class FinishWatch: FinishObserving, @unchecked Sendable {
     /// Gives up, if the operation has not finished yet, and lets go of it. `body` may be called nevertheless, if it is
     /// finishing just now.
     func end() {
-        let (operation, dependent, body) = lock.withLock {
-            (self.operation.take(), self.dependent.take(), self.body.take())
-        }
+        let (operation, dependent, body) = takeAll()
         guard let operation else { return }
         (operation as? AsyncOperation)?.removeObserver(self)
         dependent?.end(operation)
@@ -43,11 +41,14 @@ final class FinishWatch: FinishObserving, @unchecked Sendable {
         report()
     }
 
+    /// Ends the watch. What it held is released after unlocking, by the caller.
+    private func takeAll() -> (Operation?, FinishDependent?, (@Sendable () -> Void)?) {
+        lock.withLock { (operation.take(), dependent.take(), body.take()) }
+    }
+
     fileprivate func report() {
         // What is taken is released after the call.
-        let (operation, dependent, body) = lock.withLock {
-            (self.operation.take(), self.dependent.take(), self.body.take())
-        }
+        let (operation, dependent, body) = takeAll()
         body?()
         withExtendedLifetime((operation, dependent)) {}
     }
@@ -104,15 +105,20 @@ private final class FinishDependent: Operation, @unchecked Sendable {
 
     /// An operation that is finishing at this moment has retained it.
     func end(_ operation: Operation) {
-        let held = lock.withLock { (self.watch.take(), self.itself.take()) }
+        let held = takeAll()
         removeDependency(operation)
         withExtendedLifetime(held) {}
+    }
+
+    /// Ends the watch. What it held is released after unlocking, by the caller.
+    private func takeAll() -> (FinishWatch?, FinishDependent?) {
+        lock.withLock { (watch.take(), itself.take()) }
     }
 
     override var isReady: Bool {
         let isReady = super.isReady
         if isReady {
-            let (watch, itself) = lock.withLock { (self.watch.take(), self.itself.take()) }
+            let (watch, itself) = takeAll()
             watch?.report()
             withExtendedLifetime(itself) {}
         }
