@@ -15,7 +15,11 @@ let package = Package(
         .executableTarget(name: "OperationDemo", dependencies: ["OperationKit"], path: "Examples/OperationDemo"),
         .executableTarget(
             name: "OperationBenchmark", dependencies: ["OperationKit"], path: "Examples/OperationBenchmark"),
-        .testTarget(name: "OperationKitTests", dependencies: ["OperationKit"]),
+        .testTarget(
+            name: "OperationKitTests", dependencies: ["OperationKit"], path: "Tests",
+            sources: [
+                "OperationKitTests", "OperationKitModelTests", "OperationKitStressTests", "OperationKitTestSupport",
+            ]),
         .testTarget(name: "OperationDemoTests", dependencies: ["OperationDemo"]),
         .testTarget(name: "OperationBenchmarkTests", dependencies: ["OperationBenchmark"]),
     ],
