@@ -148,7 +148,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     override var fractionOfChildren: Double { scheduler.fraction }
 
     override func progressIsWanted() {
-        scheduler.wantProgress()
+        scheduler.startReportingProgress()
     }
 
     override func cancelChildren() {
@@ -223,7 +223,7 @@ extension CompoundOperation: Composite, ChildGroup {
     var operation: AsyncOperation? { self }
 
     /// Those that have not ended.
-    final var children: [Operation] { scheduler.withState { $0.operations } }
+    final var children: [Operation] { scheduler.operations }
 
     func childWasCancelled(_ child: Operation) {
         scheduler.childWasCancelled(child)

@@ -21,7 +21,7 @@ struct OperationTree {
 
     /// What is still to be described, in a list instead of on the stack: compounds may be nested to any depth.
     private enum Entry {
-        case operation(Operation, name: String?, of: ChildSnapshot?, ChildSchedule.Phase)
+        case operation(Operation, name: String?, of: ChildSnapshot?, ChildPhase)
         case omitted(Int)
     }
 
@@ -41,7 +41,7 @@ struct OperationTree {
                 let line = OperationLine(operation, name: name, remarks: snapshot?.summary ?? [], at: now) { wait in
                     ChildSnapshot.Child.reason(
                         phase, wait: wait, isReady: phase != .queued || operation.isReady,
-                        hindrance: parent == nil ? .notBegun : parent?.hindrance)
+                        blockedReason: parent == nil ? .notBegun : parent?.blockedReason)
                 }
                 lines.append(Line(depth: depth, text: line.text))
                 guard let snapshot else { continue }

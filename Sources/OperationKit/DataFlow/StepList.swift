@@ -75,7 +75,7 @@ final class StepList: @unchecked Sendable {
             isProgressWanted = true
             return self.scheduler
         }
-        scheduler?.wantProgress()
+        scheduler?.startReportingProgress()
     }
 
     var fraction: Double {
@@ -98,7 +98,7 @@ final class StepList: @unchecked Sendable {
             return (self.isCancelled, self.isProgressWanted)
         }
         if isCancelled { scheduler.cancelAll() }
-        if isProgressWanted { scheduler.wantProgress() }
+        if isProgressWanted { scheduler.startReportingProgress() }
         scheduler.run(for: composite)
     }
 

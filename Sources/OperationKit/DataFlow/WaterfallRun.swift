@@ -62,7 +62,7 @@ final class WaterfallRun: @unchecked Sendable {
             isProgressWanted = true
             return self.scheduler
         }
-        scheduler?.wantProgress()
+        scheduler?.startReportingProgress()
     }
 
     var fraction: Double {
@@ -110,7 +110,7 @@ final class WaterfallRun: @unchecked Sendable {
         scheduler.changeProgress { $0.added(total) }
         applySuspension()
         if isCancelled { scheduler.cancelAll() }
-        if isProgressWanted { scheduler.wantProgress() }
+        if isProgressWanted { scheduler.startReportingProgress() }
         scheduler.run(for: waterfall)
     }
 

@@ -5,11 +5,11 @@ import Testing
 
 /// Why a child has not started: where it stands × why no further one begins, from values.
 @Suite("Descriptions: reasons", .mayNotHang) struct ChildSnapshotTests {
-    private typealias Hindrance = ChildSnapshot.Hindrance
-    private static let hindrances: [Hindrance?] = [.notBegun, .suspended, .cancelling, .limit(2), nil]
+    private typealias BlockedReason = ChildSnapshot.BlockedReason
+    private static let blockedReasons: [BlockedReason?] = [.notBegun, .suspended, .cancelling, .limit(2), nil]
 
     // not begun | suspended | cancelling | limit 2 | none
-    static let table: [(ChildSchedule.Phase, isReady: Bool, [String?])] = [
+    static let table: [(ChildPhase, isReady: Bool, [String?])] = [
         (.waiting, true, [nil] + Array(repeating: "about to become ready", count: 4)),
         (
             .ready, true,
@@ -31,15 +31,15 @@ import Testing
     ]
 
     @Test(arguments: table)
-    func everyStateHasAReason(phase: ChildSchedule.Phase, isReady: Bool, reasons: [String?]) {
+    func everyStateHasAReason(phase: ChildPhase, isReady: Bool, reasons: [String?]) {
         let wait = Wait(names: ["b"], others: 0, end: .standing(.starting))
         let waits = [.waiting, .queued].contains(phase)
-        for (hindrance, reason) in zip(Self.hindrances, reasons) {
+        for (blockedReason, reason) in zip(Self.blockedReasons, reasons) {
             #expect(
-                ChildSnapshot.Child.reason(phase, wait: nil, isReady: isReady, hindrance: hindrance) == reason,
-                "\(hindrance as Any)")
+                ChildSnapshot.Child.reason(phase, wait: nil, isReady: isReady, blockedReason: blockedReason) == reason,
+                "\(blockedReason as Any)")
             #expect(
-                ChildSnapshot.Child.reason(phase, wait: wait, isReady: isReady, hindrance: hindrance)
+                ChildSnapshot.Child.reason(phase, wait: wait, isReady: isReady, blockedReason: blockedReason)
                     == (waits ? "waiting for “b”, starting" : reason),
                 "Who waits for another one says so, unless that does not matter any more.")
         }

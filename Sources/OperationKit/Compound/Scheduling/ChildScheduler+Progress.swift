@@ -33,7 +33,7 @@ extension ChildScheduler {
     }
 
     /// Somebody wants to know the progress of the composite, and so that of its children.
-    func wantProgress() {
+    func startReportingProgress() {
         let operations = withState { state in
             state.isProgressWanted = true
             return state.operations

@@ -48,6 +48,9 @@ final class ChildScheduler: @unchecked Sendable {
 
 // What the compound asks for.
 extension ChildScheduler {
+    /// The children that have not ended.
+    var operations: [Operation] { withState { $0.operations } }
+
     /// Begins the children, and reports to the compound when all of them have ended.
     func run(for compound: any Composite) {
         let (slots, isCancelled) = withState { state in

@@ -5,11 +5,11 @@ struct ChildSnapshot {
     struct Child {
         let operation: Operation
         let index: Int
-        let phase: ChildSchedule.Phase
+        let phase: ChildPhase
     }
 
     /// Why no further child begins.
-    enum Hindrance: Equatable {
+    enum BlockedReason: Equatable {
         case notBegun, suspended, cancelling
         case limit(Int)
     }
@@ -20,19 +20,19 @@ struct ChildSnapshot {
     var omitted: Int
     /// What there is to say of all of them together.
     var summary: [String]
-    var hindrance: Hindrance?
+    var blockedReason: BlockedReason?
 
     /// Of a composite whose scheduler does not know its children yet.
     init(notBegun operations: [Operation], atMost limit: Int, unit: String) {
         children = operations.prefix(limit).enumerated().map { .init(operation: $1, index: $0, phase: .waiting) }
         omitted = max(0, operations.count - limit)
         summary = ["\(operations.count) \(unit)"]
-        hindrance = .notBegun
+        blockedReason = .notBegun
     }
 
     fileprivate init(of state: ChildScheduler.State, atMost limit: Int, unit: String) {
         let schedule = state.schedule
-        hindrance = schedule.hasBegun ? schedule.hindrance : .notBegun
+        blockedReason = schedule.hasBegun ? schedule.blockedReason : .notBegun
         var begun: [Child] = []
         var others: [Child] = []
         for (slot, child) in state.children.enumerated() {
@@ -69,9 +69,9 @@ extension ChildSnapshot.Child {
     ///
     /// - Parameters:
     ///   - isReady: What the operation says itself.
-    ///   - hindrance: Why no further child begins.
+    ///   - blockedReason: Why no further child begins.
     static func reason(
-        _ phase: ChildSchedule.Phase, wait: Wait?, isReady: Bool, hindrance: ChildSnapshot.Hindrance?
+        _ phase: ChildPhase, wait: Wait?, isReady: Bool, blockedReason: ChildSnapshot.BlockedReason?
     ) -> String? {
         switch phase {
         case .free, .waiting, .queued, .gone, .outside:
@@ -80,7 +80,7 @@ extension ChildSnapshot.Child {
             // What it depends on does not matter any more, because it was cancelled.
             break
         }
-        switch (phase, hindrance) {
+        switch (phase, blockedReason) {
         case (.starting, _), (.running, _): return "starting"
         case (.queued, _) where !isReady: return "not ready by itself"
         case (_, .notBegun): return nil
@@ -95,7 +95,7 @@ extension ChildSnapshot.Child {
 
 extension ChildSchedule {
     /// Why no further child may begin, if none may.
-    fileprivate var hindrance: ChildSnapshot.Hindrance? {
+    fileprivate var blockedReason: ChildSnapshot.BlockedReason? {
         if isCancelled { return nil }
         if cancelsNewChildren { return .cancelling }
         if isSuspended { return .suspended }
