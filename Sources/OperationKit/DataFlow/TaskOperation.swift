@@ -55,18 +55,3 @@ extension TaskOperation: TaskRunning {
         try await body()
     }
 }
-
-extension TaskPriority {
-    /// The priority that stands for a quality of service.
-    init(_ qualityOfService: QualityOfService) {
-        switch qualityOfService {
-        case .userInteractive: self = .high
-        case .userInitiated: self = .userInitiated
-        case .utility: self = .utility
-        case .background: self = .background
-        case .default: self = .medium
-        // Of a future system.
-        @unknown default: self = .medium
-        }
-    }
-}
