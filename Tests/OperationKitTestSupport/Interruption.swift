@@ -12,11 +12,11 @@ import Foundation
 /// ```swift
 /// for place in 0..<Interruption.bound {
 ///     let interruption = Interruption(at: place) { … }
-///     Preemption.observed(by: interruption) { … }
+///     SchedulingProbe.observed(by: interruption) { … }
 ///     if !interruption.hasRun { break }
 /// }
 /// ```
-final class Interruption: Preemption.Observer {
+final class Interruption: SchedulingProbe.Observer {
     /// More places than any single call of the library has.
     static let bound = 200
 
@@ -33,7 +33,7 @@ final class Interruption: Preemption.Observer {
         self.action = action
     }
 
-    func reached(_ place: Preemption.Place) {
+    func reached(_ place: SchedulingProbe.Place) {
         if case .unlocked = place { held -= 1 }
         if held == 0, !hasRun {
             hasRun = passed == number

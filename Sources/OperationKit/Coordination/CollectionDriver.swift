@@ -66,7 +66,7 @@ final class CollectionDriver: @unchecked Sendable {
         case nil:
             return
         case .sendForWorker:
-            CollectionDriver.queue.sendForWorker(qos: qos) {
+            CollectionDriver.queue.performAsync(qos: qos) {
                 let (step, order) = self.withSchedule { $0.workerCame() }
                 self.follow(order)
                 self.work(step)
@@ -88,7 +88,7 @@ final class CollectionDriver: @unchecked Sendable {
             follow(order)
             next = step
         }
-        if next != .leave { CollectionDriver.queue.sendForWorker(qos: qos) { [next] in self.work(next) } }
+        if next != .leave { CollectionDriver.queue.performAsync(qos: qos) { [next] in self.work(next) } }
     }
 
     private func ended(_ index: Int, _ error: (any Error)?) {

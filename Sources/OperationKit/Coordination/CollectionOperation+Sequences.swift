@@ -63,9 +63,9 @@ extension CollectionOperation {
     public nonisolated(nonsending) func performOperation<Items: Sequence>(
         onEach sequence: sending Items
     ) async throws -> [CollectionFailure<CollectionType>] where Items.Element == CollectionType {
-        let failures = Failures<CollectionType>()
-        try await performOperation(onEach: sequence) { failures.add($0) }
-        return failures.sorted
+        let failures = Locked<[CollectionFailure<CollectionType>]>([])
+        try await performOperation(onEach: sequence) { failure in failures.withLock { $0.append(failure) } }
+        return failures.withLock(\.self).sorted { $0.index < $1.index }
     }
 
     /// Performs the operation on all items of an asynchronous sequence, without loading it whole, and returns those
@@ -75,9 +75,9 @@ extension CollectionOperation {
     public nonisolated(nonsending) func performOperation<Items: AsyncSequence>(
         onEach sequence: sending Items
     ) async throws -> [CollectionFailure<CollectionType>] where Items.Element == CollectionType {
-        let failures = Failures<CollectionType>()
-        try await performOperation(onEach: sequence) { failures.add($0) }
-        return failures.sorted
+        let failures = Locked<[CollectionFailure<CollectionType>]>([])
+        try await performOperation(onEach: sequence) { failure in failures.withLock { $0.append(failure) } }
+        return failures.withLock(\.self).sorted { $0.index < $1.index }
     }
 }
 
@@ -88,7 +88,7 @@ extension CollectionOperation {
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws {
         let strategy = try UnitStrategy(self)
-        let hasFailed = Flag()
+        let hasFailed = Locked(false)
         let problem = await withTaskGroup(of: Void.self) { group -> (any Error)? in
             var first = 0
             var inFlight = 0
@@ -102,10 +102,12 @@ extension CollectionOperation {
                     return error
                 }
                 if Task.isCancelled { return CancellationError() }
-                if unit.isEmpty || hasFailed.isSet { return nil }
+                if unit.isEmpty || hasFailed.withLock(\.self) { return nil }
                 group.addTask { [first, unit] in
                     guard let error = await strategy.perform(unit) else { return }
-                    if strategy.failurePolicy == .cancelRemaining, !(error is CancellationError) { hasFailed.set() }
+                    if strategy.failurePolicy == .cancelRemaining, !(error is CancellationError) {
+                        hasFailed.withLock { $0 = true }
+                    }
                     for (index, item) in unit.enumerated() {
                         failed(CollectionFailure(index: first + index, item: item, error: error))
                     }
@@ -115,7 +117,7 @@ extension CollectionOperation {
                 if inFlight == strategy.limit {
                     await group.next()
                     inFlight -= 1
-                    if hasFailed.isSet { return nil }
+                    if hasFailed.withLock(\.self) { return nil }
                 }
             }
         }
@@ -184,31 +186,5 @@ extension CollectionDriver {
         return await withCheckedContinuation { continuation in
             CollectionDriver(units) { continuation.resume(returning: $0[0]) }.start()
         }
-    }
-}
-
-/// Failures from any thread.
-private final class Failures<Item: Sendable>: @unchecked Sendable {
-    private let lock = NSLock()
-    private var failures: [CollectionFailure<Item>] = []
-
-    func add(_ failure: CollectionFailure<Item>) {
-        lock.withLock { failures.append(failure) }
-    }
-
-    var sorted: [CollectionFailure<Item>] {
-        lock.withLock { failures }.sorted { $0.index < $1.index }
-    }
-}
-
-/// Set once, from any thread.
-private final class Flag: @unchecked Sendable {
-    private let lock = NSLock()
-    private var value = false
-
-    var isSet: Bool { lock.withLock { value } }
-
-    func set() {
-        lock.withLock { value = true }
     }
 }

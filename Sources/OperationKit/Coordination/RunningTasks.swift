@@ -1,19 +1,20 @@
-import Foundation
-
 /// The tasks of the units that are in flight, where units are asynchronous functions.
-final class RunningTasks: @unchecked Sendable {
-    private let lock = NSLock()
-    private var tasks: [Int: Task<Void, Never>] = [:]
-    private var isCancelled = false
+final class RunningTasks: Sendable {
+    private struct State {
+        var tasks: [Int: Task<Void, Never>] = [:]
+        var isCancelled = false
+    }
+
+    private let state = Locked(State())
 
     /// Runs an asynchronous function in a task of its own, which is known until it ends.
     func run(
         _ index: Int, _ body: @escaping @Sendable () async throws -> Void,
         completion: @escaping CollectionDriver.UnitCompletion
     ) {
-        // The task has to be known before it ends, so it is made with the lock held. Nothing of it runs there.
-        let isCancelled = lock.withLock {
-            tasks[index] = Task {
+        // The task has to be known before it ends, so it is created with the lock held. Nothing of it runs there.
+        let isCancelled = state.withLock { state in
+            state.tasks[index] = Task {
                 let error: (any Error)?
                 do {
                     try await body()
@@ -24,21 +25,22 @@ final class RunningTasks: @unchecked Sendable {
                 forget(index)
                 completion(error)
             }
-            return self.isCancelled
+            return state.isCancelled
         }
         if isCancelled { cancel() }
     }
 
-    /// Cancels all tasks, those that come later too.
+    /// Cancels all tasks, later ones too.
     func cancel() {
-        let tasks = lock.withLock {
-            isCancelled = true
-            return Array(self.tasks.values)
+        let tasks = state.withLock { state in
+            state.isCancelled = true
+            return Array(state.tasks.values)
         }
         for task in tasks { task.cancel() }
     }
 
     private func forget(_ index: Int) {
-        lock.withLock { tasks[index] = nil }
+        // Release the task after unlocking; its deinitializers may run arbitrary code.
+        _ = state.withLock { $0.tasks.removeValue(forKey: index) }
     }
 }

@@ -1,18 +1,15 @@
 import Dispatch
 import Foundation
 
-// Where another thread can come in between, for tests that try every order of events. Nothing of it is in a release
-// build.
-
 #if DEBUG
-/// The places at which a thread may lose the processor to another one: before it takes a lock of the library, after it
-/// has released one, and around each announcement of a change.
+/// The places at which a thread may lose the processor to another one, for tests that try every order of events: before it
+/// takes a lock of the library, after it has released one, and around each announcement of a change. Debug builds only.
 ///
 /// A test observes the threads that it has made itself, so tests that run at the same time do not disturb each other.
 /// For every other thread a place costs one look at a thread-specific value. What happens between two places is one step
 /// as far as other threads can tell. In calls of Foundation, and of the code of others, there are more places, of which
 /// only those can be tried that a test makes itself.
-enum Preemption {
+enum SchedulingProbe {
     enum Place {
         case locking, unlocked
         case willChange(Operation, String)
@@ -22,10 +19,10 @@ enum Preemption {
     }
 
     protocol Observer: AnyObject {
-        /// Called on the observed thread, which stays there as long as it likes. Other locks may be held where
-        /// `withLock` is nested.
+        /// Called on the observed thread, which stays there as long as the observer likes. Other locks may be held where
+        /// one is taken inside another.
         func reached(_ place: Place)
-        /// The private queue of a composite that is created on the observed thread.
+        /// Creates the private queue of a composite that is created on the observed thread.
         func makeQueue() -> OperationQueue
         /// Runs what the observed thread leaves to another one: the work of a collection, or a cancellation.
         func runWorker(_ work: @escaping @Sendable () -> Void)
@@ -38,13 +35,13 @@ enum Preemption {
         return key
     }()
 
-    /// Who observes the current thread.
+    /// The observer of the current thread.
     static var observer: (any Observer)? {
         guard let pointer = unsafe pthread_getspecific(key) else { return nil }
         return unsafe Unmanaged<Box>.fromOpaque(pointer).takeUnretainedValue().observer
     }
 
-    /// Has the current thread observed while the body runs.
+    /// Lets an observer see what the current thread does while the body runs.
     static func observed<Answer>(by observer: any Observer, _ body: () throws -> Answer) rethrows -> Answer {
         let box = Box(observer)
         let previous = unsafe pthread_getspecific(key)
@@ -64,10 +61,10 @@ enum Preemption {
 }
 
 extension NSLocking {
-    /// Foundation's method of this name, between two places. The library's calls come here: a member of this module
+    /// Foundation's method of this name, between two places, for locks that are not ``Locked`` yet. A member of this module
     /// shadows that of an imported one with the same type, and on Apple platforms Foundation's is disfavored, too.
     func withLock<Answer>(_ body: () throws -> Answer) rethrows -> Answer {
-        let observer = Preemption.observer
+        let observer = SchedulingProbe.observer
         observer?.reached(.locking)
         lock()
         defer {
@@ -79,46 +76,23 @@ extension NSLocking {
 }
 #endif
 
-extension AsyncOperation {
-    /// `willChangeValue(forKey:)`, after a place.
-    @inline(__always)
-    final func willChange(_ key: String) {
-        #if DEBUG
-        Preemption.observer?.reached(.willChange(self, key))
-        #endif
-        willChangeValue(forKey: key)
-    }
-
-    /// `didChangeValue(forKey:)`, between two places.
-    @inline(__always)
-    final func didChange(_ key: String) {
-        #if DEBUG
-        Preemption.observer?.reached(.didChange(self, key))
-        #endif
-        didChangeValue(forKey: key)
-        #if DEBUG
-        Preemption.observer?.reached(.told)
-        #endif
-    }
-}
-
 extension OperationQueue {
-    /// The private queue of a composite.
+    /// Creates the private queue of a composite.
     @inline(__always)
     static func ofComposite() -> OperationQueue {
         #if DEBUG
-        if let observer = Preemption.observer { return observer.makeQueue() }
+        if let observer = SchedulingProbe.observer { return observer.makeQueue() }
         #endif
         return OperationQueue()
     }
 }
 
 extension DispatchQueue {
-    /// Has another thread do the work.
+    /// `async(qos:execute:)`, unless a probe takes the work.
     @inline(__always)
-    func sendForWorker(qos: DispatchQoS = .unspecified, _ work: @escaping @Sendable () -> Void) {
+    func performAsync(qos: DispatchQoS = .unspecified, _ work: @escaping @Sendable () -> Void) {
         #if DEBUG
-        if let observer = Preemption.observer { return observer.runWorker(work) }
+        if let observer = SchedulingProbe.observer { return observer.runWorker(work) }
         #endif
         async(qos: qos, execute: work)
     }

@@ -20,6 +20,6 @@ func withCancellationDelivered<Value>(
     }
     return try await withTaskCancellationHandler(operation: body) {
         // Work to be stopped may keep all threads of its own quality of service busy.
-        DispatchQueue.global(qos: .userInteractive).sendForWorker(handler)
+        DispatchQueue.global(qos: .userInteractive).performAsync(handler)
     }
 }

@@ -52,7 +52,7 @@ final class Interleaving: @unchecked Sendable {
     /// Makes something for the run, on the current thread and before any strand moves.
     func prepare<Answer>(_ body: () -> Answer) -> Answer {
         let strand = Strand("preparation", self, standing: .ended) {}
-        return Preemption.observed(by: strand) { Strand.inOneStep(body) }
+        return SchedulingProbe.observed(by: strand) { Strand.inOneStep(body) }
     }
 
     /// Lets the strands move until all have ended.

@@ -5,7 +5,7 @@ import Foundation
 @testable import OperationKit
 
 /// A thread of a run. It moves only when it is its turn, and gives others their turn at every place that it comes to.
-final class Strand: Preemption.Observer, @unchecked Sendable {
+final class Strand: SchedulingProbe.Observer, @unchecked Sendable {
     enum Standing {
         case ready
         /// Not before this holds.
@@ -44,7 +44,7 @@ final class Strand: Preemption.Observer, @unchecked Sendable {
     }
 
     /// The strand that runs on the current thread.
-    static var current: Strand? { Preemption.observer as? Strand }
+    static var current: Strand? { SchedulingProbe.observer as? Strand }
 
     /// A place of the test's own, in a callback: others get their turn, and no lock may be held.
     static func place(_ label: String) {
@@ -88,7 +88,7 @@ final class Strand: Preemption.Observer, @unchecked Sendable {
         return try body()
     }
 
-    func reached(_ place: Preemption.Place) {
+    func reached(_ place: SchedulingProbe.Place) {
         switch place {
         case .willChange(let operation, let key):
             interleaving.announced(.init(operation: ObjectIdentifier(operation), strand: name, text: "will \(key)"))
@@ -146,7 +146,7 @@ final class Strand: Preemption.Observer, @unchecked Sendable {
         } else {
             hasBegun = true
             interleaving.lanes.run { [self] lane in
-                Preemption.observed(by: self, body)
+                SchedulingProbe.observed(by: self, body)
                 standing = .ended
                 let next = interleaving.next(after: self)
                 interleaving.lanes.isFree(lane)

@@ -46,10 +46,10 @@ import Testing
 
     #if DEBUG
     /// Opens a gate when its thread is about to take a lock.
-    private final class AboutToLock: Preemption.Observer, Sendable {
+    private final class AboutToLock: SchedulingProbe.Observer, Sendable {
         let isThere = Gate()
 
-        func reached(_ place: Preemption.Place) { if case .locking = place { isThere.open() } }
+        func reached(_ place: SchedulingProbe.Place) { if case .locking = place { isThere.open() } }
         func makeQueue() -> OperationQueue { OperationQueue() }
         func runWorker(_ work: @escaping @Sendable () -> Void) { DispatchQueue.global().async(execute: work) }
     }
@@ -63,7 +63,7 @@ import Testing
                 reporter.report {
                     let observer = AboutToLock()
                     Thread {
-                        Preemption.observed(by: observer) { reporter.report { (3, 3) } }
+                        SchedulingProbe.observed(by: observer) { reporter.report { (3, 3) } }
                         isReported.open()
                     }.start()
                     observer.isThere.pass()

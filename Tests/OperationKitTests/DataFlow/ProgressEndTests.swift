@@ -27,7 +27,7 @@ import Testing
                 let interruption = Interruption(at: place) {
                     if !answersOnAnotherThread({ leaf.finish() }) { incomplete.append("place \(place) hangs") }
                 }
-                Preemption.observed(by: interruption) { call(leaf.progress) }
+                SchedulingProbe.observed(by: interruption) { call(leaf.progress) }
                 if !interruption.hasRun { return place > 2 ? incomplete : ["only \(place) places"] }
                 if fraction.value != 1 { incomplete.append("place \(place), \(fraction.value ?? -1) in the block") }
                 let last = leaf.progress.fractionCompleted
@@ -65,7 +65,7 @@ import Testing
                         compound.waitUntilFinished()
                     }
                 }
-                Preemption.observed(by: interruption) { child.progress.completedUnitCount = 1 }
+                SchedulingProbe.observed(by: interruption) { child.progress.completedUnitCount = 1 }
                 return interruption.hasRun
             }
             if !isReached {

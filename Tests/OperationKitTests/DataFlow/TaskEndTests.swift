@@ -151,7 +151,7 @@ private func cancelCurrentTask(
     thread.value = Thread.current
     defer { thread.value = nil }
     let interruption = Interruption(at: place) { #expect(answersOnAnotherThread(action)) }
-    Preemption.observed(by: interruption) { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+    SchedulingProbe.observed(by: interruption) { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
     return interruption.hasRun
 }
 #endif

@@ -163,7 +163,7 @@ import Testing
                     #expect(answersOnAnotherThread { subject.operation.start() })
                     Self.letGlobalQueueWork()
                 }
-                Preemption.observed(by: interruption) { subject.setBlock("second") }
+                SchedulingProbe.observed(by: interruption) { subject.setBlock("second") }
                 return interruption.hasRun
             }
             if !isReached { break }

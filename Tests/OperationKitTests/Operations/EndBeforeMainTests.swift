@@ -15,15 +15,15 @@ import Testing
             #expect(operation.isExecuting)
             #expect(answersOnAnotherThread { operation.finish(withError: error) })
         }
-        Preemption.observed(by: observer) { operation.start() }
+        SchedulingProbe.observed(by: observer) { operation.start() }
     }
 
-    private final class Told: Preemption.Observer {
+    private final class Told: SchedulingProbe.Observer {
         private let action: () -> Void
 
         init(_ action: @escaping () -> Void) { self.action = action }
 
-        func reached(_ place: Preemption.Place) {
+        func reached(_ place: SchedulingProbe.Place) {
             if case .told = place { action() }
         }
 

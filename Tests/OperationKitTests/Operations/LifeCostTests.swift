@@ -7,12 +7,12 @@ import Testing
 /// What one life costs, in counts that do not depend on the machine. The article Performance states them.
 @Suite("Cost of a life") struct LifeCostTests {
     /// Counts the places that one thread comes by.
-    private final class Counter: Preemption.Observer {
+    private final class Counter: SchedulingProbe.Observer {
         var locks = 0
         var notifications: [String] = []
         let queue = HeldQueue()
 
-        func reached(_ place: Preemption.Place) {
+        func reached(_ place: SchedulingProbe.Place) {
             switch place {
             case .locking: locks += 1
             case .didChange(_, let key): notifications.append(key)
@@ -27,7 +27,7 @@ import Testing
 
     private func count(_ body: () throws -> Void) rethrows -> (locks: Int, notifications: [String]) {
         let counter = Counter()
-        try Preemption.observed(by: counter, body)
+        try SchedulingProbe.observed(by: counter, body)
         return (counter.locks, counter.notifications)
     }
 
@@ -60,7 +60,7 @@ import Testing
     @Test func aChildTakesSixLocksMoreThanItsLife() {
         func locks(_ count: Int) -> Int {
             let counter = Counter()
-            Preemption.observed(by: counter) {
+            SchedulingProbe.observed(by: counter) {
                 let children = (0..<count).map { _ in ScriptedOperation { $0.finish() } }
                 let compound = CompoundOperation(operations: children)
                 compound.start()
@@ -76,7 +76,7 @@ import Testing
     /// No operation of the queue's for each child, and after a share of them others get their turn.
     @Test(arguments: [-1, 1, 2]) func aThousandChildrenTakeFourTurnsOfTheQueue(limit: Int) {
         let counter = Counter()
-        Preemption.observed(by: counter) {
+        SchedulingProbe.observed(by: counter) {
             let children = (0..<1_000).map { _ in ScriptedOperation { $0.finish() } }
             let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: limit)
             compound.start()
@@ -90,7 +90,7 @@ import Testing
     @Test func cancellingTheCompoundInTheHookOfEachChildCostsEachChildTheSame() {
         func locks(_ count: Int) -> Int {
             let counter = Counter()
-            Preemption.observed(by: counter) {
+            SchedulingProbe.observed(by: counter) {
                 let holder = Shared<CompoundOperation?>(nil)
                 let children = (0..<count).map { _ in
                     ScriptedOperation(

@@ -196,10 +196,10 @@ import Testing
     }
 
     #if DEBUG
-    private final class Places: Preemption.Observer {
+    private final class Places: SchedulingProbe.Observer {
         private(set) var count = 0
 
-        func reached(_ place: Preemption.Place) { count += 1 }
+        func reached(_ place: SchedulingProbe.Place) { count += 1 }
         func makeQueue() -> OperationQueue { OperationQueue() }
         func runWorker(_ work: @escaping @Sendable () -> Void) { DispatchQueue.global().async(execute: work) }
     }
@@ -208,7 +208,7 @@ import Testing
     func theOperationIsNotTouchedInsideTheCancellation(isBlock: Bool) async throws {
         let body: @Sendable () async throws -> Int = {
             let places = Places()
-            Preemption.observed(by: places) { Self.cancelCurrentTask() }
+            SchedulingProbe.observed(by: places) { Self.cancelCurrentTask() }
             return places.count
         }
         let operation = isBlock ? IOBlockOperation(body) : TaskOperation(body)

@@ -1,0 +1,44 @@
+import Foundation
+
+/// A value behind a lock.
+///
+/// An owner whose only mutable state is of this type is `Sendable` without `@unchecked`. `Synchronization.Mutex` would do
+/// the same, from macOS 15 on. An `NSLock` cannot be inherited from on Linux, and would be one more object for each value.
+@safe final class Locked<Value: Sendable>: @unchecked Sendable {
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    // The lock guarantees exclusive access; skip the run-time checks.
+    @exclusivity(unchecked) private var value: Value
+
+    init(_ value: Value) {
+        unsafe self.value = value
+        unsafe mutex = .allocate(capacity: 1)
+        unsafe mutex.initialize(to: pthread_mutex_t())
+        let status = unsafe pthread_mutex_init(mutex, nil)
+        precondition(status == 0, "OperationKit: a lock cannot be created")
+    }
+
+    deinit {
+        unsafe pthread_mutex_destroy(mutex)
+        unsafe mutex.deinitialize(count: 1)
+        unsafe mutex.deallocate()
+    }
+
+    /// Reads and changes the value with the lock held.
+    ///
+    /// Nothing may be called out from `body`, and nothing be released in it that could run arbitrary code when it is
+    /// deinitialized: return what has been replaced, to release it after unlocking.
+    func withLock<Answer>(_ body: (inout Value) throws -> Answer) rethrows -> Answer {
+        #if DEBUG
+        let observer = SchedulingProbe.observer
+        observer?.reached(.locking)
+        #endif
+        unsafe pthread_mutex_lock(mutex)
+        defer {
+            unsafe pthread_mutex_unlock(mutex)
+            #if DEBUG
+            observer?.reached(.unlocked)
+            #endif
+        }
+        return try unsafe body(&value)
+    }
+}
