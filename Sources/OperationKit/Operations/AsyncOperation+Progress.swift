@@ -34,8 +34,8 @@ extension AsyncOperation: ProgressReporting {
     public final var progress: Progress {
         let (known, hasSucceeded) = withState { ($0.progress, $0.hasSucceeded) }
         if let known { return known }
-        let new = OperationProgress(of: self, isComposite: isComposite)
-        if hasSucceeded { new.complete() }
+        let new = OperationProgress(of: self, unitCount: isComposite ? progressUnitCount : 1)
+        if hasSucceeded { new.complete(unitCount: nil) }
         let (progress, isNew) = withState { state in
             // Another thread may have asked at the same time, or have ended the operation.
             let isNew = state.progress == nil && state.hasSucceeded == hasSucceeded
@@ -45,7 +45,7 @@ extension AsyncOperation: ProgressReporting {
         guard let progress else { return self.progress }
         if isNew, isComposite, !hasSucceeded {
             progressIsWanted()
-            progress.publish(fractionOfChildren)
+            progress.publish(fractionOfChildren, of: progressUnitCount)
         }
         return progress
     }
@@ -53,7 +53,7 @@ extension AsyncOperation: ProgressReporting {
     /// The operation has come so far: whoever it is part of is told.
     final func progressed(to fraction: Double) {
         let (progress, parent) = withState { ($0.progress, $0.membership.parent) }
-        if isComposite { progress?.publish(fraction) }
+        if isComposite { progress?.publish(fraction, of: progressUnitCount) }
         parent?.childProgressed(self, to: fraction)
     }
 }

@@ -258,11 +258,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// How far a composite's children have come.
     var fractionOfChildren: Double { 0 }
 
+    /// The total in which a composite's progress counts, -1 as long as it is not known.
+    var progressUnitCount: Int64 { OperationProgress.fineUnitCount }
+
     /// Somebody wants to know how far the operation has come. A composite reports every change from here on.
     func progressIsWanted() {}
-
-    /// Called once if the operation succeeds, before `asyncCompletionBlock`.
-    func succeeded() {}
 
     /// Drops the closures that hold the work. Called once, before the operation becomes finished.
     func discardWork() {}
@@ -324,8 +324,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
             return (state.completion, state.progress, state.lifecycle.outcome?.error, state.lifecycle.isExecuting)
         }
         execution?.ended()
-        if error == nil { progress?.complete() }
-        if error == nil { succeeded() }
+        if error == nil { progress?.complete(unitCount: isComposite ? progressUnitCount : nil) }
         block?(error)
         block = nil
         unused.removeAll()

@@ -10,8 +10,14 @@ import Foundation
 /// lock serializes the changes of all operations; Foundation calls nothing from within a change there. On Apple platforms
 /// it calls observers, and has locks of its own: nothing is locked there while it is called.
 final class OperationProgress: Progress, @unchecked Sendable {
-    /// Divisible by all small numbers, so that the fractions of small weights come out exactly.
-    private static let units: Int64 = 23_279_256_000
+    /// The total of a composite that does not count. Divisible by all small numbers, so that the fractions of small
+    /// weights come out exactly.
+    static let fineUnitCount: Int64 = 23_279_256_000
+
+    fileprivate struct Units: Equatable {
+        var completed: Int64
+        var total: Int64
+    }
 
     /// A progress that the caller has put below this one, with its share.
     ///
@@ -29,9 +35,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
 
     #if canImport(ObjectiveC)
     private let lock = NSLock()
-    /// What is to be published, and whether a thread is about to.
-    private var wanted: Int64 = 0
-    private var isPublishing = false
+    private var writer: LatestValueWriter<Units>
     private var handler: (@Sendable () -> Void)?
     #else
     /// Recursive, because Foundation may release the last reference to a progress above within a change.
@@ -39,9 +43,13 @@ final class OperationProgress: Progress, @unchecked Sendable {
     private var lock: NSRecursiveLock { OperationProgress.tree }
     #endif
 
-    init(of operation: AsyncOperation, isComposite: Bool) {
+    /// - Parameter unitCount: The total, -1 as long as it is not known.
+    init(of operation: AsyncOperation, unitCount: Int64) {
+        #if canImport(ObjectiveC)
+        writer = LatestValueWriter(Units(completed: 0, total: unitCount))
+        #endif
         super.init(parent: nil, userInfo: nil)
-        super.totalUnitCount = isComposite ? OperationProgress.units : 1
+        super.totalUnitCount = unitCount
         self.operation = operation
         #if canImport(ObjectiveC)
         cancellationHandler = nil
@@ -107,40 +115,39 @@ final class OperationProgress: Progress, @unchecked Sendable {
         if lock.withLock({ isComplete }) { return }
         body()
         // If it was completed in between, it may have fallen back.
-        if lock.withLock({ isComplete }) { return fill([]) }
+        if lock.withLock({ isComplete }) { return fill(max(super.totalUnitCount, 1), []) }
         operation?.progressed(to: fractionCompleted)
     }
 
     /// Publishes how far a composite has come.
-    func publish(_ fraction: Double) {
-        var units = Int64((fraction * Double(OperationProgress.units)).rounded())
-        let isMine = lock.withLock {
-            guard units > wanted else { return false }
-            wanted = units
-            defer { isPublishing = true }
-            return !isPublishing
+    ///
+    /// - Parameters:
+    ///   - fraction: The part of the units that is completed.
+    ///   - total: The number of units, -1 as long as it is not known.
+    func publish(_ fraction: Double, of total: Int64) {
+        var next = lock.withLock { () -> Units? in
+            let units = Units(fraction, of: total)
+            return !isComplete && units.replaces(writer.latest) ? writer.changed(to: units) : nil
         }
-        guard isMine else { return }
-        var isDone = false
-        while !isDone {
-            setCompleted(units)
-            isDone = lock.withLock {
-                isPublishing = units != wanted
-                units = wanted
-                return !isPublishing
-            }
+        while let units = next {
+            write(units)
+            next = lock.withLock { writer.wrote(units) }
         }
     }
 
     /// Completes the progress, because the operation has succeeded. A thread that is about to publish less publishes this
     /// once more.
-    func complete() {
+    ///
+    /// - Parameter unitCount: The total of a composite. A leaf has set its own.
+    func complete(unitCount: Int64?) {
+        let total = max(unitCount ?? super.totalUnitCount, 1)
         let parts = lock.withLock {
-            (isComplete, wanted) = (true, OperationProgress.units)
-            defer { self.parts = [] }
-            return self.parts
+            isComplete = true
+            // No later write: this one need not be reported as written.
+            _ = writer.changed(to: Units(completed: total, total: total))
+            return exchange(&self.parts, with: [])
         }
-        fill(parts)
+        fill(total, parts)
     }
     #else
     /// Changes the units of a leaf, unless they are complete.
@@ -154,34 +161,46 @@ final class OperationProgress: Progress, @unchecked Sendable {
     }
 
     /// Publishes how far a composite has come.
-    func publish(_ fraction: Double) {
-        let units = Int64((fraction * Double(OperationProgress.units)).rounded())
-        lock.withLock { if units > super.completedUnitCount, !isComplete { setCompleted(units) } }
+    ///
+    /// - Parameters:
+    ///   - fraction: The part of the units that is completed.
+    ///   - total: The number of units, -1 as long as it is not known.
+    func publish(_ fraction: Double, of total: Int64) {
+        let units = Units(fraction, of: total)
+        lock.withLock {
+            let current = Units(completed: super.completedUnitCount, total: super.totalUnitCount)
+            if !isComplete, units.replaces(current) { write(units) }
+        }
     }
 
     /// Completes the progress, because the operation has succeeded. From here on nothing changes it.
-    func complete() {
+    ///
+    /// - Parameter unitCount: The total of a composite. A leaf has set its own.
+    func complete(unitCount: Int64?) {
         // Release the parts after unlocking; their deinitializers may run arbitrary code.
         let parts = lock.withLock {
             isComplete = true
-            fill(self.parts)
-            defer { self.parts = [] }
-            return self.parts
+            fill(max(unitCount ?? super.totalUnitCount, 1), self.parts)
+            return exchange(&self.parts, with: [])
         }
         withExtendedLifetime(parts) {}
     }
     #endif
 
-    /// Sets all units as completed, and takes out what is below and not complete.
+    /// Sets all of the units as completed, and takes out what is below and not complete.
     ///
     /// The units apart from these parts come first. So the last part completes the progress, and does so exactly: a
     /// progress above counts what is below it whenever it hears that this is complete.
-    private func fill(_ parts: [Part]) {
-        let total = max(super.totalUnitCount, 1)
+    private func fill(_ total: Int64, _ parts: [Part]) {
         let open = parts.filter { !$0.link.isFinished }
         setCompleted(total - open.reduce(0) { $0 + $1.units })
         if super.totalUnitCount != total { super.totalUnitCount = total }
         for part in open { part.link.completedUnitCount = 1 }
+    }
+
+    private func write(_ units: Units) {
+        if units.total != super.totalUnitCount { super.totalUnitCount = units.total }
+        setCompleted(units.completed)
     }
 
     private func setCompleted(_ units: Int64) {
@@ -191,5 +210,16 @@ final class OperationProgress: Progress, @unchecked Sendable {
         defer { didChangeValue(forKey: "completedUnitCount") }
         #endif
         super.completedUnitCount = units
+    }
+}
+
+extension OperationProgress.Units {
+    fileprivate init(_ fraction: Double, of total: Int64) {
+        self.init(completed: Int64((fraction * Double(total)).rounded()), total: total)
+    }
+
+    /// Whether this is to be published after `earlier`: a known total, and no step back.
+    fileprivate func replaces(_ earlier: Self) -> Bool {
+        total > 0 && completed >= earlier.completed && self != earlier
     }
 }

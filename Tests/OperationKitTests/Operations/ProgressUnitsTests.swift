@@ -53,10 +53,21 @@ import Testing
         #expect(progress.fractionCompleted == 1)
     }
 
-    @Test func aReportThatComesLateDoesNotSetAReporterBack() {
-        let reporter = ProgressReporter {}
-        reporter.report { (3, 5) }
-        reporter.report { (2, 5) }
-        #expect(reporter.progress.completedUnitCount == 3 && reporter.progress.totalUnitCount == 5)
+    @Test("Units that are published late do not set a progress back") func unitsThatAreLate() {
+        let progress = OperationProgress(of: AsyncOperation(), unitCount: -1)
+        progress.publish(3 / 5, of: 5)
+        progress.publish(2 / 5, of: 5)
+        progress.publish(0, of: -1)
+        #expect(progress.completedUnitCount == 3 && progress.totalUnitCount == 5)
+    }
+
+    @Test("The units of a composite are those that it counts, exactly", arguments: [1, 3, 7, 1_000_000, 999_999_999])
+    func exactUnits(total: Int64) {
+        let progress = OperationProgress(of: AsyncOperation(), unitCount: -1)
+        #expect(progress.isIndeterminate)
+        for completed in [0, total / 3, total / 2, total - 1, total] {
+            progress.publish(Double(completed) / Double(total), of: total)
+            #expect(progress.completedUnitCount == completed && progress.totalUnitCount == total)
+        }
     }
 }

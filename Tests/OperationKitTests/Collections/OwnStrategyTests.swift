@@ -44,7 +44,7 @@ import Testing
             let run = own.operation(on: [1, 2])
             let log = EventLog()
             run.asyncCompletionBlock = { log.add(($0 as? CompoundOperationError)?.leafErrors.map(text).joined() ?? "") }
-            if asksForProgress { _ = run.itemProgress }
+            if asksForProgress { _ = run.progress }
             try? await OperationQueue().run(CompoundOperation(operations: [run]))
             #expect(run.errors.map(text) == ["success", "first"])
             #expect(log.events == ["first"])
@@ -58,7 +58,7 @@ import Testing
                 for number in 0..<4 { DispatchQueue.global().async { completion([TestError.numbered(number)]) } }
             }
             let run = own.operation(on: [1])
-            _ = run.itemProgress
+            _ = run.progress
             let ends = Shared(0)
             run.asyncCompletionBlock = { _ in ends.change { $0 += 1 } }
             try? await OperationQueue().run(run)
@@ -72,7 +72,7 @@ import Testing
     private static func fractions(
         of run: CollectionRun<Int>, during: (CollectionRun<Int>) -> Void = { _ in }
     ) async throws -> [Double] {
-        let progress = run.itemProgress
+        let progress = run.progress
         let seen = Shared<[Double]>([])
         run.asyncCompletionBlock = { _ in seen.change { $0.append(progress.fractionCompleted) } }
         OperationQueue().addOperation(run)
@@ -95,9 +95,9 @@ import Testing
         let run = SequentialItems(1, 1, .cancelRemaining) { items, completion in
             completion(items[0] == 1 ? CancellationError() : TestError.first)
         }.operation(on: [1, 2, 3, 4])
-        _ = run.itemProgress
+        _ = run.progress
         try? await OperationQueue().run(run)
-        #expect(run.itemProgress.completedUnitCount == 2 && run.itemProgress.totalUnitCount == 4)
+        #expect(run.progress.completedUnitCount == 2 && run.progress.totalUnitCount == 4)
     }
 
     @Test("A run that succeeds is complete, whatever slots its own strategy reports", arguments: 0...3)
@@ -141,7 +141,7 @@ import Testing
             prepare: { _ -> (run: CollectionRun<Int>, progress: Progress) in
                 let run = ParallelItems(2, 1, .continueAll) { _, completion in completion(CancellationError()) }
                     .operation(on: [1, 2, 3])
-                let progress = run.itemProgress
+                let progress = run.progress
                 run.asyncCompletionBlock = { error in
                     if error == nil, progress.fractionCompleted != 1 { incomplete.add("\(progress.fractionCompleted)") }
                 }

@@ -43,15 +43,15 @@ public protocol AsyncBatchOperation<CollectionType>: BatchOperation {
 extension AsyncBatchOperation {
     /// Performs the operation on one batch in a task of its own, and hands over what it throws.
     public func performOperation(onBatch batch: [CollectionType], completion: @escaping BatchCompletion) {
-        let performer = Performer(self)
-        RunningTasks().run(0, { try await performer.object.performOperation(onBatch: batch) }, completion: completion)
+        let operation = UncheckedSendable(self)
+        RunningTasks().run(0, { try await operation.value.performOperation(onBatch: batch) }, completion: completion)
     }
 }
 
 /// A batch operation that works on several batches at once.
 ///
 /// Batches begin in the order of the collection. As many are in flight as ``maxConcurrentOperationCount`` allows.
-public protocol ParallelBatchOperation<CollectionType>: BatchOperation {
+public protocol ParallelBatchOperation<CollectionType>: BatchOperation, ManagedCollectionOperation {
     /// How many batches may be in flight at once. The default is the number of active processors, which suits batches
     /// that compute; for batches that mostly wait, set more.
     ///
@@ -61,7 +61,7 @@ public protocol ParallelBatchOperation<CollectionType>: BatchOperation {
 }
 
 /// A batch operation that works on one batch after the other, in the order of the collection.
-public protocol SequentialBatchOperation<CollectionType>: BatchOperation {}
+public protocol SequentialBatchOperation<CollectionType>: BatchOperation, ManagedCollectionOperation {}
 
 extension BatchOperation {
     /// Each item of a failed batch with the error of the batch.
@@ -75,49 +75,4 @@ extension BatchOperation {
 extension ParallelBatchOperation {
     /// The number of active processors.
     public var maxConcurrentOperationCount: Int { ProcessInfo.processInfo.activeProcessorCount }
-
-    /// Performs the operation on all batches, several at once.
-    public func performOperation(on collection: [CollectionType], completion: @escaping Completion) {
-        plan(for: collection, limit: maxConcurrentOperationCount).run(completion: completion)
-    }
-
-    /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain.
-    public func operation() -> CollectionRun<CollectionType> {
-        let performer = Performer(self)
-        return CollectionRun(name: displayName) {
-            performer.object.plan(for: $0, limit: performer.object.maxConcurrentOperationCount)
-        }
-    }
-}
-
-extension SequentialBatchOperation {
-    /// Performs the operation on all batches, one after the other.
-    public func performOperation(on collection: [CollectionType], completion: @escaping Completion) {
-        plan(for: collection, limit: 1).run(completion: completion)
-    }
-
-    /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain.
-    public func operation() -> CollectionRun<CollectionType> {
-        let performer = Performer(self)
-        return CollectionRun(name: displayName) { performer.object.plan(for: $0, limit: 1) }
-    }
-}
-
-extension BatchOperation {
-    func plan(for items: [CollectionType], limit: Int) -> CollectionPlan {
-        let size = batchSize
-        if size < 1 { return .invalid(.invalidBatchSize(type: displayName, batchSize: size)) }
-        let batch: @Sendable (Int) -> [CollectionType] = { index in
-            Array(items[unitRange(index, size: size, count: items.count)])
-        }
-        let performer = Performer(self)
-        var perform: (@Sendable (Int) async throws -> Void)?
-        if let operation = self as? any AsyncBatchOperation<CollectionType> {
-            let performer = Performer(operation)
-            perform = { try await performer.object.performOperation(onBatch: batch($0)) }
-        }
-        return plan(
-            count: unitCount(items.count, size: size), limit: limit, word: "batch",
-            begin: { performer.object.performOperation(onBatch: batch($0), completion: $1) }, perform: perform)
-    }
 }

@@ -87,7 +87,7 @@ extension CollectionOperation {
         next: () async throws -> CollectionType?,
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws {
-        let strategy = try UnitStrategy(self)
+        let strategy = try CollectionStrategy(of: self)
         let hasFailed = Locked(false)
         let problem = await withTaskGroup(of: Void.self) { group -> (any Error)? in
             var first = 0
@@ -95,7 +95,7 @@ extension CollectionOperation {
             while true {
                 var unit: [CollectionType] = []
                 do {
-                    while unit.count < strategy.size, !Task.isCancelled, let item = try await next() {
+                    while unit.count < strategy.unitSize, !Task.isCancelled, let item = try await next() {
                         unit.append(item)
                     }
                 } catch {
@@ -122,69 +122,5 @@ extension CollectionOperation {
             }
         }
         if let problem { throw problem }
-    }
-}
-
-/// How a type works on the items of a sequence: how many at once, in units of which size, and how on each unit.
-private struct UnitStrategy<Item: Sendable>: Sendable {
-    let limit: Int
-    let size: Int
-    let failurePolicy: CompoundOperation.FailurePolicy
-    /// Returns the error of the unit.
-    let perform: @Sendable ([Item]) async -> (any Error)?
-
-    init<Operation: CollectionOperation<Item>>(_ operation: Operation) throws(CoordinationError) {
-        let name = operation.displayName
-        let batchSize = (operation as? any BatchOperation)?.batchSize
-        if let batchSize, batchSize < 1 { throw .invalidBatchSize(type: name, batchSize: batchSize) }
-        size = batchSize ?? 1
-        limit =
-            (operation as? any ParallelItemOperation)?.maxConcurrentOperationCount
-            ?? (operation as? any ParallelBatchOperation)?.maxConcurrentOperationCount ?? 1
-        if limit < 1 { throw .invalidLimit(type: name, maxConcurrentOperationCount: limit) }
-        failurePolicy = operation.failurePolicy
-
-        if let operation = operation as? any AsyncItemOperation<Item> {
-            let performer = Performer(operation)
-            perform = { unit in
-                await UnitStrategy.error { try await performer.object.performOperation(onItem: unit[0]) }
-            }
-        } else if let operation = operation as? any AsyncBatchOperation<Item> {
-            let performer = Performer(operation)
-            perform = { unit in await UnitStrategy.error { try await performer.object.performOperation(onBatch: unit) }
-            }
-        } else if let operation = operation as? any ItemOperation<Item> {
-            let performer = Performer(operation)
-            perform = { unit in
-                await CollectionDriver.perform { performer.object.performOperation(onItem: unit[0], completion: $0) }
-            }
-        } else if let operation = operation as? any BatchOperation<Item> {
-            let performer = Performer(operation)
-            perform = { unit in
-                await CollectionDriver.perform { performer.object.performOperation(onBatch: unit, completion: $0) }
-            }
-        } else {
-            let performer = Performer(operation)
-            perform = { unit in await performer.object.performOperation(on: unit).lazy.compactMap(\.self).first }
-        }
-    }
-
-    private static func error(of body: () async throws -> Void) async -> (any Error)? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return error
-        }
-    }
-}
-
-extension CollectionDriver {
-    /// Performs one unit, and returns its error.
-    static func perform(_ begin: @escaping @Sendable (@escaping UnitCompletion) -> Void) async -> (any Error)? {
-        let units = CollectionUnits(count: 1, limit: 1, failurePolicy: .continueAll) { begin($1) }
-        return await withCheckedContinuation { continuation in
-            CollectionDriver(units) { continuation.resume(returning: $0[0]) }.start()
-        }
     }
 }

@@ -74,9 +74,9 @@ extension CollectionOperation {
     /// A run over a collection as an operation, by this type's own `performOperation(on:completion:)`. Once that has
     /// begun it cannot be cancelled.
     public func operation() -> CollectionRun<CollectionType> {
-        let performer = Performer(self)
-        return CollectionRun(name: displayName) { collection in
-            .whole(count: collection.count) { performer.object.performOperation(on: collection, completion: $0) }
+        let operation = UncheckedSendable(self)
+        return CollectionRun(name: displayName) { items in
+            .own(itemCount: items.count) { operation.value.performOperation(on: items, completion: $0) }
         }
     }
 
@@ -129,55 +129,4 @@ extension CollectionOperation {
 
     /// How messages call the object.
     var displayName: String { String(describing: Self.self) }
-}
-
-/// An item that failed, and how.
-public struct CollectionFailure<Item: Sendable>: Sendable {
-    /// The place of the item in the collection or sequence, from 0.
-    public let index: Int
-    /// What failed.
-    public let item: Item
-    /// What it, or the batch that it was part of, failed with.
-    public let error: any Error
-
-    /// Describes the failure of an item.
-    ///
-    /// - Parameters:
-    ///   - index: Its place, from 0.
-    ///   - item: What failed.
-    ///   - error: What it failed with.
-    public init(index: Int, item: Item, error: any Error) {
-        self.index = index
-        self.item = item
-        self.error = error
-    }
-
-    /// Pairs items with the errors of the units that they were part of.
-    static func pairs(_ items: [Item], _ errors: [(any Error)?], unitSize: Int) -> [CollectionFailure] {
-        guard unitSize >= 1, errors.count == unitCount(items.count, size: unitSize) else {
-            // Nothing was run, and the only error says why.
-            let error = errors.lazy.compactMap(\.self).first
-            return error.map { error in
-                items.enumerated().map { CollectionFailure(index: $0, item: $1, error: error) }
-            } ?? []
-        }
-        return errors.enumerated().flatMap { unit, error in
-            error.map { error in
-                unitRange(unit, size: unitSize, count: items.count).map {
-                    CollectionFailure(index: $0, item: items[$0], error: error)
-                }
-            } ?? []
-        }
-    }
-}
-
-/// How many units of a size it takes for so many items.
-func unitCount(_ count: Int, size: Int) -> Int {
-    count == 0 ? 0 : (count - 1) / size + 1
-}
-
-/// The items of a unit. No sum here can overflow, however large the size.
-func unitRange(_ unit: Int, size: Int, count: Int) -> Range<Int> {
-    let start = unit * size
-    return start..<(count - start <= size ? count : start + size)
 }

@@ -178,12 +178,12 @@ import Testing
             seen.change { $0.append(progress.value?.completedUnitCount ?? -1) }
             completion(items[0] == 2 ? TestError.first : nil)
         }.operation(on: Array(0..<5))
-        progress.value = run.itemProgress
-        #expect(run.itemProgress === run.itemProgress && run.itemProgress.isIndeterminate)
+        progress.value = run.progress
+        #expect(run.progress === run.progress && run.progress.isIndeterminate)
         run.asyncCompletionBlock = { _ in seen.change { $0.append(progress.value?.completedUnitCount ?? -1) } }
         try? await OperationQueue().run(run)
         #expect(seen.value == [0, 1, 2, 3, 4, 5])
-        #expect(run.itemProgress.totalUnitCount == 5 && run.itemProgress.fractionCompleted == 1)
+        #expect(run.progress.totalUnitCount == 5 && run.progress.fractionCompleted == 1)
     }
 
     @Test func progressThatIsAskedForAfterTheEndIsComplete() async throws {
@@ -191,9 +191,9 @@ import Testing
         for items in [[], [1, 2, 3]] {
             for asksBefore in [false, true] {
                 let run = operation.operation(on: items)
-                if asksBefore { _ = run.itemProgress }
+                if asksBefore { _ = run.progress }
                 try await OperationQueue().run(run)
-                #expect(run.itemProgress.fractionCompleted == 1)
+                #expect(run.progress.fractionCompleted == 1)
             }
         }
     }
@@ -207,13 +207,13 @@ import Testing
         }.operation(on: [1, 2, 3])
         OperationQueue().addOperation(run)
         await begun.opened()
-        run.itemProgress.cancel()
+        run.progress.cancel()
         // Foundation calls the handler on another thread.
         await eventually("not cancelled") { run.isCancelled }
         for completion in log.takeKept() { completion(nil) }
         try? await run.finished()
         #expect(run.errors.map(text) == ["success", "cancelled", "cancelled"])
-        #expect(run.itemProgress.completedUnitCount == 1 && run.itemProgress.totalUnitCount == 3)
+        #expect(run.progress.completedUnitCount == 1 && run.progress.totalUnitCount == 3)
     }
 
     @Test func progressIsCompleteWhenTheRunIsAlsoIfItemsEndTogether() async throws {
@@ -221,7 +221,7 @@ import Testing
             let run = ParallelItems(8, 1, .continueAll) { _, completion in
                 DispatchQueue.global().async { completion(nil) }
             }.operation(on: Array(0..<100))
-            let progress = run.itemProgress
+            let progress = run.progress
             let fraction = Shared(0.0)
             run.asyncCompletionBlock = { _ in fraction.value = progress.fractionCompleted }
             try await OperationQueue().run(run)
@@ -244,7 +244,7 @@ import Testing
                     if items[0] % 2 == 0 { return completion(nil) }
                     kept.change { $0.append(completion) }
                 }.operation(on: [0, 1, 2, 3, 4])
-                _ = run.itemProgress
+                _ = run.progress
                 return run
             },
             [
@@ -289,7 +289,7 @@ import Testing
             let operation = strategy.make { _, completion in DispatchQueue.global().async { completion(nil) } }
             tracker.track(operation, "operation")
             let run = tracker.track(operation.operation(on: Array(0..<20)), "run")
-            tracker.track(run.itemProgress, "progress")
+            tracker.track(run.progress, "progress")
             if cancels { run.asyncCompletionBlock = { [unowned run] _ in run.cancel() } }
             try? await OperationQueue().run(run)
         }

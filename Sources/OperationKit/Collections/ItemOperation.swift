@@ -54,15 +54,15 @@ public protocol AsyncItemOperation<CollectionType>: ItemOperation {
 extension AsyncItemOperation {
     /// Performs the operation on one item in a task of its own, and hands over what it throws.
     public func performOperation(onItem item: CollectionType, completion: @escaping ItemCompletion) {
-        let performer = Performer(self)
-        RunningTasks().run(0, { try await performer.object.performOperation(onItem: item) }, completion: completion)
+        let operation = UncheckedSendable(self)
+        RunningTasks().run(0, { try await operation.value.performOperation(onItem: item) }, completion: completion)
     }
 }
 
 /// An item operation that works on several items at once.
 ///
 /// Items begin in the order of the collection. As many are in flight as ``maxConcurrentOperationCount`` allows.
-public protocol ParallelItemOperation<CollectionType>: ItemOperation {
+public protocol ParallelItemOperation<CollectionType>: ItemOperation, ManagedCollectionOperation {
     /// How many items may be in flight at once. The default is the number of active processors, which suits items that
     /// compute; for items that mostly wait, set more.
     ///
@@ -72,49 +72,9 @@ public protocol ParallelItemOperation<CollectionType>: ItemOperation {
 }
 
 /// An item operation that works on one item after the other, in the order of the collection.
-public protocol SequentialItemOperation<CollectionType>: ItemOperation {}
+public protocol SequentialItemOperation<CollectionType>: ItemOperation, ManagedCollectionOperation {}
 
 extension ParallelItemOperation {
     /// The number of active processors.
     public var maxConcurrentOperationCount: Int { ProcessInfo.processInfo.activeProcessorCount }
-
-    /// Performs the operation on all items, several at once.
-    public func performOperation(on collection: [CollectionType], completion: @escaping Completion) {
-        plan(for: collection, limit: maxConcurrentOperationCount).run(completion: completion)
-    }
-
-    /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain.
-    public func operation() -> CollectionRun<CollectionType> {
-        let performer = Performer(self)
-        return CollectionRun(name: displayName) {
-            performer.object.plan(for: $0, limit: performer.object.maxConcurrentOperationCount)
-        }
-    }
-}
-
-extension SequentialItemOperation {
-    /// Performs the operation on all items, one after the other.
-    public func performOperation(on collection: [CollectionType], completion: @escaping Completion) {
-        plan(for: collection, limit: 1).run(completion: completion)
-    }
-
-    /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain.
-    public func operation() -> CollectionRun<CollectionType> {
-        let performer = Performer(self)
-        return CollectionRun(name: displayName) { performer.object.plan(for: $0, limit: 1) }
-    }
-}
-
-extension ItemOperation {
-    func plan(for items: [CollectionType], limit: Int) -> CollectionPlan {
-        let performer = Performer(self)
-        var perform: (@Sendable (Int) async throws -> Void)?
-        if let operation = self as? any AsyncItemOperation<CollectionType> {
-            let performer = Performer(operation)
-            perform = { try await performer.object.performOperation(onItem: items[$0]) }
-        }
-        return plan(
-            count: items.count, limit: limit, word: "item",
-            begin: { performer.object.performOperation(onItem: items[$0], completion: $1) }, perform: perform)
-    }
 }

@@ -45,33 +45,27 @@ import Testing
     }
 
     #if DEBUG
-    /// Opens a gate when its thread is about to take a lock.
-    private final class AboutToLock: SchedulingProbe.Observer, Sendable {
-        let isThere = Gate()
-
-        func reached(_ place: SchedulingProbe.Place) { if case .locking = place { isThere.open() } }
-        func makeQueue() -> OperationQueue { OperationQueue() }
-        func runWorker(_ work: @escaping @Sendable () -> Void) { DispatchQueue.global().async(execute: work) }
-    }
-
     @Test("A thread that has found an older count of items does not report it after a newer one")
     func theNewestCountIsReportedLast() async {
-        for _ in 0..<200 {
-            let reporter = ProgressReporter {}
-            await onThread {
-                let isReported = Gate()
-                reporter.report {
-                    let observer = AboutToLock()
-                    Thread {
-                        SchedulingProbe.observed(by: observer) { reporter.report { (3, 3) } }
-                        isReported.open()
-                    }.start()
-                    observer.isThere.pass()
-                    return (1, 3)
+        for place in 0..<Interruption.bound {
+            let log = WorkLog()
+            let run = ParallelItems(3, 1, .continueAll) { _, completion in log.keep(completion) }
+                .operation(on: [1, 2, 3])
+            let progress = run.progress
+            run.start()
+            await eventually("not all items have begun") { log.keptCount == 3 }
+            let completions = log.takeKept()
+            let isReached = await onThread {
+                let interruption = Interruption(at: place) {
+                    if !answersOnAnotherThread({ completions[1](nil) }) { Issue.record("place \(place) hangs") }
                 }
-                isReported.pass()
+                SchedulingProbe.observed(by: interruption) { completions[0](nil) }
+                return interruption.hasRun
             }
-            #expect(reporter.progress.completedUnitCount == 3)
+            #expect(progress.completedUnitCount == (isReached ? 2 : 1) && progress.totalUnitCount == 3)
+            for completion in completions { completion(nil) }
+            try? await run.finished()
+            if !isReached { return }
         }
     }
     #endif

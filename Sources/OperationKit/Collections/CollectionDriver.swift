@@ -1,0 +1,101 @@
+import Dispatch
+
+/// One run over a collection: a ``CollectionStateMachine`` decides, a lock guards it, and what follows is performed after
+/// unlocking.
+///
+/// The workers, and the completions of the units in flight, hold the driver. It holds the work, and with it the object
+/// that does it, until the run is finished. Afterwards it is an empty shell, which a completion that the user keeps may
+/// hold for any time.
+final class CollectionDriver: Sendable {
+    typealias UnitCompletion = @Sendable ((any Error)?) -> Void
+    typealias Completion = @Sendable ([(any Error)?]) -> Void
+
+    /// Where units start. Each block drains its autorelease pool, so that a long run of quick items does not fill one.
+    private static let queue = DispatchQueue(
+        label: "OperationKit.Coordination", attributes: .concurrent, autoreleaseFrequency: .workItem)
+
+    /// After how many units a worker goes to the end of the queue, so that others get their turn.
+    private static let share = 256
+
+    private struct State {
+        var machine: CollectionStateMachine
+        var units: CollectionUnits?
+        var completion: Completion?
+    }
+
+    private let qos: DispatchQoS
+    private let state: Locked<State>
+    private let unitEnded: (@Sendable () -> Void)?
+
+    /// - Parameters:
+    ///   - units: The work.
+    ///   - unitEnded: Called after each end of a unit but before the end of the run, on the thread that reported it.
+    ///   - completion: Called once, on the thread that reported the last end.
+    init(
+        _ units: CollectionUnits, qos: DispatchQoS = .unspecified, unitEnded: (@Sendable () -> Void)? = nil,
+        completion: @escaping Completion
+    ) {
+        self.qos = qos
+        self.unitEnded = unitEnded
+        let machine = CollectionStateMachine(
+            count: units.count, limit: units.limit, stopsAtFirstFailure: units.failurePolicy == .cancelRemaining)
+        state = Locked(State(machine: machine, units: units, completion: completion))
+    }
+
+    /// The number of units that have ended.
+    var endedCount: Int { state.withLock { $0.machine.endedCount } }
+
+    /// Starts the run. To be called once.
+    func start() {
+        perform(state.withLock { $0.machine.started() })
+    }
+
+    /// Stops starting new units, and cancels the tasks of those in flight; units in flight run to completion.
+    func cancel() {
+        let (units, action) = state.withLock { ($0.units, $0.machine.cancelled()) }
+        perform(action)
+        units?.cancelRunning?()
+    }
+
+    private func perform(_ action: CollectionStateMachine.Action?) {
+        switch action {
+        case nil:
+            return
+        case .requestWorker:
+            CollectionDriver.queue.performAsync(qos: qos) {
+                let (workerAction, action) = self.state.withLock { $0.machine.workerStarted() }
+                self.perform(action)
+                self.work(workerAction)
+            }
+        case .finish(let errors):
+            finish(errors)
+        }
+    }
+
+    /// What a worker does: it starts one unit after the other.
+    private func work(_ first: CollectionStateMachine.WorkerAction) {
+        // The units, and not their function: that one would come back in two wrappers for each call.
+        guard let units = state.withLock({ $0.units }) else { return }
+        var next = first
+        for _ in 0..<CollectionDriver.share {
+            guard case .start(let index) = next else { return }
+            units.start(index) { [self] error in ended(index, error) }
+            let (workerAction, action) = state.withLock { $0.machine.returned(index) }
+            perform(action)
+            next = workerAction
+        }
+        if next != .stop { CollectionDriver.queue.performAsync(qos: qos) { [next] in self.work(next) } }
+    }
+
+    private func ended(_ index: Int, _ error: (any Error)?) {
+        let (isAccepted, action) = state.withLock { $0.machine.ended(index, error: error) }
+        if isAccepted { unitEnded?() }
+        perform(action)
+    }
+
+    private func finish(_ errors: [(any Error)?]) {
+        // Release the work after unlocking and before the call: the receiver finds nothing held by the run.
+        _ = state.withLock { $0.units.take() }
+        state.withLock { $0.completion.take() }?(errors)
+    }
+}

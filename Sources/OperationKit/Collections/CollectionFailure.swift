@@ -1,0 +1,39 @@
+/// An item that failed, and how.
+public struct CollectionFailure<Item: Sendable>: Sendable {
+    /// The place of the item in the collection or sequence, from 0.
+    public let index: Int
+    /// What failed.
+    public let item: Item
+    /// What it, or the batch that it was part of, failed with.
+    public let error: any Error
+
+    /// Describes the failure of an item.
+    ///
+    /// - Parameters:
+    ///   - index: Its place, from 0.
+    ///   - item: What failed.
+    ///   - error: What it failed with.
+    public init(index: Int, item: Item, error: any Error) {
+        self.index = index
+        self.item = item
+        self.error = error
+    }
+
+    /// Pairs items with the errors of the units that they were part of.
+    static func pairs(_ items: [Item], _ errors: [(any Error)?], unitSize: Int) -> [CollectionFailure] {
+        guard unitSize >= 1, errors.count == unitCount(items.count, size: unitSize) else {
+            // Nothing was run, and the only error says why.
+            let error = errors.lazy.compactMap(\.self).first
+            return error.map { error in
+                items.enumerated().map { CollectionFailure(index: $0, item: $1, error: error) }
+            } ?? []
+        }
+        return errors.enumerated().flatMap { unit, error in
+            error.map { error in
+                unitRange(unit, size: unitSize, count: items.count).map {
+                    CollectionFailure(index: $0, item: items[$0], error: error)
+                }
+            } ?? []
+        }
+    }
+}

@@ -1,0 +1,226 @@
+import Dispatch
+import Foundation
+
+/// One run of a ``CollectionOperation`` over a collection, as an operation. Its `input` is the collection.
+///
+/// ``CollectionOperation/operation(on:)`` creates it. Like every operation it runs once, can be put on a queue, into a
+/// compound or into a chain, be cancelled and awaited.
+///
+/// It succeeds if no item failed. Otherwise its error is ``CompoundOperationError/suboperationFailure(name:errors:)``,
+/// with the index of each item or batch that failed. As with compounds, `CancellationError` is no failure. Wrong
+/// options end it with their ``CoordinationError``. ``errors`` has the outcome of each item.
+///
+/// ## Progress
+///
+/// `progress` counts items, or batches, that have ended, whatever their outcome. Its total is known, and the progress
+/// determinate, once the operation has started. It never falls, and is complete when the operation succeeds. An empty
+/// collection counts as one unit.
+///
+/// ## Cancellation
+///
+/// No further item starts, apart from those whose turn has just come, those in flight are waited for, and the operation
+/// finishes after them with ``CompoundOperationError/cancelled(name:errors:reason:)``. Items that have not started have
+/// `CancellationError` in their slots. `finish(withError:)` from outside does the same, but the operation ends with the
+/// outcome it was given.
+public final class CollectionRun<CollectionType: Sendable>: IOOperation<[CollectionType], Void>, @unchecked Sendable {
+    typealias MakeWork = @Sendable (_ items: [CollectionType]) throws(CoordinationError) -> CollectionWork
+
+    private enum Stage {
+        case idle, running
+        /// About to finish without having run.
+        case skipped
+        /// The slots are there, and do not change any more.
+        case finished
+    }
+
+    // The lock of the operation guards these.
+
+    /// What to do with a collection; holds the object that does it, until the run is finished.
+    private var makeWork: MakeWork?
+    private var stage = Stage.idle
+    /// Not owned by the run: the driver holds the run, until that is finished.
+    private weak var driver: CollectionDriver?
+    private var slots: [(any Error)?] = []
+    /// The number of items or batches, once that is known.
+    private var unitCount: Int?
+    /// The number of items or batches that had ended when the run was finished.
+    private var endedCount = 0
+    private var isProgressObserved = false
+
+    init(name: String, makeWork: @escaping MakeWork) {
+        self.makeWork = makeWork
+        super.init(ending: .afterChildren)
+        self.name = name
+    }
+
+    /// The outcome of each item or batch, once the operation has finished: a slot for each, in the order of the
+    /// collection, with its error or `nil` for success. Empty before. Can be read from any thread, from
+    /// `asyncCompletionBlock` on.
+    public var errors: [(any Error)?] {
+        lock.withLock { slots }
+    }
+
+    /// Does nothing: `start()` starts the run.
+    public override func main(input: [CollectionType]) {}
+
+    override func startWork(on input: [CollectionType]) {
+        switch work(on: input) {
+        case nil:
+            return
+        case .success(.units(let units)):
+            let driver = CollectionDriver(
+                units, qos: DispatchQoS(qualityOfService), unitEnded: { [weak self] in self?.reportProgress() },
+                completion: { self.finish(slots: $0, endedCount: self.count.ended, unitName: units.unitName) })
+            guard canStart(unitCount: units.count, driver) else { return }
+            // A cancellation from here on finds the driver.
+            if isCancelled { driver.cancel() }
+            driver.start()
+        case .success(.own(let itemCount, let perform)):
+            // Another thread may cancel the run before it starts, or right after.
+            guard canStart(unitCount: itemCount, nil) else { return }
+            if isCancelled { return finishWithoutRun(unitCount: itemCount, unitName: "item") }
+            perform { slots in
+                self.finish(
+                    slots: slots, endedCount: slots.count { !($0 is CancellationError) }, unitName: "item")
+            }
+        case .failure(let error):
+            guard canStart(unitCount: 0, nil) else { return }
+            finish(withInvalidOptions: error)
+        }
+    }
+
+    override func discardWork() {
+        // Release the object after unlocking; its deinitializer may run arbitrary code.
+        _ = lock.withLock { makeWork.take() }
+    }
+
+    // MARK: - A composite whose children are units
+
+    override var isComposite: Bool { true }
+
+    override var fractionOfChildren: Double {
+        let (ended, total) = count
+        return total.map { Double(ended) / Double($0) } ?? 0
+    }
+
+    override var progressUnitCount: Int64 { count.total.map(Int64.init) ?? -1 }
+
+    override func progressIsWanted() {
+        lock.withLock { isProgressObserved = true }
+    }
+
+    override func cancelChildren() {
+        let (driver, isSkipped) = withState { state -> (CollectionDriver?, Bool) in
+            // Before the start, `drainChildren()` will be called. After it, nothing has started yet, as when the input is
+            // missing, and nothing will.
+            if case .idle = stage, state.lifecycle.isExecuting {
+                stage = .skipped
+                return (nil, true)
+            }
+            return (self.driver, false)
+        }
+        driver?.cancel()
+        if isSkipped { finishWithoutRun() }
+    }
+
+    override func drainChildren() {
+        let isFirst = lock.withLock {
+            guard case .idle = stage else { return false }
+            stage = .skipped
+            return true
+        }
+        if isFirst { finishWithoutRun() }
+    }
+}
+
+// MARK: - The work
+
+extension CollectionRun {
+    /// - Returns: `nil` once the operation has finished.
+    private func work(on items: [CollectionType]) -> Result<CollectionWork, CoordinationError>? {
+        guard let makeWork = lock.withLock({ makeWork }) else { return nil }
+        return Result { () throws(CoordinationError) in try makeWork(items) }
+    }
+
+    /// - Returns: Whether the run may start. It may not if the operation has been told to finish meanwhile.
+    private func canStart(unitCount: Int, _ driver: CollectionDriver?) -> Bool {
+        let canStart = lock.withLock {
+            guard case .idle = stage else { return false }
+            stage = .running
+            self.unitCount = unitCount
+            self.driver = driver
+            return true
+        }
+        if canStart { reportProgress() }
+        return canStart
+    }
+
+    private func finishWithoutRun() {
+        switch work(on: input ?? []) {
+        // The work is there until the operation has finished, which is what this does.
+        case nil: return
+        case .success(let work): finishWithoutRun(unitCount: work.unitCount, unitName: work.unitName)
+        case .failure(let error): finish(withInvalidOptions: error)
+        }
+    }
+
+    private func finishWithoutRun(unitCount: Int, unitName: String) {
+        finish(slots: Array(repeating: CancellationError(), count: unitCount), endedCount: 0, unitName: unitName)
+    }
+}
+
+// MARK: - The outcome
+
+extension CollectionRun {
+    private func finish(withInvalidOptions error: CoordinationError) {
+        finish(slots: [error], endedCount: 1) { _, _ in .failure(error) }
+    }
+
+    private func finish(slots: [(any Error)?], endedCount: Int, unitName: String) {
+        let failures = slots.enumerated().compactMap { index, error -> SuboperationError? in
+            guard let error, !(error is CancellationError) else { return nil }
+            return SuboperationError(
+                name: "\(unitName) \(index)", index: index, error: error, siblingCount: slots.count)
+        }
+        let name = displayName
+        finish(slots: slots, endedCount: endedCount) { isCancelled, reason in
+            if isCancelled {
+                .failure(CompoundOperationError.cancelled(name: name, errors: failures, reason: reason))
+            } else if failures.isEmpty {
+                .success(())
+            } else {
+                .failure(CompoundOperationError.suboperationFailure(name: name, errors: failures))
+            }
+        }
+    }
+
+    /// Finishes the operation after its units. The first call decides: a type's own way may report its end repeatedly.
+    private func finish(
+        slots: [(any Error)?], endedCount: Int,
+        own: @escaping @Sendable (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
+    ) {
+        let isFirst = lock.withLock {
+            if case .finished = stage { return false }
+            stage = .finished
+            self.slots = slots
+            self.endedCount = endedCount
+            return true
+        }
+        guard isFirst else { return }
+        reportProgress()
+        childrenFinished(own: own)
+    }
+
+    private func reportProgress() {
+        if lock.withLock({ isProgressObserved }) { progressed(to: fractionOfChildren) }
+    }
+
+    /// How many items or batches have ended, and how many there are, once that is known: at least 1, so that an empty
+    /// collection is complete.
+    private var count: (ended: Int, total: Int?) {
+        lock.withLock {
+            guard case .finished = stage else { return (driver?.endedCount ?? 0, unitCount.map { max($0, 1) }) }
+            return slots.isEmpty ? (1, 1) : (endedCount, slots.count)
+        }
+    }
+}

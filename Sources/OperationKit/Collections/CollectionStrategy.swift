@@ -1,0 +1,121 @@
+/// How a type works on collections: in units of which size, how many of them at the same time, what a failure means, and
+/// how a unit is performed.
+///
+/// Everything that differs between items and batches, parallel and sequential types, completions and `async` methods is
+/// in this value. A strategy is read from the object once for each run.
+struct CollectionStrategy<Item: Sendable>: Sendable {
+    /// How the items of a unit, a range of a collection, are performed.
+    enum Method: Sendable {
+        case completion(
+            @Sendable (_ items: [Item], _ unit: Range<Int>, _ completion: @escaping CollectionDriver.UnitCompletion)
+                -> Void)
+        case async(@Sendable (_ items: [Item], _ unit: Range<Int>) async throws -> Void)
+    }
+
+    /// The number of items of a unit, at least 1.
+    let unitSize: Int
+    /// What errors call a unit.
+    let unitName: String
+    /// The maximum number of units in flight, at least 1.
+    let limit: Int
+    let failurePolicy: CompoundOperation.FailurePolicy
+    let method: Method
+
+    init<Operation: CollectionOperation<Item>>(of operation: Operation) throws(CoordinationError) {
+        let type = operation.displayName
+        let batchSize = (operation as? any BatchOperation)?.batchSize
+        if let batchSize, batchSize < 1 { throw .invalidBatchSize(type: type, batchSize: batchSize) }
+        unitSize = batchSize ?? 1
+        unitName = batchSize == nil ? "item" : "batch"
+        limit =
+            (operation as? any ParallelItemOperation)?.maxConcurrentOperationCount
+            ?? (operation as? any ParallelBatchOperation)?.maxConcurrentOperationCount ?? 1
+        if limit < 1 { throw .invalidLimit(type: type, maxConcurrentOperationCount: limit) }
+        failurePolicy = operation.failurePolicy
+        method = CollectionStrategy.method(of: operation)
+    }
+
+    private static func method<Operation: CollectionOperation<Item>>(of operation: Operation) -> Method {
+        if let operation = operation as? any AsyncItemOperation<Item> {
+            let operation = UncheckedSendable(operation)
+            return .async { items, unit in
+                try await operation.value.performOperation(onItem: items[unit.lowerBound])
+            }
+        }
+        if let operation = operation as? any AsyncBatchOperation<Item> {
+            let operation = UncheckedSendable(operation)
+            return .async { items, unit in try await operation.value.performOperation(onBatch: Array(items[unit])) }
+        }
+        if let operation = operation as? any ItemOperation<Item> {
+            let operation = UncheckedSendable(operation)
+            return .completion { items, unit, completion in
+                operation.value.performOperation(onItem: items[unit.lowerBound], completion: completion)
+            }
+        }
+        if let operation = operation as? any BatchOperation<Item> {
+            let operation = UncheckedSendable(operation)
+            return .completion { items, unit, completion in
+                operation.value.performOperation(onBatch: Array(items[unit]), completion: completion)
+            }
+        }
+        let operation = UncheckedSendable(operation)
+        return .async { items, unit in
+            let errors = await operation.value.performOperation(on: Array(items[unit]))
+            if let error = errors.lazy.compactMap(\.self).first { throw error }
+        }
+    }
+
+    /// Cuts a collection into units.
+    func units(of items: [Item]) -> CollectionUnits {
+        let (size, count) = (unitSize, items.count)
+        let start: CollectionUnits.Start
+        var cancelRunning: (@Sendable () -> Void)?
+        switch method {
+        case .completion(let perform):
+            start = { index, completion in perform(items, unitRange(index, size: size, count: count), completion) }
+        case .async(let perform):
+            let tasks = RunningTasks()
+            start = { index, completion in
+                let unit = unitRange(index, size: size, count: count)
+                tasks.run(index, { try await perform(items, unit) }, completion: completion)
+            }
+            cancelRunning = { tasks.cancel() }
+        }
+        return CollectionUnits(
+            unitName: unitName, count: unitCount(count, size: size), limit: limit, failurePolicy: failurePolicy,
+            start: start, cancelRunning: cancelRunning)
+    }
+
+    /// Performs one unit, in the current task if its method is `async`.
+    ///
+    /// - Returns: The error of the unit.
+    func perform(_ unit: [Item]) async -> (any Error)? {
+        switch method {
+        case .completion(let perform):
+            let units = CollectionUnits(
+                unitName: unitName, count: 1, limit: 1, failurePolicy: .continueAll,
+                start: { perform(unit, unit.indices, $1) }, cancelRunning: nil)
+            return await withCheckedContinuation { continuation in
+                CollectionDriver(units) { continuation.resume(returning: $0[0]) }.start()
+            }
+        case .async(let perform):
+            do {
+                try await perform(unit, unit.indices)
+                return nil
+            } catch {
+                return error
+            }
+        }
+    }
+}
+
+/// The number of units of a size that a number of items makes.
+func unitCount(_ count: Int, size: Int) -> Int {
+    count == 0 ? 0 : (count - 1) / size + 1
+}
+
+/// The items of a unit. No sum here can overflow, however large the size.
+func unitRange(_ unit: Int, size: Int, count: Int) -> Range<Int> {
+    let start = unit * size
+    return start..<(count - start <= size ? count : start + size)
+}
