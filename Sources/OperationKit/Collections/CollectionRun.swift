@@ -49,8 +49,18 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
 
     init(name: String, makeWork: @escaping MakeWork) {
         self.makeWork = makeWork
-        super.init(ending: .afterChildren)
+        let children = CollectionChildren()
+        super.init(children: children)
         self.name = name
+        children.attach(
+            to: self,
+            CollectionChildren.Handlers(
+                start: { [unowned self] in startUnits() },
+                cancelAll: { [unowned self] in cancelUnits() },
+                drain: { [unowned self] in drainUnits() },
+                count: { [unowned self] in count },
+                startReportingProgress: { [unowned self] in lock.withLock { isProgressObserved = true } },
+                outcomeWasDelivered: { [unowned self] in releaseWork() }))
     }
 
     /// The outcome of each item or batch, once the operation has finished: a slot for each, in the order of the
@@ -63,7 +73,8 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     /// Does nothing: `start()` starts the run.
     public override func main(input: [CollectionType]) {}
 
-    override func startWork(on input: [CollectionType]) {
+    private func startUnits() {
+        guard let input = requiredInput() else { return }
         switch work(on: input) {
         case nil:
             return
@@ -89,29 +100,14 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         }
     }
 
-    override func discardWork() {
+    private func releaseWork() {
         // Release the object after unlocking; its deinitializer may run arbitrary code.
         _ = lock.withLock { makeWork.take() }
     }
 
-    // MARK: - A composite whose children are units
-
-    override var isComposite: Bool { true }
-
-    override var fractionOfChildren: Double {
-        let (ended, total) = count
-        return total.map { Double(ended) / Double($0) } ?? 0
-    }
-
-    override var progressUnitCount: Int64 { count.total.map(Int64.init) ?? -1 }
-
-    override func progressIsWanted() {
-        lock.withLock { isProgressObserved = true }
-    }
-
-    override func cancelChildren() {
+    private func cancelUnits() {
         let (driver, isSkipped) = withState { state -> (CollectionDriver?, Bool) in
-            // Before the start, `drainChildren()` will be called. After it, nothing has started yet, as when the input is
+            // Before the start, `drainUnits()` will be called. After it, nothing has started yet, as when the input is
             // missing, and nothing will.
             if case .idle = stage, state.lifecycle.isExecuting {
                 stage = .skipped
@@ -123,7 +119,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         if isSkipped { finishWithoutRun() }
     }
 
-    override func drainChildren() {
+    private func drainUnits() {
         let isFirst = lock.withLock {
             guard case .idle = stage else { return false }
             stage = .skipped
@@ -212,7 +208,7 @@ extension CollectionRun {
     }
 
     private func reportProgress() {
-        if lock.withLock({ isProgressObserved }) { progressed(to: fractionOfChildren) }
+        if lock.withLock({ isProgressObserved }) { progressed(to: children?.fraction ?? 0) }
     }
 
     /// How many items or batches have ended, and how many there are, once that is known: at least 1, so that an empty

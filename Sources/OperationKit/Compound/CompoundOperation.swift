@@ -60,8 +60,6 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
 
     private let scheduler: ChildScheduler
     private var initialError: (any Error)?
-    /// Of operations of other libraries that the compound has been made to depend on. The lock guards it.
-    var foreignDependencies: Set<ObjectIdentifier> = []
 
     /// Creates a compound.
     ///
@@ -80,9 +78,14 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     ) {
         CompoundOperation.requireLimit(maxConcurrentOperationCount, of: name)
         scheduler = ChildScheduler(limit: maxConcurrentOperationCount, failurePolicy: failurePolicy)
-        super.init(ending: .afterChildren)
+        super.init(children: scheduler)
         self.name = name
         scheduler.queue.name = name ?? "CompoundOperation"
+        scheduler.attach(
+            to: self,
+            CompositeHandlers(
+                start: { [unowned self] in startChildren() },
+                finished: { [unowned self] failures in childrenFinished(failures: failures) }))
         do { try scheduler.addInitial(operations, to: self) } catch { initialError = error }
     }
 
@@ -98,16 +101,6 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// Does nothing: the children are begun by `start()`.
     public final override func main() {}
 
-    final override func startWork() {
-        do {
-            if let initialError { throw initialError }
-            try prepare()
-        } catch {
-            finish(withError: error)
-        }
-        scheduler.run(for: self)
-    }
-
     /// Does nothing: the children are cancelled by `cancel()` itself.
     public final override func didCancel() {}
 
@@ -121,47 +114,32 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         }
     }
 
-    /// The state of the compound, and below it that of each child that has not finished, for `po`, logs and bug reports.
-    ///
-    /// ```text
-    /// “Sync”: executing for 31 s, 3 of 7 children have ended
-    ///   “login”: executing for 31 s
-    ///   “upload”: waiting for “login”, executing for 31 s
-    ///   “notify”: waiting for “upload”, which waits for “login”, executing for 31 s
-    ///   “pages”: executing for 12 s, 1 of 2 children have ended, suspended
-    ///     “page 2”: ready, but the children are suspended
-    /// ```
-    ///
-    /// Those that have begun come first. A compound with more than 100 says of how many it does not speak, and there are
-    /// no more than 500 lines in all. Ages are there only where ``OperationDiagnostics`` records them, which debug builds
-    /// do, and only for `AsyncOperation`s.
-    ///
-    /// May be asked for on any thread, at any time. Each line is true for the moment at which it was written. It is not
-    /// for programs: the wording may change. Operations are asked for their names, their state and their dependencies;
-    /// where these are overridden, the overrides are called. Nothing is kept alive.
-    open override var debugDescription: String {
-        OperationTree(self, at: .now()).text
+    private func startChildren() {
+        do {
+            if let initialError { throw initialError }
+            try prepare()
+        } catch {
+            finish(withError: error)
+        }
+        scheduler.run()
     }
 
-    override var isComposite: Bool { true }
-
-    override var fractionOfChildren: Double { scheduler.fraction }
-
-    override func progressIsWanted() {
-        scheduler.startReportingProgress()
-    }
-
-    override func cancelChildren() {
-        scheduler.cancelAll()
-    }
-
-    override func drainChildren() {
-        scheduler.cancelAll()
-        scheduler.run(for: self)
+    /// All children have finished: the compound does too.
+    private func childrenFinished(failures: [SuboperationError]) {
+        let name = displayName
+        childrenFinished { isCancelled, reason in
+            if isCancelled {
+                .failure(CompoundOperationError.cancelled(name: name, errors: failures, reason: reason))
+            } else if !failures.isEmpty {
+                .failure(CompoundOperationError.suboperationFailure(name: name, errors: failures))
+            } else {
+                .success(())
+            }
+        }
     }
 }
 
-extension CompoundOperation: Composite, ChildGroup {
+extension CompoundOperation {
     /// How many children may run at once: 1 for one after the other, 0 for none as long as it is 0, and
     /// `OperationQueue.defaultMaxConcurrentOperationCount` for as many as the system likes.
     ///
@@ -211,38 +189,6 @@ extension CompoundOperation: Composite, ChildGroup {
     public final func addOperations(_ operations: [Operation]) throws {
         try scheduler.add(operations, to: self)
     }
-
-    func childProgressed(_ child: AsyncOperation, to fraction: Double) {
-        scheduler.childProgressed(child, to: fraction)
-    }
-
-    final func snapshot(atMost count: Int) -> ChildSnapshot? {
-        scheduler.snapshot(atMost: count)
-    }
-
-    var operation: AsyncOperation? { self }
-
-    /// Those that have not ended.
-    final var children: [Operation] { scheduler.operations }
-
-    func childWasCancelled(_ child: Operation) {
-        scheduler.childWasCancelled(child)
-    }
-
-    /// All children have finished: the compound does too.
-    final func childrenFinished(failures: [SuboperationError]) {
-        let name = displayName
-        childrenFinished { isCancelled, reason in
-            if isCancelled {
-                .failure(CompoundOperationError.cancelled(name: name, errors: failures, reason: reason))
-            } else if !failures.isEmpty {
-                .failure(CompoundOperationError.suboperationFailure(name: name, errors: failures))
-            } else {
-                .success(())
-            }
-        }
-    }
-
 }
 
 extension CompoundOperation {

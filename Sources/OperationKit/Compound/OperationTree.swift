@@ -26,7 +26,7 @@ struct OperationTree {
     }
 
     /// Takes one snapshot of each composite, and asks the operations without any lock.
-    init(_ root: any Composite, at now: DispatchTime) {
+    init(_ root: AsyncOperation, at now: DispatchTime) {
         var open: [(entry: Entry, depth: Int)] = [(.operation(root, name: nil, of: nil, .free), 0)]
         while let (entry, depth) = open.popLast() {
             guard lines.count < OperationTree.length - 1 else {
@@ -37,7 +37,7 @@ struct OperationTree {
             case .omitted(let count):
                 lines.append(Line(depth: depth, text: "… and \(count) more"))
             case .operation(let operation, let name, let parent, let phase):
-                let snapshot = (operation as? any Composite)?.snapshot(atMost: OperationTree.width)
+                let snapshot = (operation as? AsyncOperation)?.ownChildren?.snapshot(atMost: OperationTree.width)
                 let line = OperationLine(operation, name: name, remarks: snapshot?.summary ?? [], at: now) { wait in
                     ChildSnapshot.Child.reason(
                         phase, wait: wait, isReady: phase != .queued || operation.isReady,

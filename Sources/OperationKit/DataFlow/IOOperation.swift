@@ -28,8 +28,8 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         super.init()
     }
 
-    override init(ending: Lifecycle.Ending) {
-        super.init(ending: ending)
+    override init(children: any ChildGroup) {
+        super.init(children: children)
     }
 
     /// What the operation works on. Set it before the start; ``main(input:)`` gets the value it has then.
@@ -90,13 +90,16 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     public final override func main() {}
 
     final override func startWork() {
-        if Input.self == Void.self {
-            startWork(on: void())
-        } else if let input {
-            startWork(on: input)
-        } else {
-            refuseToRun(IOOperationError.missingInput(operation: displayName))
-        }
+        if let input = requiredInput() { startWork(on: input) }
+    }
+
+    /// The input. If there is none, ends the operation with an error.
+    final func requiredInput() -> Input? {
+        // With the type given: an optional has another size.
+        if Input.self == Void.self { return .some(void() as Input) }
+        if let input { return input }
+        refuseToRun(IOOperationError.missingInput(operation: displayName))
+        return nil
     }
 
     /// Calls ``main(input:)``. Classes that seal it start their work here instead, where callers cannot reach it.
@@ -119,9 +122,6 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
             result.map { output in if storedOutput == nil { storedOutput = output } }
         }
     }
-
-    /// Whether its work has moved to another operation.
-    var isPartOfLongerMacro: Bool { false }
 
     override func checked(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome {
         guard case .success = outcome, Output.self != Void.self else { return outcome }

@@ -41,10 +41,9 @@ import Foundation
 /// completion block is called on the thread on which the last step ended. Steps are released as they finish.
 public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     private let steps: StepList
-    // Both are gone when the macro has been consumed, or is over.
-    private var feed: Feed<Input>?
-    private var tail: Tail<Output>?
-    private var isConsumed = false
+    // Both are gone when the macro has been consumed, or has ended.
+    private var sink: InputSink<Input>?
+    private var source: OutputSource<Output>?
     private var failure: SuboperationError?
 
     /// Creates a macro of one step.
@@ -53,16 +52,23 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     ///   - first: The first step. It gets the input of the macro.
     ///   - progressWeight: The step's share in the progress, in proportion to those of the others.
     public convenience init(_ first: IOOperation<Input, Output>, progressWeight: Int64 = 1) {
-        self.init(steps: StepList(), feed: Feed { [weak first] in first?.input = $0 }, tail: Tail(first))
+        let sink = InputSink<Input> { [weak first] in first?.input = $0 }
+        self.init(steps: StepList(), sink: sink, source: OutputSource(first))
         append(first, weight: progressWeight)
     }
 
-    private init(steps: StepList, feed: Feed<Input>?, tail: Tail<Output>) {
+    private init(steps: StepList, sink: InputSink<Input>?, source: OutputSource<Output>) {
         self.steps = steps
-        self.feed = feed
-        self.tail = tail
-        super.init(ending: .afterChildren)
-        steps.move(to: self)
+        self.sink = sink
+        self.source = source
+        super.init(children: steps.children)
+        steps.children.attach(
+            to: self,
+            CompositeHandlers(
+                start: { [unowned self] in startSteps() },
+                finished: { [unowned self] failures in stepsFinished(failures: failures) },
+                willDrain: { [unowned self] in self.steps.prepare(for: self) },
+                describe: { [weak steps] in steps?.describe(&$0) }))
     }
 
     /// The step that failed or was cancelled, and so ended the chain: its name, or its type and index, its index among
@@ -74,67 +80,24 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// Does nothing: the steps are run by `start()`.
     public override func main(input: Input) {}
 
-    override func startWork(on input: Input) {
-        let (feed, isConsumed) = lock.withLock { (self.feed, self.isConsumed) }
-        if isConsumed { return refuseToRun(MacroOperationError.consumed(macro: displayName)) }
-        feed?.first(input)
-        steps.run(for: self)
+    private func startSteps() {
+        guard let input = requiredInput() else { return }
+        lock.withLock { sink }?.receive(input)
+        steps.prepare(for: self)
+        steps.children.run()
     }
 
-    /// Does nothing: the steps are cancelled by `cancel()` itself.
-    public override func didCancel() {}
-
-    /// The state of the macro, and below it that of each step that has not finished, for `po`, logs and bug reports. As
-    /// for ``CompoundOperation/debugDescription``.
-    public override var debugDescription: String {
-        OperationTree(self, at: .now()).text
-    }
-
-    override var isPartOfLongerMacro: Bool { lock.withLock { isConsumed } }
-
-    override var isComposite: Bool { true }
-
-    override var fractionOfChildren: Double { steps.fraction }
-
-    override func progressIsWanted() {
-        steps.wantProgress()
-    }
-
-    override func cancelChildren() {
-        if !lock.withLock({ isConsumed }) { steps.cancelAll() }
-    }
-
-    override func drainChildren() {
-        if lock.withLock({ isConsumed }) { return childrenFinished(failures: []) }
-        steps.cancelAll()
-        steps.run(for: self)
-    }
-
-    override func discardWork() {
-        var discarded: (Feed<Input>?, Tail<Output>?)
-        lock.withLock {
-            discarded = (feed, tail)
-            feed = nil
-            tail = nil
-        }
-        _ = discarded
-    }
-}
-
-extension MacroOperation: Composite {
-    func snapshot(atMost count: Int) -> ChildSnapshot? {
-        isPartOfLongerMacro ? nil : steps.snapshot(atMost: count)
-    }
-
-    func childrenFinished(failures: [SuboperationError]) {
+    private func stepsFinished(failures: [SuboperationError]) {
         let failure = failures.first.map { steps.placed($0) }
-        let tail = lock.withLock {
+        // Release both after unlocking; what they hold may run arbitrary code when it is freed.
+        let (sink, source) = lock.withLock {
             self.failure = failure
-            return self.tail
+            return (self.sink.take(), self.source.take())
         }
+        withExtendedLifetime(sink) {}
         if let failure {
             childrenFinished(with: .failure(failure.error))
-        } else if let output = tail?.output() {
+        } else if let output = source?.output() {
             childrenFinished(with: .success(output))
         } else {
             childrenFinished(with: .failure(CancellationError()))
@@ -153,8 +116,8 @@ extension MacroOperation {
     public func then<Next>(
         _ next: IOOperation<Output, Next>, progressWeight: Int64 = 1
     ) -> MacroOperation<Input, Next> {
-        grow(to: Tail(next)) { macro, tail in
-            macro.append(next, after: tail, weight: progressWeight)
+        extended(to: OutputSource(next)) { macro, source in
+            macro.append(next, after: source, weight: progressWeight)
         }
     }
 
@@ -177,10 +140,10 @@ extension MacroOperation {
         _ next: IOOperation<Earlier, Next>, inputFrom earlier: IOOperation<EarlierInput, Earlier>,
         progressWeight: Int64 = 1
     ) -> MacroOperation<Input, Next> {
-        grow(to: Tail(next)) { macro, tail in
+        extended(to: OutputSource(next)) { macro, source in
             guard macro.requireSteps([earlier]) else { return }
-            let output = Tail(earlier).output
-            macro.append(next, after: [tail.operation, earlier], weight: progressWeight) { output() }
+            let output = OutputSource(earlier).output
+            macro.append(next, after: [source.operation, earlier], weight: progressWeight) { output() }
         }
     }
 
@@ -197,10 +160,12 @@ extension MacroOperation {
         _ next: IOOperation<(First, Second), Next>, inputFrom first: IOOperation<FirstInput, First>,
         _ second: IOOperation<SecondInput, Second>, progressWeight: Int64 = 1
     ) -> MacroOperation<Input, Next> {
-        grow(to: Tail(next)) { macro, tail in
+        extended(to: OutputSource(next)) { macro, source in
             guard macro.requireSteps([first, second]) else { return }
-            let (one, two) = (Tail(first).output, Tail(second).output)
-            macro.append(next, after: [tail.operation, first, second], weight: progressWeight) { joined(one(), two()) }
+            let (one, two) = (OutputSource(first).output, OutputSource(second).output)
+            macro.append(next, after: [source.operation, first, second], weight: progressWeight) {
+                joined(one(), two())
+            }
         }
     }
 
@@ -224,10 +189,10 @@ extension MacroOperation {
         _ first: IOOperation<Output, First>, _ second: IOOperation<Output, Second>, progressWeight: Int64 = 1
     ) -> MacroOperation<Input, (First, Second)> {
         let join = IOBlockOperation<(First, Second), (First, Second)>(name: "join") { $0 }
-        return grow(to: Tail(join)) { macro, tail in
-            let (one, two) = (Tail(first).output, Tail(second).output)
-            macro.append(first, after: tail, weight: progressWeight)
-            macro.append(second, after: tail, weight: progressWeight)
+        return extended(to: OutputSource(join)) { macro, source in
+            let (one, two) = (OutputSource(first).output, OutputSource(second).output)
+            macro.append(first, after: source, weight: progressWeight)
+            macro.append(second, after: source, weight: progressWeight)
             macro.append(join, after: [first, second], weight: nil) { joined(one(), two()) }
         }
     }
@@ -243,10 +208,10 @@ extension MacroOperation {
         _ next: [IOOperation<Output, Next>], progressWeight: Int64 = 1
     ) -> MacroOperation<Input, [Next]> {
         let join = IOBlockOperation<[Next], [Next]>(name: "join") { $0 }
-        return grow(to: Tail(join)) { macro, tail in
-            for step in next { macro.append(step, after: tail, weight: progressWeight) }
-            let outputs = next.map { Tail($0).output }
-            macro.append(join, after: next.isEmpty ? [tail.operation] : next, weight: nil) {
+        return extended(to: OutputSource(join)) { macro, source in
+            for step in next { macro.append(step, after: source, weight: progressWeight) }
+            let outputs = next.map { OutputSource($0).output }
+            macro.append(join, after: next.isEmpty ? [source.operation] : next, weight: nil) {
                 // Where one is missing its step has failed, and this one is not begun.
                 let values = outputs.compactMap { $0() }
                 return values.count == outputs.count ? values : nil
@@ -254,51 +219,46 @@ extension MacroOperation {
         }
     }
 
-    /// A new macro with the steps of this one, and what `append` adds to them.
-    private func grow<Next>(
-        to newTail: Tail<Next>, append: (MacroOperation<Input, Next>, Tail<Output>) -> Void
+    /// Returns a new macro with the steps of this one, and what `append` adds to them.
+    private func extended<Next>(
+        to newSource: OutputSource<Next>, append: (MacroOperation<Input, Next>, OutputSource<Output>) -> Void
     ) -> MacroOperation<Input, Next> {
         let name = displayName
-        // Released after unlocking, as this may be the last reference.
-        var parent: (any ChildGroup)?
-        let taken = withState { state -> Result<(Feed<Input>, Tail<Output>), MacroOperationError> in
-            parent = state.membership.parent
-            guard parent == nil else { return .failure(.alreadyUsed(operation: name, macro: name)) }
-            guard let feed, let tail else { return .failure(.consumed(macro: name)) }
-            guard state.lifecycle.isPending else { return .failure(.alreadyStarted(macro: name)) }
-            isConsumed = true
-            self.feed = nil
-            self.tail = nil
-            return .success((feed, tail))
+        var taken: (InputSink<Input>?, OutputSource<Output>)?
+        let refusal = giveChildrenAway(finishingWith: MacroOperationError.consumed(macro: name)) {
+            isPending, isPart -> MacroOperationError? in
+            if isPart { return .alreadyUsed(operation: name, macro: name) }
+            guard let source else { return .consumed(macro: name) }
+            if !isPending { return .alreadyStarted(macro: name) }
+            taken = (sink.take(), source)
+            self.source = nil
+            return nil
         }
-        switch taken {
-        case .success(let (feed, tail)):
-            finish(withError: MacroOperationError.consumed(macro: name))
-            let macro = MacroOperation<Input, Next>(steps: steps, feed: feed, tail: newTail)
-            macro.name = self.name
-            macro.input = input
-            append(macro, tail)
-            return macro
-        case .failure(let error):
-            let macro = MacroOperation<Input, Next>(steps: StepList(), feed: nil, tail: newTail)
-            macro.name = self.name
-            macro.input = input
-            macro.steps.refuse { _ in error }
-            return macro
+        let macro = MacroOperation<Input, Next>(
+            steps: taken == nil ? StepList() : steps, sink: taken?.0, source: newSource)
+        macro.name = self.name
+        macro.input = input
+        if let (_, source) = taken {
+            if isAwaitedByComposite { macro.noteAwaitedByComposite() }
+            append(macro, source)
+        } else if let refusal {
+            macro.steps.refuse { _ in refusal }
         }
+        return macro
     }
 
     private func append<StepInput, StepOutput>(
-        _ step: IOOperation<StepInput, StepOutput>, after tail: Tail<StepInput>, weight: Int64
+        _ step: IOOperation<StepInput, StepOutput>, after source: OutputSource<StepInput>,
+        weight: Int64
     ) {
-        append(step, after: [tail.operation], weight: weight) { [output = tail.output] in output() }
+        append(step, after: [source.operation], weight: weight) { [output = source.output] in output() }
     }
 
     private func append<StepInput, StepOutput>(
         _ step: IOOperation<StepInput, StepOutput>, after sources: [AsyncOperation], weight: Int64?,
         input: @escaping @Sendable () -> StepInput?
     ) {
-        if append(step, weight: weight) { step.follow(sources, input: input) }
+        if append(step, weight: weight) { step.takeInput(after: sources, input: input) }
     }
 
     /// Appends a step, if it belongs to nobody.
@@ -308,7 +268,7 @@ extension MacroOperation {
     private func append<StepInput, StepOutput>(
         _ step: IOOperation<StepInput, StepOutput>, weight: Int64?
     ) -> Bool {
-        guard !step.isPartOfLongerMacro, steps.claim(step) else {
+        guard !step.isConsumed, steps.claim(step) else {
             let name = step.displayName
             steps.refuse { MacroOperationError.alreadyUsed(operation: name, macro: $0) }
             return false
@@ -331,10 +291,4 @@ private func joined<First, Second>(_ first: First?, _ second: Second?) -> (First
     // Where one is missing its step has failed, and the one that takes both is not begun.
     guard let first, let second else { return nil }
     return (first, second)
-}
-
-/// Hands the input to the first step. A struct, because a mere closure would be wrapped in another one each time that it
-/// is handed from macro to macro.
-private struct Feed<Input: Sendable>: Sendable {
-    let first: @Sendable (Input) -> Void
 }

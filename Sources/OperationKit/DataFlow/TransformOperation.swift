@@ -63,7 +63,7 @@ extension IOOperation {
 
 /// Runs one operation, and makes its own result from that one's.
 private final class TransformOperation<Input: Sendable, Middle: Sendable, Output: Sendable>:
-    IOOperation<Input, Output>, Composite, @unchecked Sendable
+    IOOperation<Input, Output>, @unchecked Sendable
 {
     typealias Transform = @Sendable (Result<Middle, any Error>) throws -> Output
 
@@ -74,9 +74,15 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
 
     init(_ source: IOOperation<Input, Middle>, _ transform: @escaping Transform) {
         self.transform = transform
-        super.init(ending: .afterChildren)
+        super.init(children: steps.children)
         name = source.name
-        steps.move(to: self)
+        steps.children.attach(
+            to: self,
+            CompositeHandlers(
+                start: { [unowned self] in startSource() },
+                finished: { [unowned self] _ in sourceFinished() },
+                willDrain: { [unowned self] in self.steps.prepare(for: self) },
+                describe: { [weak steps] in steps?.describe(&$0) }))
         if steps.claim(source) {
             self.source = source
             steps.append(source)
@@ -88,52 +94,20 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
 
     override func main(input: Input) {}
 
-    override func startWork(on input: Input) {
+    private func startSource() {
+        guard let input = requiredInput() else { return }
         lock.withLock { source }?.input = input
-        steps.run(for: self)
+        steps.prepare(for: self)
+        steps.children.run()
     }
 
-    override var debugDescription: String {
-        OperationTree(self, at: .now()).text
-    }
-
-    override var isComposite: Bool { true }
-
-    override var fractionOfChildren: Double { steps.fraction }
-
-    override func progressIsWanted() {
-        steps.wantProgress()
-    }
-
-    override func cancelChildren() {
-        steps.cancelAll()
-    }
-
-    override func drainChildren() {
-        steps.cancelAll()
-        steps.run(for: self)
-    }
-
-    func snapshot(atMost count: Int) -> ChildSnapshot? {
-        steps.snapshot(atMost: count)
-    }
-
-    func childrenFinished(failures: [SuboperationError]) {
-        let (source, transform) = lock.withLock { (self.source, self.transform) }
+    private func sourceFinished() {
+        // Release both before the end, and after unlocking; what they hold may run arbitrary code when it is freed.
+        let (source, transform) = lock.withLock { (self.source.take(), self.transform.take()) }
         childrenFinished(
             with: Result {
                 guard let transform, let result = source?.result else { throw CancellationError() }
                 return try transform(result)
             })
-    }
-
-    override func discardWork() {
-        var discarded: (IOOperation<Input, Middle>?, Transform?)
-        lock.withLock {
-            discarded = (source, transform)
-            source = nil
-            transform = nil
-        }
-        _ = discarded
     }
 }

@@ -38,17 +38,23 @@ import Foundation
 /// leaving the thread. `asyncCompletionBlock` and then ``completion`` are called on the thread on which the last job
 /// ended.
 public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
-    private let run: WaterfallRun
-    private var isConsumed = false
+    private let runner: JobRunner
     private var resultBlock: Completion?
     private var failure: SuboperationError?
 
     /// A block that takes the result.
     public typealias Completion = @Sendable (_ result: Result<Output, any Error>) -> Void
 
-    private init(run: WaterfallRun) {
-        self.run = run
-        super.init(ending: .afterChildren)
+    private init(_ runner: JobRunner) {
+        self.runner = runner
+        super.init(children: runner.children)
+        runner.children.attach(
+            to: self,
+            CompositeHandlers(
+                start: { [unowned self] in startJobs() },
+                finished: { [unowned self] failures in jobsFinished(failures: failures) },
+                outcomeWasDelivered: { [unowned self] in callCompletion() },
+                describe: { [weak runner] in runner?.describe(&$0) }))
     }
 
     /// Called once with the result, before the waterfall becomes finished and after `asyncCompletionBlock`; for a
@@ -66,8 +72,8 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
 
     /// Whether jobs are kept from beginning. May change at any time.
     public var isSuspended: Bool {
-        get { run.isSuspended }
-        set { if !isPartOfLongerMacro { run.setSuspended(newValue) } }
+        get { runner.children.isSuspended }
+        set { if !isConsumed { runner.children.isSuspended = newValue } }
     }
 
     /// Keeps jobs from beginning, until ``resume()``.
@@ -89,71 +95,27 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
     /// Does nothing: the jobs are called by `start()`.
     public override func main(input: Input) {}
 
-    override func startWork(on input: Input) {
-        if isPartOfLongerMacro { return refuseToRun(WaterfallError.consumed(waterfall: displayName)) }
-        run.begin(with: WaterfallValue(input), for: self)
+    private func startJobs() {
+        if let input = requiredInput() { runner.start(with: WaterfallValue(input), for: self) }
     }
 
-    /// Does nothing: what runs is cancelled by `cancel()` itself.
-    public override func didCancel() {}
-
-    /// The state of the waterfall, and below it that of the operation that a job made and that has not finished, for
-    /// `po`, logs and bug reports. As for ``CompoundOperation/debugDescription``.
-    public override var debugDescription: String {
-        OperationTree(self, at: .now()).text
-    }
-
-    override var isPartOfLongerMacro: Bool { lock.withLock { isConsumed } }
-
-    override var isComposite: Bool { true }
-
-    override var fractionOfChildren: Double { run.fraction }
-
-    override func progressIsWanted() {
-        run.wantProgress()
-    }
-
-    override func cancelChildren() {
-        if !isPartOfLongerMacro { run.cancelAll() }
-    }
-
-    override func drainChildren() {
-        childrenFinished(failures: [])
-    }
-
-    override func discardWork() {
-        var block: Completion?
-        lock.withLock { swap(&block, &resultBlock) }
-        if let block, let result { block(result) }
-        if !isPartOfLongerMacro { run.discard() }
-    }
-}
-
-extension Waterfall: Composite, ChildGroup {
-    var operation: AsyncOperation? { self }
-
-    func snapshot(atMost count: Int) -> ChildSnapshot? {
-        isPartOfLongerMacro ? nil : run.snapshot()
-    }
-
-    func childWasCancelled(_ child: Operation) {
-        run.childWasCancelled(child)
-    }
-
-    func childProgressed(_ child: AsyncOperation, to fraction: Double) {
-        run.childProgressed(child, to: fraction)
-    }
-
-    func childrenFinished(failures: [SuboperationError]) {
-        let failure = failures.first.map { run.placed($0) }
+    private func jobsFinished(failures: [SuboperationError]) {
+        let failure = failures.first.map { runner.placed($0) }
         lock.withLock { self.failure = failure }
+        let output = runner.output as? WaterfallValue<Output>
+        runner.discard()
         if let failure {
             childrenFinished(with: .failure(failure.error))
-        } else if let value = run.output as? WaterfallValue<Output> {
-            childrenFinished(with: .success(value.value))
+        } else if let output {
+            childrenFinished(with: .success(output.value))
         } else {
             childrenFinished(with: .failure(CancellationError()))
         }
+    }
+
+    private func callCompletion() {
+        let block = lock.withLock { resultBlock.take() }
+        if let block, let result { block(result) }
     }
 }
 
@@ -162,7 +124,7 @@ extension Waterfall where Input == Output {
     ///
     /// - Parameter name: Its name, for messages and errors.
     public convenience init(name: String? = nil) {
-        self.init(run: WaterfallRun())
+        self.init(JobRunner())
         self.name = name
     }
 }
@@ -179,7 +141,7 @@ extension Waterfall {
     public func then<Next: Sendable>(
         progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> Next
     ) -> Waterfall<Input, Next> {
-        grow { run in run.append(Self.job(job), weight: progressWeight) }
+        extended { runner in runner.append(Self.job(job), weight: progressWeight) }
     }
 
     /// The waterfall with one more job, which makes an operation. That is run, and its output is the next result.
@@ -192,8 +154,8 @@ extension Waterfall {
     public func then<Made: OutputOperation>(
         progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> Made
     ) -> Waterfall<Input, Made.Output> {
-        grow { run in
-            run.append(
+        extended { runner in
+            runner.append(
                 Self.job { output -> WaterfallStep<Made.Output> in .operation(try job(output)) }, weight: progressWeight
             )
         }
@@ -209,7 +171,7 @@ extension Waterfall {
     public func then<Next: Sendable>(
         progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> WaterfallStep<Next>
     ) -> Waterfall<Input, Next> {
-        grow { run in run.append(Self.job(job), weight: progressWeight) }
+        extended { runner in runner.append(Self.job(job), weight: progressWeight) }
     }
 
     /// The waterfall with a list of jobs more, each of which makes a value of the same type.
@@ -221,8 +183,8 @@ extension Waterfall {
     public func then(
         _ jobs: [@Sendable (Output) throws -> Output], progressWeight: Int64 = 1
     ) -> Waterfall<Input, Output> {
-        grow { run in
-            for job in jobs { run.append(Self.job(job), weight: progressWeight) }
+        extended { runner in
+            for job in jobs { runner.append(Self.job(job), weight: progressWeight) }
         }
     }
 
@@ -235,20 +197,20 @@ extension Waterfall {
     public func then(
         _ jobs: [@Sendable (Output) throws -> WaterfallStep<Output>], progressWeight: Int64 = 1
     ) -> Waterfall<Input, Output> {
-        grow { run in
-            for job in jobs { run.append(Self.job(job), weight: progressWeight) }
+        extended { runner in
+            for job in jobs { runner.append(Self.job(job), weight: progressWeight) }
         }
     }
 
     private static func job<Next: Sendable>(
         _ job: @escaping @Sendable (Output) throws -> Next
-    ) -> WaterfallRun.Job {
+    ) -> JobRunner.Job {
         { .value(WaterfallValue(try job(open($0)))) }
     }
 
     private static func job<Next: Sendable>(
         _ job: @escaping @Sendable (Output) throws -> WaterfallStep<Next>
-    ) -> WaterfallRun.Job {
+    ) -> JobRunner.Job {
         { try job(open($0)).result }
     }
 
@@ -259,27 +221,23 @@ extension Waterfall {
         return value.value
     }
 
-    /// A new waterfall with the jobs of this one, and what `append` adds to them.
-    private func grow<Next>(_ append: (WaterfallRun) -> Void) -> Waterfall<Input, Next> {
+    /// Returns a new waterfall with the jobs of this one, and what `append` adds to them.
+    private func extended<Next>(_ append: (JobRunner) -> Void) -> Waterfall<Input, Next> {
         let name = displayName
-        // Released after unlocking, as this may be the last reference.
-        var parent: (any ChildGroup)?
-        let error = withState { state -> WaterfallError? in
-            parent = state.membership.parent
-            if parent != nil { return .alreadyUsed(waterfall: name) }
+        let refusal = giveChildrenAway(finishingWith: WaterfallError.consumed(waterfall: name)) {
+            isPending, isPart -> WaterfallError? in
+            if isPart { return .alreadyUsed(waterfall: name) }
             if isConsumed { return .consumed(waterfall: name) }
-            if !state.lifecycle.isPending { return .alreadyStarted(waterfall: name) }
-            isConsumed = true
-            return nil
+            return isPending ? nil : .alreadyStarted(waterfall: name)
         }
-        let waterfall = Waterfall<Input, Next>(run: error == nil ? run : WaterfallRun())
+        let waterfall = Waterfall<Input, Next>(refusal == nil ? runner : JobRunner())
         waterfall.name = self.name
         waterfall.input = input
-        if let error {
-            waterfall.finish(withError: error)
+        if let refusal {
+            waterfall.finish(withError: refusal)
         } else {
-            finish(withError: WaterfallError.consumed(waterfall: name))
-            append(run)
+            if isAwaitedByComposite { waterfall.noteAwaitedByComposite() }
+            append(runner)
         }
         return waterfall
     }
@@ -287,7 +245,7 @@ extension Waterfall {
 
 /// What a job of a ``Waterfall`` makes: the next result, or an operation that makes it.
 public struct WaterfallStep<Next: Sendable>: Sendable {
-    let result: WaterfallRun.Made
+    let result: JobRunner.Made
 
     /// The next result.
     public static func value(_ value: Next) -> WaterfallStep {

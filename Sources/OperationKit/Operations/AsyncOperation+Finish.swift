@@ -33,15 +33,6 @@ extension AsyncOperation {
         return isAccepted
     }
 
-    /// A composite's children have all finished. What its own result is depends on whether it was cancelled, and why.
-    final func childrenFinished(own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome) {
-        perform(
-            withState { state in
-                let lifecycle = state.lifecycle
-                return state.lifecycle.drained(with: own(lifecycle.isCancelled, lifecycle.cancellationReason))
-            })
-    }
-
     /// Asks the operation to stop, and says why.
     ///
     /// The same as `cancel()`, but where the operation would end with `CancellationError`, it ends with `error`. An

@@ -27,7 +27,7 @@ extension AsyncOperation {
         preparations.reverse()
         while withState({ $0.lifecycle.mayRunMain }) {
             guard let preparation = preparations.popLast() else {
-                startWork()
+                startChildrenOrWork()
                 return withState { $0.lifecycle.mainReturned() }
             }
             do { try preparation(self) } catch { finish(withError: error) }

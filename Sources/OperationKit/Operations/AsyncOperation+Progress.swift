@@ -34,7 +34,7 @@ extension AsyncOperation: ProgressReporting {
     public final var progress: Progress {
         let (known, hasSucceeded) = withState { ($0.progress, $0.hasSucceeded) }
         if let known { return known }
-        let new = OperationProgress(of: self, unitCount: isComposite ? progressUnitCount : 1)
+        let new = OperationProgress(of: self, unitCount: children?.unitCount ?? 1)
         if hasSucceeded { new.complete(unitCount: nil) }
         let (progress, isNew) = withState { state in
             // Another thread may have asked at the same time, or have ended the operation.
@@ -43,9 +43,9 @@ extension AsyncOperation: ProgressReporting {
             return (state.progress, isNew)
         }
         guard let progress else { return self.progress }
-        if isNew, isComposite, !hasSucceeded {
-            progressIsWanted()
-            progress.publish(fractionOfChildren, of: progressUnitCount)
+        if isNew, let children, !hasSucceeded {
+            children.startReportingProgress()
+            progress.publish(children.fraction, of: children.unitCount)
         }
         return progress
     }
@@ -53,7 +53,7 @@ extension AsyncOperation: ProgressReporting {
     /// The operation has come so far: whoever it is part of is told.
     final func progressed(to fraction: Double) {
         let (progress, parent) = withState { ($0.progress, $0.membership.parent) }
-        if isComposite { progress?.publish(fraction, of: progressUnitCount) }
+        if let children { progress?.publish(fraction, of: children.unitCount) }
         parent?.childProgressed(self, to: fraction)
     }
 }

@@ -67,14 +67,20 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     private var storedName: String?
     #endif
 
+    /// What a composite consists of; `nil` for a leaf.
+    final let children: (any ChildGroup)?
+
     /// Creates an operation that has not started.
     public override init() {
+        children = nil
         unsafe state = State(lifecycle: Lifecycle(ending: .atOnce))
         super.init()
     }
 
-    init(ending: Lifecycle.Ending) {
-        unsafe state = State(lifecycle: Lifecycle(ending: ending))
+    /// Creates a composite. Attach the group to it next.
+    init(children: any ChildGroup) {
+        self.children = children
+        unsafe state = State(lifecycle: Lifecycle(ending: .afterChildren))
         super.init()
     }
 
@@ -148,7 +154,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// ``CompoundOperationError/dependencyCycle(name:path:)`` when it is started.
     open override func addDependency(_ operation: Operation) {
         precondition(operation !== self, "OperationKit: \(displayName) cannot depend on itself")
-        if isComposite, let composite = self as? any Composite, composite.refusesDependency(on: operation) { return }
+        if let children, refusesDependency(on: operation, children) { return }
         super.addDependency(operation)
     }
 
@@ -228,11 +234,28 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     #endif
 
     /// The state of the operation in one line, for `po`, logs and bug reports: its name, since when it executes, or what
-    /// it waits for. For a composite there is a line for each of its children, too.
+    /// it waits for.
     ///
-    /// May be asked for on any thread, at any time. It is not for programs: the wording may change.
+    /// For a composite, there is a line for each child that has not finished, at any depth:
+    ///
+    /// ```text
+    /// “Sync”: executing for 31 s, 3 of 7 children have ended
+    ///   “login”: executing for 31 s
+    ///   “upload”: waiting for “login”, executing for 31 s
+    ///   “notify”: waiting for “upload”, which waits for “login”, executing for 31 s
+    ///   “pages”: executing for 12 s, 1 of 2 children have ended, suspended
+    ///     “page 2”: ready, but the children are suspended
+    /// ```
+    ///
+    /// Those that have begun come first. A composite with more than 100 says how many others there are, and there are at
+    /// most 500 lines in all. Ages appear only where ``OperationDiagnostics`` records them, which debug builds do, and only
+    /// for `AsyncOperation`s.
+    ///
+    /// May be read on any thread, at any time. Each line is true for the moment at which it was written. It isn't meant for
+    /// programs: the wording may change. Operations are asked for their names, their state and their dependencies; where
+    /// these are overridden, the overrides are called. Nothing is kept alive.
     open override var debugDescription: String {
-        OperationLine(self, at: .now()).text
+        children == nil ? OperationLine(self, at: .now()).text : OperationTree(self, at: .now()).text
     }
 
     // MARK: For subclasses inside the library
@@ -241,28 +264,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     func startWork() {
         main()
     }
-
-    /// A composite cancels its children here, on the thread of whoever cancels or finishes it. May be called
-    /// repeatedly.
-    func cancelChildren() {}
-
-    /// A composite that is not to run cancels its children here, has them finish, and then reports
-    /// `childrenFinished(with:)`.
-    func drainChildren() {
-        preconditionFailure("OperationKit: \(displayName) has no children")
-    }
-
-    /// Whether it has children, whose progress is its own.
-    var isComposite: Bool { false }
-
-    /// How far a composite's children have come.
-    var fractionOfChildren: Double { 0 }
-
-    /// The total in which a composite's progress counts, -1 as long as it is not known.
-    var progressUnitCount: Int64 { OperationProgress.fineUnitCount }
-
-    /// Somebody wants to know how far the operation has come. A composite reports every change from here on.
-    func progressIsWanted() {}
 
     /// Drops the closures that hold the work. Called once, before the operation becomes finished.
     func discardWork() {}
@@ -273,77 +274,5 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Reads and changes the state, with the lock held. `body` calls nothing that might lock again.
     final func withState<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
         try lock.withLock { try unsafe body(&state) }
-    }
-
-    /// Performs an action of the life cycle, and those that follow from it. Nothing is locked here.
-    final func perform(_ action: Lifecycle.Action?) {
-        var next = action
-        var preparations: [Preparation] = []
-        while let action = next {
-            next = nil
-            switch action {
-            case .announceExecution:
-                let execution = OperationDiagnostics.isRecording ? Execution(of: self) : nil
-                willChange("isExecuting")
-                next = withState { state in
-                    swap(&preparations, &state.preparations)
-                    state.execution = execution
-                    return state.lifecycle.becameExecuting()
-                }
-                didChange("isExecuting")
-            case .runMain:
-                next = runMain(after: &preparations)
-                preparations = []
-            case .runHook:
-                didCancel()
-            case .markCancelled:
-                super.cancel()
-                for action in withState({ $0.lifecycle.cancellationMarked() }) { perform(action) }
-                withState { $0.membership.parent }?.childWasCancelled(self)
-            case .markAgain:
-                super.cancel()
-                next = withState { $0.lifecycle.requestToChildren }
-            case .cancelChildren:
-                cancelChildren()
-            case .drain:
-                drainChildren()
-            case .deliver:
-                deliver()
-            }
-        }
-    }
-
-    /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
-    private func deliver() {
-        var unused: [Preparation] = []
-        var execution: Execution?
-        var (block, progress, error, wasExecuting) = withState { state in
-            defer { state.completion = nil }
-            swap(&unused, &state.preparations)
-            swap(&execution, &state.execution)
-            return (state.completion, state.progress, state.lifecycle.outcome?.error, state.lifecycle.isExecuting)
-        }
-        execution?.ended()
-        if error == nil { progress?.complete(unitCount: isComposite ? progressUnitCount : nil) }
-        block?(error)
-        block = nil
-        unused.removeAll()
-        discardWork()
-
-        // On Linux Foundation hears only when isExecuting becomes true.
-        #if canImport(ObjectiveC)
-        if wasExecuting { willChange("isExecuting") }
-        #endif
-        willChange("isFinished")
-        withState { $0.lifecycle.ended() }
-        #if canImport(ObjectiveC)
-        if wasExecuting { didChange("isExecuting") }
-        #endif
-        didChange("isFinished")
-        if !wasExecuting { detachFromDependencies() }
-
-        let (waiting, observers) = withState { $0.announced() }
-        for observer in observers { observer.operationFinished(self, error: error) }
-        for continuation in waiting { continuation.resume(returning: .finished) }
     }
 }

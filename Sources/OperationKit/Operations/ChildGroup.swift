@@ -1,12 +1,58 @@
 import Foundation
 
-/// The children of one composite, as these children know it: what they belong to, and what they report to.
+/// The children of one composite.
 ///
-/// An operation belongs to one group at most, and refers to it weakly. So containment is followed from the inside to
-/// the outside, through composites of every kind.
+/// A composite is created with its group, which answers for the children what a leaf answers itself. The children in turn
+/// report to it. It refers to the composite weakly, and so do children to their group: a composite keeps its group alive,
+/// and one that is executing is kept alive by its children's scheduler.
+///
+/// An operation belongs to one group at most. So containment is followed from the inside to the outside, through
+/// composites of every kind: the parent of an operation is `membership.parent?.operation`.
 protocol ChildGroup: AnyObject {
-    /// The composite that the children are part of; `nil` once that is gone.
+    /// The composite that the children are part of; `nil` once that is gone, or while the children move to another one.
     var operation: AsyncOperation? { get }
+
+    /// Takes the children away from the composite. They stay together, for another one to take.
+    func detach()
+
+    // MARK: Called by the composite
+
+    /// How far the children have come, from 0 to 1.
+    var fraction: Double { get }
+
+    /// The total in which the progress of the composite counts, -1 as long as it is not known.
+    var unitCount: Int64 { get }
+
+    /// Starts the children. Called instead of `main()`, on the thread that starts the composite.
+    func start()
+
+    /// Cancels all children. Called any number of times, on the thread that cancels or finishes the composite.
+    func cancelAll()
+
+    /// Cancels the children of a composite that must not run, waits for them, and then reports
+    /// `childrenFinished(own:)`.
+    func drain()
+
+    /// Called when the progress of the composite is first observed. From then on the group reports every change with
+    /// `progressed(to:)`.
+    func startReportingProgress()
+
+    /// Called once, after `asyncCompletionBlock` and before the composite becomes finished.
+    func outcomeWasDelivered()
+
+    /// The children that have not finished, as they are now, at most `count` of them.
+    func snapshot(atMost count: Int) -> ChildSnapshot?
+
+    /// The children that have not finished, where they are operations.
+    var operations: [Operation] { get }
+
+    /// The operations that the composite was made to depend on and that do not know what they are part of.
+    var foreignDependencies: Set<ObjectIdentifier> { get }
+
+    /// Adds an operation to ``foreignDependencies``.
+    func addForeignDependency(_ operation: Operation)
+
+    // MARK: Called by children
 
     /// Called when a child is cancelled, by the composite or by itself, on the thread that cancels it.
     func childWasCancelled(_ child: Operation)
@@ -15,9 +61,8 @@ protocol ChildGroup: AnyObject {
     func childProgressed(_ child: AsyncOperation, to fraction: Double)
 }
 
-/// Where an operation belongs.
+/// What an operation is part of.
 struct Membership {
-    /// What the operation is part of.
     private(set) weak var parent: (any ChildGroup)?
     /// Whether a composite has been made to depend on the operation, or on something inside it.
     fileprivate(set) var isAwaitedByComposite = false

@@ -6,11 +6,11 @@ extension ChildScheduler {
     /// child is added.
     ///
     /// - Throws: The first one that is there twice, or belongs to another composite. All that can be added have been.
-    func addInitial(_ operations: [Operation], to compound: any Composite & ChildGroup) throws {
+    func addInitial(_ operations: [Operation], to compound: AsyncOperation) throws {
         // Those that can be claimed twice are remembered.
         var unclaimable: Set<ObjectIdentifier> = []
         func isNew(_ operation: Operation) -> Bool {
-            guard operation.claim(for: compound) else { return false }
+            guard operation.claim(for: self) else { return false }
             return operation is AsyncOperation || unclaimable.insert(ObjectIdentifier(operation)).inserted
         }
         let firstRefused = operations.firstIndex { !isNew($0) }
@@ -25,20 +25,25 @@ extension ChildScheduler {
 
     /// Adds a child that has been claimed, to a composite that has not begun. Whom it waits for is looked at when it
     /// does.
-    func addClaimed(_ operation: Operation, weight: Int64) {
-        withState { $0.insert(CollectionOfOne(operation), weight: weight) }
+    func addClaimed(_ operation: AsyncOperation, weight: Int64) {
+        let (isCancelled, isProgressWanted) = withState { state in
+            state.insert(CollectionOfOne(operation), weight: weight)
+            return (state.schedule.cancelsNewChildren, state.isProgressWanted)
+        }
+        if isCancelled { operation.cancel() }
+        if isProgressWanted { operation.children?.startReportingProgress() }
     }
 
     /// Adds children, at any time before the last one has ended.
     ///
     /// They are counted from the insertion on, so that the compound does not end meanwhile, and begin only after the
     /// last step, so that a cancelled compound can cancel them first.
-    func add(_ operations: [Operation], weights: [Int64] = [], to compound: any Composite & ChildGroup) throws {
+    func add(_ operations: [Operation], weights: [Int64] = [], to compound: AsyncOperation) throws {
         try claim(operations, for: compound)
         connectEarlier()
         var arrivals = operations.map { Arrival((-1, $0)) }
         if let error = hopeless(arrivals, in: compound) ?? insert(&arrivals, weights: weights)?.error(for: compound) {
-            for operation in operations { operation.giveUpClaim(of: compound) }
+            for operation in operations { operation.giveUpClaim(of: self) }
             throw error
         }
         // Whoever cancels the children from here on finds these among them.
@@ -46,7 +51,7 @@ extension ChildScheduler {
             for operation in operations { operation.cancel() }
         }
         if withState({ $0.isProgressWanted }) {
-            for operation in operations { (operation as? AsyncOperation)?.progressIsWanted() }
+            for operation in operations { (operation as? AsyncOperation)?.children?.startReportingProgress() }
         }
         // One that was cancelled before it had its slot was not found when it was.
         let released = arrivals.filter { !$0.unfinished.isEmpty && $0.operation.ignoresDependencies }.map(\.slot)
@@ -73,17 +78,17 @@ extension ChildScheduler {
         }
     }
 
-    private func claim(_ operations: [Operation], for compound: any Composite & ChildGroup) throws {
+    private func claim(_ operations: [Operation], for compound: AsyncOperation) throws {
         for (index, operation) in operations.enumerated() {
             compound.requireNotInside(operation)
-            if operation.claim(for: compound) { continue }
-            for operation in operations[..<index] { operation.giveUpClaim(of: compound) }
+            if operation.claim(for: self) { continue }
+            for operation in operations[..<index] { operation.giveUpClaim(of: self) }
             throw CompoundAdditionError.alreadyAdded(operation: operation.displayName, compound: compound.displayName)
         }
     }
 
     /// A child that waits for its own compound, or for one around it, or that one of these waits for.
-    private func hopeless(_ arrivals: [Arrival], in compound: any Composite) -> CompoundOperationError? {
+    private func hopeless(_ arrivals: [Arrival], in compound: AsyncOperation) -> CompoundOperationError? {
         for (place, child) in arrivals.enumerated() {
             let around =
                 child.unfinished.first { compound.isInside($0) } ?? compound.waitingOperation(for: child.operation)
@@ -102,7 +107,7 @@ extension ChildScheduler {
         case isThere(Operation)
         case closesCycle([(operation: Operation, index: Int)])
 
-        func error(for compound: any Composite) -> any Error {
+        func error(for compound: AsyncOperation) -> any Error {
             let name = compound.displayName
             switch self {
             case .isOver(let operation):

@@ -2,7 +2,7 @@ import Foundation
 
 // How far the children have come.
 extension ChildScheduler {
-    typealias ProgressReport = (composite: any Composite, fraction: Double)
+    typealias ProgressReport = (composite: AsyncOperation, fraction: Double)
 
     /// How far they are, from 0 to 1.
     var fraction: Double { withState { $0.ledger.fraction } }
@@ -38,7 +38,7 @@ extension ChildScheduler {
             state.isProgressWanted = true
             return state.operations
         }
-        for operation in operations { (operation as? AsyncOperation)?.progressIsWanted() }
+        for operation in operations { (operation as? AsyncOperation)?.children?.startReportingProgress() }
     }
 }
 

@@ -85,8 +85,13 @@ extension ChildScheduler {
         var failures: [SuboperationError] = []
         /// The threads that are cancelling the children.
         var cancelling: Set<ObjectIdentifier> = []
-        /// The compound, kept alive while it runs.
-        var running: (any Composite)?
+        /// Whose children these are.
+        weak var composite: AsyncOperation?
+        var handlers: CompositeHandlers?
+        /// The composite, kept alive while it runs.
+        var running: AsyncOperation?
+        /// What the composite depends on and does not know what it is part of.
+        var foreignDependencies: Set<ObjectIdentifier> = []
         /// What the private queue was told last, or is about to be told.
         var appliedLimit: Int
 
@@ -139,7 +144,7 @@ extension ChildScheduler.State {
         for known in outside.values { leaveOutside(known) }
         schedule.finished()
         return .init(
-            of: running,
+            of: running, handlers,
             failures: sorted.map {
                 SuboperationError(name: $0.name, index: $0.index, error: $0.error, siblingCount: total)
             })

@@ -22,13 +22,19 @@ final class ChildScheduler: @unchecked Sendable {
     /// Whether a child that was cancelled counts as one that failed, as long as the others are not cancelled. Failures
     /// come in the order in which they happened then.
     let countsCancellations: Bool
+    /// What descriptions call the children.
+    let unit: String
 
     private let lock = NSLock()
     // Whoever has the lock has the state for itself, so the run-time checks of that would only cost time.
     @exclusivity(unchecked) private var state: State
 
-    init(limit: Int, failurePolicy: CompoundOperation.FailurePolicy, countsCancellations: Bool = false) {
+    init(
+        limit: Int, failurePolicy: CompoundOperation.FailurePolicy, countsCancellations: Bool = false,
+        unit: String = "children"
+    ) {
         self.failurePolicy = failurePolicy
+        self.unit = unit
         self.countsCancellations = countsCancellations
         unsafe state = State(schedule: ChildSchedule(limit: limit, keepsOrder: countsCancellations))
         queue.maxConcurrentOperationCount = limit
@@ -48,25 +54,24 @@ final class ChildScheduler: @unchecked Sendable {
 
 // What the compound asks for.
 extension ChildScheduler {
-    /// The children that have not ended.
-    var operations: [Operation] { withState { $0.operations } }
-
-    /// Begins the children, and reports to the compound when all of them have ended.
-    func run(for compound: any Composite) {
-        let (slots, isCancelled) = withState { state in
+    /// Begins the children, and reports to the composite when all of them have ended.
+    func run() {
+        let (composite, slots, isCancelled) = withState { state in
             state.stage = .preparing
-            state.running = compound
+            state.running = state.composite
             // All of them are asked again. Children that come meanwhile are connected as they come.
             state.forgetDependencies()
-            return (state.children.indices, state.schedule.cancelsNewChildren)
+            return (state.composite, state.children.indices, state.schedule.cancelsNewChildren)
         }
+        // It calls this, so it is there.
+        guard let composite else { return }
         var cycle: CompoundOperationError?
         for first in stride(from: 0, to: slots.count, by: ChildScheduler.batch) {
             let last = min(first + ChildScheduler.batch, slots.count)
-            let found = getToKnow(first..<last, of: compound, isCancelled: isCancelled)
+            let found = getToKnow(first..<last, of: composite, isCancelled: isCancelled)
             cycle = cycle ?? found
         }
-        if let cycle = cycle ?? circle(of: compound) { compound.finish(withError: cycle) }
+        if let cycle = cycle ?? circle(of: composite) { composite.finish(withError: cycle) }
         let due = withState { state in
             state.schedule.began()
             state.stage = .running
@@ -79,7 +84,7 @@ extension ChildScheduler {
     ///
     /// - Returns: An error, if one of them waits for the compound.
     private func getToKnow(
-        _ slots: Range<Int>, of compound: any Composite, isCancelled: Bool
+        _ slots: Range<Int>, of compound: AsyncOperation, isCancelled: Bool
     ) -> CompoundOperationError? {
         var children: [Arrival] = []
         var cycle: CompoundOperationError?
@@ -105,7 +110,7 @@ extension ChildScheduler {
     }
 
     /// An error, if children wait for each other in a circle.
-    private func circle(of compound: any Composite) -> CompoundOperationError? {
+    private func circle(of compound: AsyncOperation) -> CompoundOperationError? {
         let circle = withState { $0.circle(through: $0.children.indices) }
         guard let circle else { return nil }
         return .dependencyCycle(
@@ -200,11 +205,14 @@ extension ChildScheduler {
 
         /// A class for the same reason.
         final class End {
-            let compound: any Composite
+            /// Kept alive until it has been told.
+            let composite: AsyncOperation
+            let handlers: CompositeHandlers?
             let failures: [SuboperationError]
 
-            init(of compound: any Composite, failures: [SuboperationError]) {
-                self.compound = compound
+            init(of composite: AsyncOperation, _ handlers: CompositeHandlers?, failures: [SuboperationError]) {
+                self.composite = composite
+                self.handlers = handlers
                 self.failures = failures
             }
         }
@@ -235,7 +243,7 @@ extension ChildScheduler {
         }
         if due.cancelsOthers { cancelAll() }
         if let end = due.over {
-            end.compound.childrenFinished(failures: end.failures)
+            end.handlers?.finished(end.failures)
         }
     }
 

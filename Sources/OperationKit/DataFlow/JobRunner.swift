@@ -1,0 +1,181 @@
+import Foundation
+
+/// The jobs of a waterfall: collected first, and moved from waterfall to waterfall as it grows, then called one after the
+/// other.
+///
+/// The children of the waterfall are turns and operations: a turn calls jobs in a loop until one makes an operation.
+/// Then that operation and another turn after it become children.
+final class JobRunner: @unchecked Sendable {
+    typealias Job = @Sendable (any WaterfallResult) throws -> Made
+
+    /// What a job makes. The closure does not hold the operation.
+    enum Made: Sendable {
+        case value(any WaterfallResult)
+        case operation(AsyncOperation, output: @Sendable () -> (any WaterfallResult)?)
+    }
+
+    let children = ChildScheduler(limit: 1, failurePolicy: .cancelRemaining, countsCancellations: true, unit: "jobs")
+
+    private let lock = NSLock()
+    /// The last one first once it has begun, so that each is released when it was called.
+    private var jobs: [(job: Job, weight: Int64)] = []
+    private var count = 0
+    private var begun = 0
+    private var value: (any WaterfallResult)?
+    private var pending: (@Sendable () -> (any WaterfallResult)?)?
+    private var isFinished = false
+
+    func append(_ job: @escaping Job, weight: Int64) {
+        let weight = ProgressLedger.weight(weight)
+        lock.withLock {
+            jobs.append((job, weight))
+            count += 1
+        }
+        children.changeProgress { $0.added(weight) }
+    }
+
+    /// The last result, once all jobs have been done.
+    var output: (any WaterfallResult)? { lock.withLock { isFinished ? value : nil } }
+
+    /// Releases the jobs that were not called, and the result.
+    func discard() {
+        var discarded: [(job: Job, weight: Int64)] = []
+        var last: (any WaterfallResult)?
+        lock.withLock {
+            swap(&discarded, &jobs)
+            swap(&last, &value)
+            pending = nil
+        }
+    }
+
+    /// Calls the jobs as the children of a waterfall.
+    func start(with input: any WaterfallResult, for waterfall: AsyncOperation) {
+        children.queue.name = waterfall.displayName
+        children.queue.qualityOfService = waterfall.qualityOfService
+        lock.withLock {
+            value = input
+            jobs.reverse()
+        }
+        let turn = JobTurnOperation(self)
+        _ = turn.setParent(children, from: nil)
+        children.addClaimed(turn, weight: 0)
+        children.run()
+    }
+
+    /// Calls jobs until one makes an operation, or fails, or until there are none left.
+    func runJobs(in turn: JobTurnOperation) {
+        do {
+            try takeResult(before: turn)
+            while !turn.isCancelled {
+                if children.isSuspended {
+                    try addTurn(after: nil, weight: 0)
+                    break
+                }
+                guard let (job, weight, value) = next() else { break }
+                switch try job(value) {
+                case .value(let value):
+                    lock.withLock { self.value = value }
+                    children.changeProgress { $0.done(weight) }
+                case .operation(let operation, let output):
+                    lock.withLock {
+                        pending = output
+                        self.value = nil
+                    }
+                    try addTurn(after: operation, weight: weight)
+                    return _ = turn.finish()
+                }
+            }
+            turn.finish()
+        } catch {
+            turn.finish(withError: error)
+        }
+    }
+
+    private func next() -> (Job, Int64, any WaterfallResult)? {
+        lock.withLock {
+            guard let value, let (job, weight) = jobs.popLast() else {
+                isFinished = true
+                return nil
+            }
+            begun += 1
+            return (job, weight, value)
+        }
+    }
+
+    /// The operation of the last job has finished with success: otherwise the turn would have been cancelled.
+    private func takeResult(before turn: JobTurnOperation) throws {
+        guard let pending = lock.withLock({ pending }) else { return }
+        guard let result = pending() else {
+            // The turn depends on that operation only.
+            let operation = turn.dependencies.first ?? turn
+            throw IOOperationError.missingOutput(operation: operation.displayName)
+        }
+        lock.withLock {
+            value = result
+            self.pending = nil
+        }
+    }
+
+    /// Runs the operation that a job made, and another turn after it.
+    private func addTurn(after operation: AsyncOperation?, weight: Int64) throws {
+        // The waterfall is kept alive while it runs.
+        guard let waterfall = children.operation else { return }
+        let turn = JobTurnOperation(self)
+        guard let operation else { return try children.add([turn], weights: [0], to: waterfall) }
+        // What is around the waterfall waits for it, so both would wait for each other.
+        if waterfall.isInside(operation) || operation.children != nil && operation.isExecuting {
+            throw CompoundAdditionError.alreadyAdded(
+                operation: operation.displayName, compound: waterfall.displayName)
+        }
+        turn.addDependency(operation)
+        do {
+            try children.add([operation, turn], weights: [weight, 0], to: waterfall)
+        } catch {
+            // The operation may finish just when the turn is freed.
+            turn.removeDependency(operation)
+            throw error
+        }
+        // Its share was counted from the beginning, and came with the operation once more.
+        children.changeProgress { $0.added(-weight) }
+    }
+
+    /// Says which job it is at, and which operation this made, if that has not finished.
+    func describe(_ snapshot: inout ChildSnapshot) {
+        let (begun, count) = lock.withLock { (self.begun, self.count) }
+        snapshot.children.removeAll { $0.operation is JobTurnOperation }
+        snapshot.omitted = 0
+        snapshot.summary = ["\(begun) of \(count) jobs have begun"] + (children.isSuspended ? ["suspended"] : [])
+    }
+
+    /// The failure as the user counts jobs.
+    func placed(_ failure: SuboperationError) -> SuboperationError {
+        let (index, count) = lock.withLock { (begun - 1, self.count) }
+        let name = failure.name.hasPrefix("\(JobTurnOperation.self) ") ? "job \(index)" : failure.name
+        return SuboperationError(name: name, index: index, error: failure.error, siblingCount: count)
+    }
+}
+
+/// A result on its way from one job to the next.
+protocol WaterfallResult: Sendable {}
+
+final class WaterfallValue<Value: Sendable>: WaterfallResult {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}
+
+/// A child of a waterfall that calls jobs.
+final class JobTurnOperation: AsyncOperation, @unchecked Sendable {
+    private let runner: JobRunner
+
+    init(_ runner: JobRunner) {
+        self.runner = runner
+        super.init()
+    }
+
+    override func main() {
+        runner.runJobs(in: self)
+    }
+}

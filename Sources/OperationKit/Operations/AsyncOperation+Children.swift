@@ -1,0 +1,60 @@
+import Foundation
+
+// What a composite asks its group. A leaf has none.
+extension AsyncOperation {
+    /// The group, unless it has moved on to another composite: what it was the group of is consumed then.
+    final var ownChildren: (any ChildGroup)? {
+        guard let children, children.operation === self else { return nil }
+        return children
+    }
+
+    /// Whether the children have become those of a longer chain.
+    final var isConsumed: Bool { children != nil && ownChildren == nil }
+
+    /// Starts the children, or the work of a leaf.
+    final func startChildrenOrWork() {
+        if let children { children.start() } else { startWork() }
+    }
+
+    /// Cancels the children of a composite that must not run, and waits for them.
+    final func drainChildren() {
+        if let children = ownChildren { return children.drain() }
+        childrenFinished { _, _ in .failure(CancellationError()) }
+    }
+
+    /// Reports the result of a composite, once all children have finished.
+    ///
+    /// - Parameter own: The result of the composite itself, which depends on whether it was cancelled, and why. An
+    ///   outcome that was given from outside wins over it.
+    final func childrenFinished(own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome) {
+        perform(
+            withState { state in
+                let lifecycle = state.lifecycle
+                return state.lifecycle.drained(with: own(lifecycle.isCancelled, lifecycle.cancellationReason))
+            })
+    }
+
+    /// Gives away the children of a composite that has not started, which then ends with an error when it is started. The
+    /// children stay as they are.
+    ///
+    /// - Parameters:
+    ///   - error: What the composite ends with.
+    ///   - refusal: Called with the lock held. Returns what keeps the composite from giving its children away, if
+    ///     anything does.
+    /// - Returns: What `refusal` returned.
+    final func giveChildrenAway<Failure: Error>(
+        finishingWith error: Failure, unless refusal: (_ isPending: Bool, _ isPart: Bool) -> Failure?
+    ) -> Failure? {
+        // Released after unlocking, as this may be the last reference.
+        var parent: (any ChildGroup)?
+        let failure = withState { state -> Failure? in
+            parent = state.membership.parent
+            if let failure = refusal(state.lifecycle.isPending, parent != nil) { return failure }
+            children?.detach()
+            _ = state.lifecycle.finished(with: .failure(error))
+            return nil
+        }
+        withExtendedLifetime(parent) {}
+        return failure
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+
+// How an operation moves from state to state: ``Lifecycle`` decides, and what it decides is done here, without the lock.
+extension AsyncOperation {
+    /// Performs an action of the life cycle, and those that follow from it. Nothing is locked here.
+    final func perform(_ action: Lifecycle.Action?) {
+        var next = action
+        var preparations: [Preparation] = []
+        while let action = next {
+            next = nil
+            switch action {
+            case .announceExecution:
+                let execution = OperationDiagnostics.isRecording ? Execution(of: self) : nil
+                willChange("isExecuting")
+                next = withState { state in
+                    swap(&preparations, &state.preparations)
+                    state.execution = execution
+                    return state.lifecycle.becameExecuting()
+                }
+                didChange("isExecuting")
+            case .runMain:
+                next = runMain(after: &preparations)
+                preparations = []
+            case .runHook:
+                didCancel()
+            case .markCancelled:
+                super.cancel()
+                for action in withState({ $0.lifecycle.cancellationMarked() }) { perform(action) }
+                withState { $0.membership.parent }?.childWasCancelled(self)
+            case .markAgain:
+                super.cancel()
+                next = withState { $0.lifecycle.requestToChildren }
+            case .cancelChildren:
+                ownChildren?.cancelAll()
+            case .drain:
+                drainChildren()
+            case .deliver:
+                deliver()
+            }
+        }
+    }
+
+    /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
+    private final func deliver() {
+        var unused: [Preparation] = []
+        var execution: Execution?
+        var (block, progress, error, wasExecuting) = withState { state in
+            defer { state.completion = nil }
+            swap(&unused, &state.preparations)
+            swap(&execution, &state.execution)
+            return (state.completion, state.progress, state.lifecycle.outcome?.error, state.lifecycle.isExecuting)
+        }
+        execution?.ended()
+        if error == nil { progress?.complete(unitCount: children?.unitCount) }
+        block?(error)
+        block = nil
+        unused.removeAll()
+        discardWork()
+        children?.outcomeWasDelivered()
+
+        // On Linux Foundation hears only when isExecuting becomes true.
+        #if canImport(ObjectiveC)
+        if wasExecuting { willChange("isExecuting") }
+        #endif
+        willChange("isFinished")
+        withState { $0.lifecycle.ended() }
+        #if canImport(ObjectiveC)
+        if wasExecuting { didChange("isExecuting") }
+        #endif
+        didChange("isFinished")
+        if !wasExecuting { detachFromDependencies() }
+
+        let (waiting, observers) = withState { $0.announced() }
+        for observer in observers { observer.operationFinished(self, error: error) }
+        for continuation in waiting { continuation.resume(returning: .finished) }
+    }
+}
