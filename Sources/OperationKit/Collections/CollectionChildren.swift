@@ -34,6 +34,7 @@ final class CollectionChildren: ChildGroup, @unchecked Sendable {
 
     func start() { handlers?.start() }
     func cancelAll() { handlers?.cancelAll() }
+    func stopStarting() -> [Operation] { [] }
     func drain() { handlers?.drain() }
     func startReportingProgress() { handlers?.startReportingProgress() }
     func outcomeWasDelivered() { handlers?.outcomeWasDelivered() }

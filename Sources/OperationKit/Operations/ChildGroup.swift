@@ -26,6 +26,11 @@ protocol ChildGroup: AnyObject {
     /// Starts the children. Called instead of `main()`, on the thread that starts the composite.
     func start()
 
+    /// Keeps children from beginning, because all of them are about to be cancelled.
+    ///
+    /// - Returns: The children, the first time.
+    func stopStarting() -> [Operation]
+
     /// Cancels all children. Called any number of times, on the thread that cancels or finishes the composite.
     func cancelAll()
 

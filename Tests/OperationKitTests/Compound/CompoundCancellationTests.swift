@@ -50,6 +50,32 @@ import Testing
         #expect(isCancelled(await ended(compound)))
     }
 
+    @Test("Once a compound is being cancelled, no child of a nested one begins because another child ends")
+    func nothingBeginsInside() async {
+        let began = Gate()
+        let (running, waiting) = (
+            ScriptedOperation("running", main: { _ in began.open() }, didCancel: { $0.finish() }),
+            ScriptedOperation("waiting")
+        )
+        let first = CompoundOperation(operations: [running])
+        waiting.addDependency(first)
+        let second = CompoundOperation(operations: [waiting])
+        // Cancelled between the two, it lets other threads go on for a while.
+        let slow = ScriptedOperation(
+            main: { _ in },
+            didCancel: { operation in
+                for _ in 0..<20_000 where !waiting.isExecuting && !waiting.isFinished { sched_yield() }
+                operation.finish()
+            })
+        let compound = CompoundOperation(operations: [first, slow, second])
+        compound.start()
+        await began.opened()
+        while !slow.isExecuting || !second.isExecuting { await Task.yield() }
+        compound.cancel()
+        try? await compound.finished()
+        #expect(waiting.error is CancellationError)
+    }
+
     @Test func c4CarriesTheErrorsThatChildrenReported() async {
         let running = ScriptedOperation.idle()
         let failing = ThrowingBlockOperation { throw TestError.first }

@@ -129,9 +129,29 @@ extension ChildScheduler {
             return state.operations
         }
         guard let operations else { return }
+        stopStarting(inside: operations)
         for operation in operations { operation.cancel() }
         change { $0.cancelled() }
         withState { _ = $0.cancelling.remove(thread) }
+    }
+
+    /// Keeps children at any depth from beginning, before the first operation is cancelled: one of them may wait for
+    /// another one to end, and would begin before its turn to be cancelled comes.
+    ///
+    /// A group that is stopped already has been asked with all that is inside it, so each is asked once.
+    private func stopStarting(inside operations: [Operation]) {
+        var open = operations
+        while let operation = open.popLast() {
+            if let group = (operation as? AsyncOperation)?.ownChildren { open += group.stopStarting() }
+        }
+    }
+
+    func stopStarting() -> [Operation] {
+        withState { state in
+            if state.schedule.cancelsNewChildren { return [] }
+            state.schedule.cancelling()
+            return state.operations
+        }
     }
 
     /// A child was cancelled, by the compound or by itself. One that waits for its siblings may end before them.
