@@ -15,11 +15,10 @@ let package = Package(
         .executableTarget(name: "OperationDemo", dependencies: ["OperationKit"], path: "Examples/OperationDemo"),
         .executableTarget(
             name: "OperationBenchmark", dependencies: ["OperationKit"], path: "Examples/OperationBenchmark"),
-        .testTarget(
-            name: "OperationKitTests", dependencies: ["OperationKit"], path: "Tests",
-            sources: [
-                "OperationKitTests", "OperationKitModelTests", "OperationKitStressTests", "OperationKitTestSupport",
-            ]),
+        .target(name: "OperationKitTestSupport", dependencies: ["OperationKit"], path: "Tests/OperationKitTestSupport"),
+        .testTarget(name: "OperationKitTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
+        .testTarget(name: "OperationKitModelTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
+        .testTarget(name: "OperationKitStressTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
         .testTarget(name: "OperationDemoTests", dependencies: ["OperationDemo"]),
         .testTarget(name: "OperationBenchmarkTests", dependencies: ["OperationBenchmark"]),
     ],

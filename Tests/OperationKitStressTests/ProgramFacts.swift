@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 
 /// What a program alone says about what has to happen, before anything has run.
 struct ProgramFacts {

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 
 // Actions.
 extension ProgramRun {

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 
 /// A compound that tells when it begins.
 private final class PreparingCompound: CompoundOperation, @unchecked Sendable {

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 
 // Steps of macros and waterfalls.
 extension ProgramRun {

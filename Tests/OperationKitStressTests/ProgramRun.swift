@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 
 /// One run of a program: makes its operations, does its actions, and writes down what happens.
 final class ProgramRun: @unchecked Sendable {

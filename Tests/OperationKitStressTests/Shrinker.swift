@@ -1,3 +1,5 @@
+import OperationKitTestSupport
+
 /// Makes a program that fails smaller, as long as it still fails: first by removing nodes and actions, many at once and
 /// then fewer (delta debugging), then by simplifying what is left.
 struct Shrinker {

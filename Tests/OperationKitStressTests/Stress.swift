@@ -1,4 +1,5 @@
 import Foundation
+import OperationKitTestSupport
 import Testing
 
 /// Everything in this folder: shapes at scale, and random programs against an oracle. One after the other, because each of

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 
 /// Who began and ended when, written by the children of one run.
 final class ShapeRecord: @unchecked Sendable {

@@ -1,6 +1,6 @@
-import Foundation
+package import Foundation
 
 /// What an operation says of itself, without the times that pass meanwhile.
-func withoutAges(_ operation: Operation) -> String {
+package func withoutAges(_ operation: Operation) -> String {
     operation.debugDescription.replacing(/\sfor\s[0-9][^,\n]*/, with: "")
 }

@@ -1,7 +1,7 @@
-import Testing
+package import Testing
 
 /// Expects that nothing is thrown, in code that cannot throw.
-func expectNoError(_ location: SourceLocation = #_sourceLocation, _ body: () throws -> Void) {
+package func expectNoError(_ location: SourceLocation = #_sourceLocation, _ body: () throws -> Void) {
     do {
         try body()
     } catch {

@@ -1,10 +1,10 @@
 import Dispatch
-import Foundation
+package import Foundation
 import OperationKit
 
 /// An asynchronous operation as other libraries write it: flags behind a lock, change notifications, its own `start()`.
-final class ForeignOperation: Operation, @unchecked Sendable {
-    typealias Work = @Sendable (ForeignOperation) -> Void
+package final class ForeignOperation: Operation, @unchecked Sendable {
+    package typealias Work = @Sendable (ForeignOperation) -> Void
 
     private let lock = NSLock()
     private var executing = false
@@ -12,17 +12,17 @@ final class ForeignOperation: Operation, @unchecked Sendable {
     private let work: Work
 
     /// - Parameter work: Ends with `finish()`, on any thread.
-    init(_ name: String? = nil, _ work: @escaping Work) {
+    package init(_ name: String? = nil, _ work: @escaping Work) {
         self.work = work
         super.init()
         self.name = name
     }
 
-    override var isAsynchronous: Bool { true }
-    override var isExecuting: Bool { lock.withLock { executing } }
-    override var isFinished: Bool { lock.withLock { finished } }
+    package override var isAsynchronous: Bool { true }
+    package override var isExecuting: Bool { lock.withLock { executing } }
+    package override var isFinished: Bool { lock.withLock { finished } }
 
-    override func start() {
+    package override func start() {
         if isCancelled { return finish() }
         willChangeValue(forKey: "isExecuting")
         lock.withLock { executing = true }
@@ -30,7 +30,7 @@ final class ForeignOperation: Operation, @unchecked Sendable {
         work(self)
     }
 
-    func finish() {
+    package func finish() {
         willChangeValue(forKey: "isExecuting")
         willChangeValue(forKey: "isFinished")
         lock.withLock {
@@ -43,34 +43,34 @@ final class ForeignOperation: Operation, @unchecked Sendable {
 }
 
 /// A synchronous operation that is ready when it is told to be.
-final class GatedReadyOperation: Operation, @unchecked Sendable {
+package final class GatedReadyOperation: Operation, @unchecked Sendable {
     private let lock = NSLock()
     private var mayRun = false
     private let work: @Sendable () -> Void
 
-    init(_ name: String? = nil, _ work: @escaping @Sendable () -> Void) {
+    package init(_ name: String? = nil, _ work: @escaping @Sendable () -> Void) {
         self.work = work
         super.init()
         self.name = name
     }
 
-    override var isReady: Bool { super.isReady && (isCancelled || lock.withLock { mayRun }) }
+    package override var isReady: Bool { super.isReady && (isCancelled || lock.withLock { mayRun }) }
 
-    func becomeReady() {
+    package func becomeReady() {
         willChangeValue(forKey: "isReady")
         lock.withLock { mayRun = true }
         didChangeValue(forKey: "isReady")
     }
 
-    override func main() { work() }
+    package override func main() { work() }
 }
 
 /// The kinds of children that a compound has to cope with.
-enum ChildKind: CaseIterable, Sendable {
+package enum ChildKind: CaseIterable, Sendable {
     case block, throwing, asynchronous, hopping, foreign, compound
 
     /// An operation that runs `work` and then finishes.
-    func make(_ name: String? = nil, _ work: @escaping @Sendable () -> Void) -> Operation {
+    package func make(_ name: String? = nil, _ work: @escaping @Sendable () -> Void) -> Operation {
         let operation: Operation
         switch self {
         case .block:

@@ -1,26 +1,28 @@
-import Foundation
-import Testing
+package import Foundation
+package import Testing
 
 extension Trait where Self == TimeLimitTrait {
     /// What hangs fails with its name. Far beyond what any test takes, also with a sanitizer on a busy machine.
-    static var mayNotHang: Self { .timeLimit(.minutes(10)) }
+    package static var mayNotHang: Self { .timeLimit(.minutes(10)) }
 }
 
 /// How long a wait that blocks a thread, or that nobody can cancel, lasts at most before it is reported as a failure.
-let patience: TimeInterval = 400
+package let patience: TimeInterval = 400
 
 /// A gate that is opened once and stays open: holds work until the test lets it go, and tells the test how far the work is.
 ///
 /// Code on a thread of its own or in an operation blocks in ``pass(_:)``, asynchronous code suspends in ``opened()``.
-final class Gate: @unchecked Sendable {
+package final class Gate: @unchecked Sendable {
     private let condition = NSCondition()
     private var isPassable = false
     private var waiting: [ObjectIdentifier: CheckedContinuation<Void, Never>] = [:]
 
-    var isOpen: Bool { condition.withLock { isPassable } }
+    package init() {}
+
+    package var isOpen: Bool { condition.withLock { isPassable } }
 
     /// Lets everybody through, now and later.
-    func open() {
+    package func open() {
         let woken = condition.withLock {
             isPassable = true
             condition.broadcast()
@@ -35,7 +37,7 @@ final class Gate: @unchecked Sendable {
     /// - Returns: Whether the gate was opened in time; otherwise an issue is recorded too.
     @available(*, noasync)
     @discardableResult
-    func pass(_ location: SourceLocation = #_sourceLocation) -> Bool {
+    package func pass(_ location: SourceLocation = #_sourceLocation) -> Bool {
         let deadline = Date(timeIntervalSinceNow: patience)
         let isOpen = condition.withLock {
             while !isPassable { if !condition.wait(until: deadline) { break } }
@@ -46,7 +48,7 @@ final class Gate: @unchecked Sendable {
     }
 
     /// Suspends until the gate is open, or the task is cancelled.
-    func opened() async {
+    package func opened() async {
         let identity = Identity()
         let id = ObjectIdentifier(identity)
         await withTaskCancellationHandler {
@@ -68,7 +70,7 @@ final class Gate: @unchecked Sendable {
 }
 
 /// Suspends until the task is cancelled. `Task.sleep` would leave its timer behind, which counts as a leak.
-func cancellation() async throws -> Never {
+package func cancellation() async throws -> Never {
     let (never, continuation) = AsyncStream.makeStream(of: Never.self)
     for await _ in never {}
     withExtendedLifetime(continuation) {}

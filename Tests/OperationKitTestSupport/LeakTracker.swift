@@ -1,9 +1,9 @@
 import Dispatch
 import Foundation
-import Testing
+package import Testing
 
 /// Knows objects without keeping them alive, and expects at the end of a test that all of them are gone.
-final class LeakTracker: @unchecked Sendable {
+package final class LeakTracker: @unchecked Sendable {
     private struct Entry {
         weak var object: AnyObject?
         let label: String
@@ -12,39 +12,43 @@ final class LeakTracker: @unchecked Sendable {
     private let lock = NSLock()
     private var entries: [Entry] = []
 
+    package init() {}
+
     /// Watches an object, and returns it.
     @discardableResult
-    func track<Object: AnyObject>(_ object: Object, _ label: String? = nil) -> Object {
+    package func track<Object: AnyObject>(_ object: Object, _ label: String? = nil) -> Object {
         let entry = Entry(object: object, label: label ?? String(describing: Object.self))
         lock.withLock { entries.append(entry) }
         return object
     }
 
     /// An object to capture in a closure: it is gone when the closure is.
-    func token(_ label: String) -> Token {
+    package func token(_ label: String) -> Token {
         track(Token(), label)
     }
 
     /// What is still alive.
-    var alive: [String] {
+    package var alive: [String] {
         lock.withLock { entries.filter { $0.object != nil } }.map(\.label)
     }
 
     /// Waits until everything is gone. Foundation lets go of an operation some time after its end, on another thread, so this
     /// hands the processor to other threads again and again, up to a deadline.
-    func expectAllReleased(_ location: SourceLocation = #_sourceLocation) async {
+    package func expectAllReleased(_ location: SourceLocation = #_sourceLocation) async {
         await eventually("still alive: \(alive)", location) { self.alive.isEmpty }
         lock.withLock { entries.removeAll() }
     }
 
-    final class Token: Sendable {
+    package final class Token: Sendable {
+        package init() {}
+
         /// To be called in a closure that has to hold the token.
-        func use() {}
+        package func use() {}
     }
 }
 
 /// Waits for something that comes to be on other threads and tells nobody. Not for ordering: use a ``Gate`` there.
-func eventually(
+package func eventually(
     _ failure: @autoclosure () -> String, _ location: SourceLocation = #_sourceLocation, _ condition: () -> Bool
 ) async {
     let deadline = Date(timeIntervalSinceNow: patience)

@@ -1,16 +1,15 @@
-import Foundation
-import Testing
+public import OperationKit
 
-@testable import OperationKit
-
-enum TestError: Error, Equatable {
+package enum TestError: Error, Equatable {
     case first, second, reason
     case numbered(Int)
 }
 
-/// An asynchronous operation made of closures, which get it as an argument so that they need not hold it.
-class ScriptedOperation: AsyncOperation, @unchecked Sendable {
-    typealias Script = @Sendable (ScriptedOperation) -> Void
+/// An asynchronous operation made of closures, which get it as an argument so that they need not hold it. Open, because
+/// tests of other targets subclass it.
+open class ScriptedOperation: AsyncOperation, @unchecked Sendable {
+    /// What the operation does; it is handed the operation.
+    public typealias Script = @Sendable (ScriptedOperation) -> Void
 
     private let script: Script
     private let hook: Script
@@ -18,26 +17,28 @@ class ScriptedOperation: AsyncOperation, @unchecked Sendable {
     /// - Parameters:
     ///   - main: The work. It has to finish the operation, unless the test does.
     ///   - didCancel: What stops the work.
-    init(_ name: String? = nil, main: @escaping Script = { $0.finish() }, didCancel: @escaping Script = { _ in }) {
+    package init(
+        _ name: String? = nil, main: @escaping Script = { $0.finish() }, didCancel: @escaping Script = { _ in }
+    ) {
         script = main
         hook = didCancel
         super.init()
         self.name = name
     }
 
-    override func main() { script(self) }
+    open override func main() { script(self) }
 
-    override func didCancel() { hook(self) }
+    open override func didCancel() { hook(self) }
 }
 
 extension ScriptedOperation {
     /// Does nothing by itself: the test finishes it.
-    static func idle(_ name: String? = nil) -> ScriptedOperation {
+    package static func idle(_ name: String? = nil) -> ScriptedOperation {
         ScriptedOperation(name, main: { _ in })
     }
 
     /// Writes down what is called on it.
-    static func logged(_ log: EventLog, main: @escaping Script = { $0.finish() }) -> ScriptedOperation {
+    package static func logged(_ log: EventLog, main: @escaping Script = { $0.finish() }) -> ScriptedOperation {
         let operation = ScriptedOperation(
             main: {
                 log.add("main")
@@ -50,20 +51,11 @@ extension ScriptedOperation {
 }
 
 /// An outcome as a short text for logs.
-func text(_ error: (any Error)?) -> String {
+package func text(_ error: (any Error)?) -> String {
     switch error {
     case nil: "success"
     case let error as TestError: "\(error)"
     case is CancellationError: "cancelled"
     case let error?: String(describing: error)
-    }
-}
-
-extension AsyncOperation {
-    /// Suspends until somebody waits for the end of the operation, in `finished()` for one.
-    func becomesAwaited(_ location: SourceLocation = #_sourceLocation) async {
-        await eventually("nobody waits for \(name ?? "the operation")", location) {
-            withState { !$0.waiters.isEmpty }
-        }
     }
 }

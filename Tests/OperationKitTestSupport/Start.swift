@@ -1,15 +1,15 @@
 import Dispatch
-import Foundation
+package import Foundation
 import Testing
 
 /// The ways in which an operation gets started.
-enum Start: CaseIterable, Sendable {
+package enum Start: CaseIterable, Sendable {
     case byHand, onBusyQueue, onSuspendedQueue
 
     /// Starts an operation after something else, and waits until both it and its queue are through with it.
     ///
     /// - Parameter first: Happens once the operation is where it is going to be started from, and before it is.
-    func callAsFunction(_ operation: Operation, after first: @escaping @Sendable () -> Void = {}) async {
+    package func callAsFunction(_ operation: Operation, after first: @escaping @Sendable () -> Void = {}) async {
         await onThread {
             let queue = OperationQueue()
             switch self {
@@ -37,7 +37,7 @@ enum Start: CaseIterable, Sendable {
 
 /// Asks another thread something, and waits for the answer: proves that nothing it needs is held by the calling thread.
 @available(*, noasync)
-func answersOnAnotherThread(_ question: @escaping @Sendable () -> Void) -> Bool {
+package func answersOnAnotherThread(_ question: @escaping @Sendable () -> Void) -> Bool {
     let answered = DispatchSemaphore(value: 0)
     Thread {
         question()

@@ -3,7 +3,7 @@ import Foundation
 /// Runs a body on a thread of its own, where it may block, and suspends until it returns.
 ///
 /// - Parameter stackSize: In bytes; small ones show recursion.
-func onThread<Answer: Sendable>(
+package func onThread<Answer: Sendable>(
     stackSize: Int? = nil, _ body: @escaping @Sendable () -> Answer
 ) async -> Answer {
     await withCheckedContinuation { continuation in
@@ -14,10 +14,10 @@ func onThread<Answer: Sendable>(
 }
 
 /// The stack that operations of a queue get on Apple platforms, and that nothing here may overflow.
-let workerStackSize = 512 * 1024
+package let workerStackSize = 512 * 1024
 
 /// Runs every body on a thread of its own, all let go at the same moment, and suspends until all have returned.
-func atOnce(_ bodies: [@Sendable () -> Void]) async {
+package func atOnce(_ bodies: [@Sendable () -> Void]) async {
     let line = StartLine(bodies.count)
     await withTaskGroup(of: Void.self) { group in
         for body in bodies {
@@ -39,7 +39,7 @@ func atOnce(_ bodies: [@Sendable () -> Void]) async {
 ///   - prepare: Makes the subject of a round.
 ///   - bodies: What races.
 ///   - check: Called once all bodies have returned.
-func race<Subject: Sendable>(
+package func race<Subject: Sendable>(
     rounds: Int, seed: UInt64, prepare: @escaping @Sendable (_ round: Int) -> Subject,
     _ bodies: [@Sendable (Subject) -> Void], check: @escaping @Sendable (_ subject: Subject, _ round: Int) -> Void
 ) async {
@@ -70,19 +70,19 @@ func race<Subject: Sendable>(
 }
 
 /// Where a number of threads meet, to go on together. Can be used again and again by the same threads.
-final class StartLine: @unchecked Sendable {
+package final class StartLine: @unchecked Sendable {
     private let condition = NSCondition()
     private let count: Int
     private var arrived = 0
     private var round = 0
 
-    init(_ count: Int) {
+    package init(_ count: Int) {
         self.count = count
     }
 
     /// Blocks until all are here.
     @available(*, noasync)
-    func meet() {
+    package func meet() {
         condition.withLock {
             arrived += 1
             let mine = round

@@ -1,3 +1,5 @@
+import OperationKitTestSupport
+
 extension ScheduleWalk {
     /// What may happen from outside, and how often.
     struct Budget: Hashable {

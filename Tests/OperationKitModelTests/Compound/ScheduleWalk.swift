@@ -1,4 +1,5 @@
 import Foundation
+import OperationKitTestSupport
 
 @testable import OperationKit
 

@@ -1,5 +1,6 @@
 #if DEBUG
 import Foundation
+import OperationKitTestSupport
 import Testing
 
 @testable import OperationKit

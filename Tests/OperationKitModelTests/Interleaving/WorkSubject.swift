@@ -1,5 +1,6 @@
 #if DEBUG
 import Foundation
+import OperationKitTestSupport
 
 @testable import OperationKit
 

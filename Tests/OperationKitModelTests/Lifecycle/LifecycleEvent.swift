@@ -1,3 +1,4 @@
+import OperationKitTestSupport
 import Testing
 
 @testable import OperationKit
@@ -57,7 +58,7 @@ extension Lifecycle.Outcome? {
         switch self {
         case nil: ""
         case .success?: "(success)"
-        case .failure(let error)?: "(\(OperationKitTests.text(error)))"
+        case .failure(let error)?: "(\(OperationKitTestSupport.text(error)))"
         }
     }
 }

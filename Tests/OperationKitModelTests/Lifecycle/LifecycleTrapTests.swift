@@ -1,4 +1,5 @@
 #if os(macOS) || os(Linux)
+import OperationKitTestSupport
 import Testing
 
 @testable import OperationKit

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// Asynchronous functions: as the way to call, and as the way to implement.

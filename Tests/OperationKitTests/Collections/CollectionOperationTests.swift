@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// The guarantees of collection operations, in all four strategies. They block dispatch threads, so one at a time.

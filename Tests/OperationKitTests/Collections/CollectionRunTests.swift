@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// Runs as operations: on queues, in compounds, cancelled at every point.

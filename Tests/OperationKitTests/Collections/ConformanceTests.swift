@@ -1,4 +1,5 @@
 #if os(Linux) || os(macOS)
+import OperationKitTestSupport
 import Testing
 
 /// What compiles and what does not.

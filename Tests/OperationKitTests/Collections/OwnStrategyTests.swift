@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// A strategy of the type's own, which reports its slots as it likes, and the progress of what succeeds.

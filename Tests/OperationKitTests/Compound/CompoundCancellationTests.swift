@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// C4, the rest of C2, and L11: how a compound is cancelled, and who decides its outcome.

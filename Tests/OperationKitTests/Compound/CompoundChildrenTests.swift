@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// C1, C2, C7, C8, C10: which operations can be children, and when the compound ends.

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// Children that use the queue on which they run, and what the compound's queue is left with.

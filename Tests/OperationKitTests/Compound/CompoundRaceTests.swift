@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// Compounds under races: whatever wins, they end once, after their children, with an outcome that fits.

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// Operations that wait for a composite that they are part of, and composites that wait for what is part of them.

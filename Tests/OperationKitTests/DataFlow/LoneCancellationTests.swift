@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// Parts of macros, waterfalls and the like that are cancelled by themselves while they wait for an operation that is

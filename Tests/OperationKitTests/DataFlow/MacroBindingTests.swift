@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// Bindings and requirements between the steps of one macro, besides the inputs that the macro hands over.

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// D2: cancelling a chain of five at every step, and at every moment in relation to it.

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// What depends on a failed operation runs, as in Foundation, unless it asks not to.

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// An operation whose work is an `async` closure.

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// What operations made by `map` and its like do with their sources.

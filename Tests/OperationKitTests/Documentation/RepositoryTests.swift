@@ -1,4 +1,5 @@
 import Foundation
+import OperationKitTestSupport
 import Testing
 
 @Suite("Layout of the sources")

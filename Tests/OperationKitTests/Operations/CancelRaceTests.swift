@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 @Suite("Races with cancel", .serialized, .mayNotHang) struct CancelRaceTests {

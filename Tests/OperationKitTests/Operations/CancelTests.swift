@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// L3: a cancellation is Foundation's. L6: cancelled before the start, nothing runs.

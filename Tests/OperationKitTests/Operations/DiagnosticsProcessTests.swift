@@ -1,5 +1,6 @@
 #if os(macOS) || os(Linux)
 import Foundation
+import OperationKitTestSupport
 import Testing
 
 @testable import OperationKit

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import OperationKitTestSupport
 import Testing
 
 @testable import OperationKit

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// Operations of one's own that report an error: everything that asks how an operation ended gets the same answer.

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// L4: the first finish wins. L5: a finish before the start is remembered.

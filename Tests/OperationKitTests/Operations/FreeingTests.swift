@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// L10: freeing is safe. Chains are freed on a stack of the size that worker threads have.

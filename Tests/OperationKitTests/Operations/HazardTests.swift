@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// What crashes, hangs or leaks with hand-written subclasses in Foundation on Linux (DESIGN, section 9).

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// L2, as far as it can be seen on Linux: whoever listens to Foundation reacts, and finds the state that was announced.

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// L1: nothing is called under the lock. While a callback runs, another thread takes the lock and answers.

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// L8: one outcome, delivered once, before the end. Everything that is called comes in one order.

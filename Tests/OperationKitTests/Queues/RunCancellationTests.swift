@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// `OperationQueue.run` when the awaiting task is cancelled: it owns the operation, cancels it, and still waits for its end.

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import Testing
 
 /// `finished()` and `value`: waiting for the end from asynchronous code.

@@ -1,4 +1,5 @@
 import Foundation
+import OperationKitTestSupport
 import Testing
 
 @Suite("Support", .mayNotHang) struct SupportTests {

@@ -1,17 +1,19 @@
 import Dispatch
 import Foundation
-import OperationKit
+package import OperationKit
 
 /// What the objects under test write down.
-final class WorkLog: @unchecked Sendable {
+package final class WorkLog: @unchecked Sendable {
     private let lock = NSLock()
     private var now = 0
-    private(set) var most = 0
+    package private(set) var most = 0
     private var seen: [[Int]] = []
     private var stashed: [@Sendable ((any Error)?) -> Void] = []
 
+    package init() {}
+
     /// A unit has begun.
-    func began(_ items: [Int]) {
+    package func began(_ items: [Int]) {
         lock.withLock {
             seen.append(items)
             now += 1
@@ -19,40 +21,40 @@ final class WorkLog: @unchecked Sendable {
         }
     }
 
-    func ended() {
+    package func ended() {
         lock.withLock { now -= 1 }
     }
 
-    var units: [[Int]] { lock.withLock { seen } }
-    var mostInFlight: Int { lock.withLock { most } }
-    var inFlight: Int { lock.withLock { now } }
+    package var units: [[Int]] { lock.withLock { seen } }
+    package var mostInFlight: Int { lock.withLock { most } }
+    package var inFlight: Int { lock.withLock { now } }
 
-    func keep(_ completion: @escaping @Sendable ((any Error)?) -> Void) {
+    package func keep(_ completion: @escaping @Sendable ((any Error)?) -> Void) {
         lock.withLock { stashed.append(completion) }
     }
 
     /// The completions that were kept.
-    func takeKept() -> [@Sendable ((any Error)?) -> Void] {
+    package func takeKept() -> [@Sendable ((any Error)?) -> Void] {
         lock.withLock {
             defer { stashed = [] }
             return stashed
         }
     }
 
-    var keptCount: Int { lock.withLock { stashed.count } }
+    package var keptCount: Int { lock.withLock { stashed.count } }
 }
 
 /// What a unit does.
-typealias Work = @Sendable (_ items: [Int], _ completion: @escaping @Sendable ((any Error)?) -> Void) -> Void
+package typealias Work = @Sendable (_ items: [Int], _ completion: @escaping @Sendable ((any Error)?) -> Void) -> Void
 
 /// The four strategies over numbers, each with the same work.
-enum Strategy: CaseIterable, Sendable {
+package enum Strategy: CaseIterable, Sendable {
     case parallelItems, parallelBatches, sequentialItems, sequentialBatches
 
-    var isParallel: Bool { self == .parallelItems || self == .parallelBatches }
-    var isBatch: Bool { self == .parallelBatches || self == .sequentialBatches }
+    package var isParallel: Bool { self == .parallelItems || self == .parallelBatches }
+    package var isBatch: Bool { self == .parallelBatches || self == .sequentialBatches }
 
-    func make(
+    package func make(
         limit: Int = 3, batchSize: Int = 1, policy: CompoundOperation.FailurePolicy = .continueAll,
         _ work: @escaping Work
     ) -> any CollectionOperation<Int> & Sendable {
@@ -65,46 +67,48 @@ enum Strategy: CaseIterable, Sendable {
     }
 
     /// How many units may be in flight at once.
-    func width(_ limit: Int) -> Int { isParallel ? limit : 1 }
+    package func width(_ limit: Int) -> Int { isParallel ? limit : 1 }
 
     /// The units that a number of items make.
-    func units(_ count: Int, batchSize: Int) -> [[Int]] {
+    package func units(_ count: Int, batchSize: Int) -> [[Int]] {
         let size = isBatch ? batchSize : 1
         return stride(from: 0, to: count, by: size).map { Array($0..<min(count, $0 + size)) }
     }
 }
 
 /// What the four have in common. Only one word differs between their declarations.
-class Numbers: @unchecked Sendable {
-    let maxConcurrentOperationCount: Int
-    let batchSize: Int
-    let failurePolicy: CompoundOperation.FailurePolicy
-    let work: Work
+package class Numbers: @unchecked Sendable {
+    package let maxConcurrentOperationCount: Int
+    package let batchSize: Int
+    package let failurePolicy: CompoundOperation.FailurePolicy
+    package let work: Work
 
-    init(_ limit: Int, _ batchSize: Int, _ failurePolicy: CompoundOperation.FailurePolicy, _ work: @escaping Work) {
+    package init(
+        _ limit: Int, _ batchSize: Int, _ failurePolicy: CompoundOperation.FailurePolicy, _ work: @escaping Work
+    ) {
         maxConcurrentOperationCount = limit
         self.batchSize = batchSize
         self.failurePolicy = failurePolicy
         self.work = work
     }
 
-    func performOperation(onItem item: Int, completion: @escaping @Sendable ((any Error)?) -> Void) {
+    package func performOperation(onItem item: Int, completion: @escaping @Sendable ((any Error)?) -> Void) {
         work([item], completion)
     }
 
-    func performOperation(onBatch batch: [Int], completion: @escaping @Sendable ((any Error)?) -> Void) {
+    package func performOperation(onBatch batch: [Int], completion: @escaping @Sendable ((any Error)?) -> Void) {
         work(batch, completion)
     }
 }
 
-final class ParallelItems: Numbers, ParallelItemOperation, @unchecked Sendable {}
-final class ParallelBatches: Numbers, ParallelBatchOperation, @unchecked Sendable {}
-final class SequentialItems: Numbers, SequentialItemOperation, @unchecked Sendable {}
-final class SequentialBatches: Numbers, SequentialBatchOperation, @unchecked Sendable {}
+package final class ParallelItems: Numbers, ParallelItemOperation, @unchecked Sendable {}
+package final class ParallelBatches: Numbers, ParallelBatchOperation, @unchecked Sendable {}
+package final class SequentialItems: Numbers, SequentialItemOperation, @unchecked Sendable {}
+package final class SequentialBatches: Numbers, SequentialBatchOperation, @unchecked Sendable {}
 
 extension CollectionOperation {
     /// Runs the form with a completion block, and says how often that was called.
-    func run(on collection: [CollectionType]) async -> (errors: [(any Error)?], calls: Int) {
+    package func run(on collection: [CollectionType]) async -> (errors: [(any Error)?], calls: Int) {
         let calls = Shared(0)
         let errors = await withCheckedContinuation { continuation in
             performOperation(on: collection) { errors in

@@ -1,25 +1,25 @@
-import Foundation
-import OperationKit
+import Dispatch
+package import OperationKit
 
 /// A typed operation made of a closure, which gets it as an argument so that it need not hold it. Cancelled while it
 /// works, it ends.
-final class Step<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
+package final class Step<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     private let work: @Sendable (Step, Input) -> Void
 
-    init(_ name: String? = nil, _ work: @escaping @Sendable (Step, Input) -> Void) {
+    package init(_ name: String? = nil, _ work: @escaping @Sendable (Step, Input) -> Void) {
         self.work = work
         super.init()
         self.name = name
     }
 
-    override func main(input: Input) { work(self, input) }
+    package override func main(input: Input) { work(self, input) }
 
-    override func didCancel() { finish(withError: CancellationError()) }
+    package override func didCancel() { finish(withError: CancellationError()) }
 }
 
 extension Step where Input == Int, Output == Int {
     /// Adds 1, and writes down its name.
-    static func increment(_ name: String, log: EventLog = EventLog()) -> Step {
+    package static func increment(_ name: String, log: EventLog = EventLog()) -> Step {
         Step(name) { step, input in
             log.add(name)
             step.finish(with: input + 1)
@@ -28,25 +28,25 @@ extension Step where Input == Int, Output == Int {
 }
 
 /// Hands its work to another thread, so that it ends there.
-func elsewhere(_ work: @escaping @Sendable () -> Void) {
+package func elsewhere(_ work: @escaping @Sendable () -> Void) {
     DispatchQueue.global().async(execute: work)
 }
 
 /// A chain of steps that only add 1.
-func chain(of steps: [IOOperation<Int, Int>]) -> MacroOperation<Int, Int> {
+package func chain(of steps: [IOOperation<Int, Int>]) -> MacroOperation<Int, Int> {
     steps.dropFirst().reduce(MacroOperation(steps[0])) { $0.then($1) }
 }
 
 extension IOOperation {
     /// The operation, with its input.
-    func withInput(_ input: Input) -> Self {
+    package func withInput(_ input: Input) -> Self {
         self.input = input
         return self
     }
 }
 
 extension Result {
-    var failure: Failure? {
+    package var failure: Failure? {
         if case .failure(let error) = self { error } else { nil }
     }
 }

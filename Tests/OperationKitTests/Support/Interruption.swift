@@ -1,6 +1,7 @@
 #if DEBUG
 import Dispatch
 import Foundation
+import OperationKitTestSupport
 
 @testable import OperationKit
 
