@@ -60,7 +60,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
                 drain: { [unowned self] in drainUnits() },
                 count: { [unowned self] in count },
                 startReportingProgress: { [unowned self] in lock.withLock { isProgressObserved = true } },
-                outcomeWasDelivered: { [unowned self] in releaseWork() }))
+                outcomeWasDelivered: { [unowned self] in releaseObject() }))
     }
 
     /// The outcome of each item or batch, once the operation has finished: a slot for each, in the order of the
@@ -100,7 +100,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         }
     }
 
-    private func releaseWork() {
+    private func releaseObject() {
         // Release the object after unlocking; its deinitializer may run arbitrary code.
         _ = lock.withLock { makeWork.take() }
     }

@@ -86,7 +86,7 @@ extension BindingTarget {
         to source: Source, _ transfer: @escaping @Sendable (_ target: Self, _ source: Source) throws -> Void
     ) {
         depend(on: source) { target, source in
-            // It is: the preparation is that of this operation.
+            // It is: the handler is that of this operation.
             guard let target = target as? Self else { return }
             try transfer(target, source)
         }
@@ -122,20 +122,20 @@ extension AsyncOperation {
 
     /// Adds a dependency, and what is to be done between its end and this operation's work.
     ///
-    /// The dependency holds the source, the preparation does not, because Foundation's lists are taken apart without
+    /// The dependency holds the source, the handler does not, because Foundation's lists are taken apart without
     /// recursion when a chain is freed, and closures would not be.
     fileprivate final func depend<Source: Operation>(
-        on source: Source, then preparation: @escaping @Sendable (AsyncOperation, Source) throws -> Void
+        on source: Source, then handler: @escaping @Sendable (AsyncOperation, Source) throws -> Void
     ) {
         precondition(source !== self, "OperationKit: \(displayName) cannot depend on itself")
         addDependency(source)
         let sourceName = source.name
-        addPreparation { [weak source] target in
+        addStartHandler { [weak source] target in
             guard let source else {
                 throw DependencyError.dependencyUnfinished(
                     operation: target.displayName, dependency: sourceName ?? String(describing: Source.self))
             }
-            try preparation(target, source)
+            try handler(target, source)
         }
     }
 

@@ -66,10 +66,10 @@ public final class IOBlockOperation<Input: Sendable, Output: Sendable>: IOOperat
         cancelTask()
     }
 
-    override func discardWork() {
+    override func releaseWork() {
         var discarded: (@Sendable (Input) throws -> Output)?
         lock.withLock { swap(&discarded, &block) }
-        discardTask()
+        releaseTask()
     }
 }
 

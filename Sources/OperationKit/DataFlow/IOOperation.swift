@@ -98,7 +98,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         // With the type given: an optional has another size.
         if Input.self == Void.self { return .some(void() as Input) }
         if let input { return input }
-        refuseToRun(IOOperationError.missingInput(operation: displayName))
+        fail(beforeRunning: IOOperationError.missingInput(operation: displayName))
         return nil
     }
 
@@ -123,7 +123,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         }
     }
 
-    override func checked(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome {
+    override func validated(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome {
         guard case .success = outcome, Output.self != Void.self else { return outcome }
         return .failure(IOOperationError.missingOutput(operation: displayName))
     }

@@ -95,14 +95,14 @@ extension IOOperation {
             addDependency(source)
             return WeakReference(source)
         }
-        addPreparation { [weak self] target in
+        addStartHandler { [weak self] target in
             let sources = references.compactMap(\.operation)
             let value = input()
             for source in sources { if let error = source.error { throw error } }
             guard let value else { throw CancellationError() }
             self?.input = value
         }
-        addPreparation(isLast: true) { target in
+        addStartHandler(isLast: true) { target in
             for source in references.compactMap(\.operation) { target.removeDependency(source) }
         }
     }

@@ -45,8 +45,8 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
         cancelTask()
     }
 
-    override func discardWork() {
-        discardTask()
+    override func releaseWork() {
+        releaseTask()
     }
 }
 

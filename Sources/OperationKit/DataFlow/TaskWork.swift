@@ -89,7 +89,7 @@ extension TaskRunning {
     }
 
     /// Releases the closure. A task that goes on, because the operation was ended from outside, is cancelled.
-    func discardTask() {
+    func releaseTask() {
         let (body, task) = lock.withLock { taskWork.discard() }
         task?.cancel()
         _ = body

@@ -6,7 +6,7 @@
 /// `AsyncOperation` guards it with its lock and performs the actions after unlocking.
 ///
 /// ```
-/// pending ──started──▶ entering ──becameExecuting──▶ executing ──finished──▶ finishing ──ended──▶ finished
+/// pending ──started──▶ starting ──becameExecuting──▶ executing ──finished──▶ finishing ──ended──▶ finished
 ///    │                                                  │                        ▲
 ///    └──started, when cancelled or already given an outcome (leaf)───────────────┤
 ///    └──the same, or finished from outside (composite)──▶ draining ──drained─────┘
@@ -17,7 +17,7 @@ struct Lifecycle: Sendable {
     /// What has to happen between knowing the outcome and announcing it.
     enum Ending: Sendable, CaseIterable {
         /// A leaf: it is over as soon as its outcome is known.
-        case atOnce
+        case immediately
         /// A composite: its children have to finish first, so `finish` from outside is a request.
         case afterChildren
     }
@@ -26,7 +26,7 @@ struct Lifecycle: Sendable {
         /// Not started. An outcome that was given already is remembered.
         case pending(Outcome?)
         /// Started, while `isExecuting` is being announced. An outcome given in between is remembered.
-        case entering(Outcome?)
+        case starting(Outcome?)
         case executing(MainCall)
         /// A composite that has been told to end and waits for its children. The outcome is the one it was given, if
         /// any.
@@ -45,12 +45,12 @@ struct Lifecycle: Sendable {
         /// Call `main()`, then report ``Lifecycle/mainReturned()``.
         case runMain
         /// Call `didCancel()`.
-        case runHook
-        /// Mark Foundation's part as cancelled, then report ``Lifecycle/cancellationMarked()``.
-        case markCancelled
-        /// Mark Foundation's part as cancelled, then take ``Lifecycle/requestToChildren``: another thread is about to, and this
+        case callDidCancel
+        /// Mark Foundation's part as cancelled, then report ``Lifecycle/superclassCancelled()``.
+        case cancelSuperclass
+        /// Mark Foundation's part as cancelled, then take ``Lifecycle/cancelChildrenIfUnfinished``: another thread is about to, and this
         /// one must not come back before.
-        case markAgain
+        case repeatSuperclassCancel
         /// Cancel the children that are there (composites only).
         case cancelChildren
         /// Cancel the children, let them finish, then report ``Lifecycle/drained(with:)`` (composites only).
@@ -84,7 +84,7 @@ struct Lifecycle: Sendable {
 extension Lifecycle {
     var isExecuting: Bool {
         switch state {
-        case .pending, .entering, .finished: false
+        case .pending, .starting, .finished: false
         case .executing: true
         case .draining(_, let wasExecuting), .finishing(_, let wasExecuting): wasExecuting
         }
@@ -104,7 +104,7 @@ extension Lifecycle {
     var outcome: Outcome? {
         if case .marking = cancellation { return nil }
         return switch state {
-        case .pending, .entering, .executing, .draining: nil
+        case .pending, .starting, .executing, .draining: nil
         case .finishing(let outcome, _), .finished(let outcome): outcome
         }
     }
@@ -132,11 +132,11 @@ extension Lifecycle {
     mutating func started() -> Action? {
         switch state {
         case .pending(nil) where !isCancelled:
-            state = .entering(nil)
+            state = .starting(nil)
             return .announceExecution
         case .pending(let outcome):
             return settle(outcome, wasExecuting: false)
-        case .entering, .executing, .draining, .finishing, .finished:
+        case .starting, .executing, .draining, .finishing, .finished:
             return nil
         }
     }
@@ -144,10 +144,10 @@ extension Lifecycle {
     /// `isExecuting` may become true now: the change between `willChangeValue` and `didChangeValue`.
     mutating func becameExecuting() -> Action? {
         switch state {
-        case .entering(nil):
+        case .starting(nil):
             state = .executing(.onStack)
             return .runMain
-        case .entering(let outcome):
+        case .starting(let outcome):
             return settle(outcome, wasExecuting: true)
         case .pending, .executing, .draining, .finishing, .finished:
             impossible("becameExecuting")
@@ -161,10 +161,10 @@ extension Lifecycle {
             state = .executing(.returned)
             guard case .marked = cancellation, hook == .afterMain else { return nil }
             hook = .done
-            return .runHook
+            return .callDidCancel
         case .draining, .finishing, .finished:
             return nil
-        case .pending, .entering, .executing(.returned):
+        case .pending, .starting, .executing(.returned):
             impossible("mainReturned")
         }
     }
@@ -181,20 +181,20 @@ extension Lifecycle {
             return .drain
         case .finishing, .finished:
             return nil
-        case .pending, .entering, .executing:
+        case .pending, .starting, .executing:
             impossible("mainSkipped")
         }
     }
 
     /// Somebody gave an outcome. The first one is accepted, every later one is not.
     mutating func finished(with given: Outcome) -> (isAccepted: Bool, action: Action?) {
-        let request = requestToChildren
+        let request = cancelChildrenIfUnfinished
         switch state {
         case .pending(nil):
             state = .pending(given)
             return (true, request)
-        case .entering(nil):
-            state = .entering(given)
+        case .starting(nil):
+            state = .starting(given)
             return (true, request)
         case .executing:
             let action = settle(given, wasExecuting: true)
@@ -202,7 +202,7 @@ extension Lifecycle {
         case .draining(nil, let wasExecuting):
             state = .draining(given, wasExecuting: wasExecuting)
             return (true, nil)
-        case .pending, .entering, .draining, .finishing, .finished:
+        case .pending, .starting, .draining, .finishing, .finished:
             return (false, nil)
         }
     }
@@ -215,7 +215,7 @@ extension Lifecycle {
             return finish(with: own, wasExecuting: true)
         case .draining(let given, let wasExecuting):
             return finish(with: given ?? own, wasExecuting: wasExecuting)
-        case .pending, .entering, .finishing, .finished:
+        case .pending, .starting, .finishing, .finished:
             impossible("drained")
         }
     }
@@ -233,44 +233,44 @@ extension Lifecycle {
     mutating func cancelled(reason: (any Error)?) -> Action? {
         switch cancellation {
         case .none: break
-        case .marking: return .markAgain
-        case .marked: return requestToChildren
+        case .marking: return .repeatSuperclassCancel
+        case .marked: return cancelChildrenIfUnfinished
         }
         switch state {
         case .pending: break
-        case .entering, .executing(.onStack): hook = .afterMain
+        case .starting, .executing(.onStack): hook = .afterMain
         case .executing(.returned): hook = .now
-        case .draining, .finishing, .finished: return requestToChildren
+        case .draining, .finishing, .finished: return cancelChildrenIfUnfinished
         }
         cancellation = .marking(reason: reason)
-        return .markCancelled
+        return .cancelSuperclass
     }
 
     /// The children of a composite are cancelled as long as it waits for them. A later cancellation comes to this, too:
     /// another thread may not be through with it, and this one must not come back before.
-    var requestToChildren: Action? {
+    var cancelChildrenIfUnfinished: Action? {
         switch state {
-        case .pending, .entering, .executing, .draining: ending == .afterChildren ? .cancelChildren : nil
+        case .pending, .starting, .executing, .draining: ending == .afterChildren ? .cancelChildren : nil
         case .finishing, .finished: nil
         }
     }
 
     /// Foundation's `isCancelled` is true from here on. What was held back meanwhile is due now, in this order.
-    mutating func cancellationMarked() -> [Action] {
-        guard case .marking(let reason) = cancellation else { impossible("cancellationMarked") }
+    mutating func superclassCancelled() -> [Action] {
+        guard case .marking(let reason) = cancellation else { impossible("superclassCancelled") }
         cancellation = .marked(reason: reason)
         var actions: [Action] = []
         switch state {
-        case .pending, .entering, .executing(.onStack):
+        case .pending, .starting, .executing(.onStack):
             break
         case .executing(.returned):
-            actions.append(.runHook)
+            actions.append(.callDidCancel)
             hook = .done
         case .draining, .finishing:
-            if hook == .now { actions.append(.runHook) }
+            if hook == .now { actions.append(.callDidCancel) }
             hook = .done
         case .finished:
-            impossible("cancellationMarked")
+            impossible("superclassCancelled")
         }
         if case .finishing = state {
             actions.append(.deliver)
@@ -285,7 +285,7 @@ extension Lifecycle {
     /// The outcome is known, or the operation is cancelled: a leaf finishes, a composite waits for its children.
     private mutating func settle(_ outcome: Outcome?, wasExecuting: Bool) -> Action? {
         switch ending {
-        case .atOnce:
+        case .immediately:
             return finish(with: outcome ?? .failure(CancellationError()), wasExecuting: wasExecuting)
         case .afterChildren:
             state = .draining(outcome, wasExecuting: wasExecuting)

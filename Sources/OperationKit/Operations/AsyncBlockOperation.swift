@@ -37,7 +37,7 @@ public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
         block? { error in self.finish(withError: error) }
     }
 
-    override func discardWork() {
+    override func releaseWork() {
         var discarded: Block?
         lock.withLock { swap(&discarded, &block) }
     }

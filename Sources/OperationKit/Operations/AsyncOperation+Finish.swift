@@ -18,7 +18,7 @@ extension AsyncOperation {
     /// - Returns: Whether this call decided the outcome. `false` means that an earlier one did.
     @discardableResult
     public final func finish(withError error: (any Error)? = nil) -> Bool {
-        finish(with: checked(error.map { .failure($0) } ?? .success(())))
+        finish(with: validated(error.map { .failure($0) } ?? .success(())))
     }
 
     /// Ends the operation. `onAcceptance` is called with the lock held, to store what belongs to the outcome.

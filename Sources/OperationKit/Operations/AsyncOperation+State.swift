@@ -6,14 +6,14 @@ extension AsyncOperation {
         var lifecycle: Lifecycle
         var completion: AsyncCompletionBlock?
         /// What has to be done right before `main()`, in this order.
-        var preparations: [Preparation] = []
-        /// How many of the preparations come last, after those that are still to be added.
-        var lastPreparations: Int32 = 0
+        var startHandlers: [StartHandler] = []
+        /// How many of the startHandlers come last, after those that are still to be added.
+        var lastStartHandlers: Int32 = 0
         /// Created when somebody asks for it.
         var progress: OperationProgress?
         var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
         /// When and where it began, as long as its end is not delivered. `nil` where that is not recorded.
-        var execution: Execution?
+        var execution: ExecutionRecord?
         /// Told once the operation is finished, after Foundation was.
         var observers = FinishObservers()
         /// Whether Foundation may count a dependency that was removed.

@@ -5,31 +5,31 @@ extension AsyncOperation {
     /// Performs an action of the life cycle, and those that follow from it. Nothing is locked here.
     final func perform(_ action: Lifecycle.Action?) {
         var next = action
-        var preparations: [Preparation] = []
+        var startHandlers: [StartHandler] = []
         while let action = next {
             next = nil
             switch action {
             case .announceExecution:
-                let execution = OperationDiagnostics.isRecording ? Execution(of: self) : nil
+                let execution = OperationDiagnostics.isRecording ? ExecutionRecord(of: self) : nil
                 willChange("isExecuting")
                 next = withState { state in
-                    swap(&preparations, &state.preparations)
+                    swap(&startHandlers, &state.startHandlers)
                     state.execution = execution
                     return state.lifecycle.becameExecuting()
                 }
                 didChange("isExecuting")
             case .runMain:
-                next = runMain(after: &preparations)
-                preparations = []
-            case .runHook:
+                next = runMain(after: &startHandlers)
+                startHandlers = []
+            case .callDidCancel:
                 didCancel()
-            case .markCancelled:
+            case .cancelSuperclass:
                 super.cancel()
-                for action in withState({ $0.lifecycle.cancellationMarked() }) { perform(action) }
+                for action in withState({ $0.lifecycle.superclassCancelled() }) { perform(action) }
                 withState { $0.membership.parent }?.childWasCancelled(self)
-            case .markAgain:
+            case .repeatSuperclassCancel:
                 super.cancel()
-                next = withState { $0.lifecycle.requestToChildren }
+                next = withState { $0.lifecycle.cancelChildrenIfUnfinished }
             case .cancelChildren:
                 ownChildren?.cancelAll()
             case .drain:
@@ -42,11 +42,11 @@ extension AsyncOperation {
 
     /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
     private final func deliver() {
-        var unused: [Preparation] = []
-        var execution: Execution?
+        var unused: [StartHandler] = []
+        var execution: ExecutionRecord?
         var (block, progress, error, wasExecuting) = withState { state in
             defer { state.completion = nil }
-            swap(&unused, &state.preparations)
+            swap(&unused, &state.startHandlers)
             swap(&execution, &state.execution)
             return (state.completion, state.progress, state.lifecycle.outcome?.error, state.lifecycle.isExecuting)
         }
@@ -55,7 +55,7 @@ extension AsyncOperation {
         block?(error)
         block = nil
         unused.removeAll()
-        discardWork()
+        releaseWork()
         children?.outcomeWasDelivered()
 
         // On Linux Foundation hears only when isExecuting becomes true.

@@ -73,7 +73,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Creates an operation that has not started.
     public override init() {
         children = nil
-        unsafe state = State(lifecycle: Lifecycle(ending: .atOnce))
+        unsafe state = State(lifecycle: Lifecycle(ending: .immediately))
         super.init()
     }
 
@@ -255,7 +255,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// programs: the wording may change. Operations are asked for their names, their state and their dependencies; where
     /// these are overridden, the overrides are called. Nothing is kept alive.
     open override var debugDescription: String {
-        children == nil ? OperationLine(self, at: .now()).text : OperationTree(self, at: .now()).text
+        children == nil ? OperationSummary(self, at: .now()).text : OperationTree(self, at: .now()).text
     }
 
     // MARK: For subclasses inside the library
@@ -266,10 +266,10 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
 
     /// Drops the closures that hold the work. Called once, before the operation becomes finished.
-    func discardWork() {}
+    func releaseWork() {}
 
     /// What becomes of the outcome that `finish(withError:)` was given: a typed operation misses its output here.
-    func checked(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome { outcome }
+    func validated(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome { outcome }
 
     /// Reads and changes the state, with the lock held. `body` calls nothing that might lock again.
     final func withState<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {

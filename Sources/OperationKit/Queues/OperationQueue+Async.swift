@@ -81,7 +81,7 @@ extension Operation {
     fileprivate func waitForEnd() async throws {
         if let operation = self as? AsyncOperation { return try await operation.waitForFinish() }
         let signal = AsyncOperation()
-        let watch = FinishWatch(self) { signal.start() }
+        let watch = FinishObserver(self) { signal.start() }
         do {
             try await signal.waitForFinish()
         } catch {
@@ -94,7 +94,7 @@ extension Operation {
     fileprivate func waitForEndUncancellably() async {
         if let operation = self as? AsyncOperation { return await operation.waitForFinishUncancellably() }
         let signal = AsyncOperation()
-        FinishWatch(self) { signal.start() }
+        FinishObserver(self) { signal.start() }
         await signal.waitForFinishUncancellably()
     }
 }

@@ -28,7 +28,7 @@ extension Lifecycle {
             ended()
             return ([], nil)
         case .cancelled: return (cancelled(reason: nil).map { [$0] } ?? [], nil)
-        case .marked: return (cancellationMarked(), nil)
+        case .marked: return (superclassCancelled(), nil)
         }
     }
 
@@ -43,7 +43,7 @@ extension Lifecycle {
     var stateText: String {
         switch state {
         case .pending(let outcome): "pending\(outcome.text)"
-        case .entering(let outcome): "entering\(outcome.text)"
+        case .starting(let outcome): "starting\(outcome.text)"
         case .executing(.onStack): "main"
         case .executing(.returned): "working"
         case .draining(let outcome, _): "draining\(outcome.text)"
@@ -76,7 +76,7 @@ struct Situation: CustomTestStringConvertible, Sendable {
     }
 
     var lifecycle: Lifecycle { .after(events, ending) }
-    var testDescription: String { "\(ending == .atOnce ? "leaf" : "composite"), \(name)" }
+    var testDescription: String { "\(ending == .immediately ? "leaf" : "composite"), \(name)" }
 }
 
 extension Situation {
@@ -88,10 +88,10 @@ extension Situation {
             Situation("pending, marking", ending, [.cancelled]),
             Situation("pending, cancelled", ending, [.cancelled, .marked]),
             Situation("pending, outcome, cancelled", ending, [.succeeded, .cancelled, .marked]),
-            Situation("entering", ending, [.started]),
-            Situation("entering, outcome", ending, [.started, .succeeded]),
-            Situation("entering, marking", ending, [.started, .cancelled]),
-            Situation("entering, cancelled", ending, [.started, .cancelled, .marked]),
+            Situation("starting", ending, [.started]),
+            Situation("starting, outcome", ending, [.started, .succeeded]),
+            Situation("starting, marking", ending, [.started, .cancelled]),
+            Situation("starting, cancelled", ending, [.started, .cancelled, .marked]),
             Situation("main", ending, [.started, .becameExecuting]),
             Situation("main, marking", ending, [.started, .becameExecuting, .cancelled]),
             Situation("main, cancelled", ending, [.started, .becameExecuting, .cancelled, .marked]),
@@ -103,19 +103,19 @@ extension Situation {
     }
 
     static let leaf =
-        open(.atOnce) + [
-            Situation("finishing, never executed", .atOnce, [.cancelled, .marked, .started]),
-            Situation("finishing, never executed, marking", .atOnce, [.cancelled, .started]),
-            Situation("finishing in main", .atOnce, [.started, .becameExecuting, .succeeded]),
-            Situation("finishing", .atOnce, [.started, .becameExecuting, .mainReturned, .succeeded]),
+        open(.immediately) + [
+            Situation("finishing, never executed", .immediately, [.cancelled, .marked, .started]),
+            Situation("finishing, never executed, marking", .immediately, [.cancelled, .started]),
+            Situation("finishing in main", .immediately, [.started, .becameExecuting, .succeeded]),
+            Situation("finishing", .immediately, [.started, .becameExecuting, .mainReturned, .succeeded]),
             Situation(
-                "finishing, marking", .atOnce, [.started, .becameExecuting, .mainReturned, .cancelled, .succeeded]),
+                "finishing, marking", .immediately, [.started, .becameExecuting, .mainReturned, .cancelled, .succeeded]),
             Situation(
-                "finishing, cancelled", .atOnce,
+                "finishing, cancelled", .immediately,
                 [.started, .becameExecuting, .mainReturned, .cancelled, .marked, .succeeded]),
-            Situation("finished in main", .atOnce, [.started, .becameExecuting, .succeeded, .ended]),
-            Situation("finished", .atOnce, [.started, .becameExecuting, .mainReturned, .succeeded, .ended]),
-            Situation("finished, cancelled", .atOnce, [.cancelled, .marked, .started, .ended]),
+            Situation("finished in main", .immediately, [.started, .becameExecuting, .succeeded, .ended]),
+            Situation("finished", .immediately, [.started, .becameExecuting, .mainReturned, .succeeded, .ended]),
+            Situation("finished, cancelled", .immediately, [.cancelled, .marked, .started, .ended]),
         ]
 
     static let composite =

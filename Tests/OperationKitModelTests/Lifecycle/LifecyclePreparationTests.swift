@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func aLeafThatWasGivenAnOutcomeSkipsItsWork() {
-        var lifecycle = executing(.atOnce)
+        var lifecycle = executing(.immediately)
         #expect(lifecycle.finished(with: .success(())).action == .deliver)
         #expect(!lifecycle.mayRunMain && lifecycle.mainSkipped() == nil)
         lifecycle.ended()
@@ -35,9 +35,9 @@ import Testing
     }
 
     @Test func cancelledMeanwhileTheWorkBeginsAndItsHookFollows() {
-        var lifecycle = executing(.atOnce)
-        #expect(lifecycle.cancelled(reason: nil) == .markCancelled)
-        #expect(lifecycle.cancellationMarked().isEmpty && lifecycle.mayRunMain)
-        #expect(lifecycle.mainReturned() == .runHook)
+        var lifecycle = executing(.immediately)
+        #expect(lifecycle.cancelled(reason: nil) == .cancelSuperclass)
+        #expect(lifecycle.superclassCancelled().isEmpty && lifecycle.mayRunMain)
+        #expect(lifecycle.mainReturned() == .callDidCancel)
     }
 }

@@ -6,9 +6,9 @@ import Testing
 /// What the outcome is when an operation is cancelled with a reason, without a thread.
 @Suite("Lifecycle, reasons", .mayNotHang) struct LifecycleReasonTests {
     private func cancelledLife(reason: TestError?) -> Lifecycle {
-        var lifecycle = Lifecycle(ending: .atOnce)
+        var lifecycle = Lifecycle(ending: .immediately)
         _ = lifecycle.cancelled(reason: reason)
-        _ = lifecycle.cancellationMarked()
+        _ = lifecycle.superclassCancelled()
         return lifecycle
     }
 
@@ -26,9 +26,9 @@ import Testing
     }
 
     @Test func theReasonTakesThePlaceOfACancellationErrorThatTheWorkReports() {
-        var lifecycle = Lifecycle.after([.started, .becameExecuting, .mainReturned], .atOnce)
-        #expect(lifecycle.cancelled(reason: TestError.reason) == .markCancelled)
-        #expect(lifecycle.cancellationMarked() == [.runHook])
+        var lifecycle = Lifecycle.after([.started, .becameExecuting, .mainReturned], .immediately)
+        #expect(lifecycle.cancelled(reason: TestError.reason) == .cancelSuperclass)
+        #expect(lifecycle.superclassCancelled() == [.callDidCancel])
         #expect(lifecycle.finished(with: .failure(CancellationError())).isAccepted)
         #expect(text(lifecycle.outcome?.error) == "reason")
     }

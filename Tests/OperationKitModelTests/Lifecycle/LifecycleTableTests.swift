@@ -10,27 +10,27 @@ import Testing
 @Suite("Lifecycle, state × event", .mayNotHang) struct LifecycleTableTests {
     // started | becameExecuting | mainReturned | finished(x) | ended | cancelled | marked
     static let leaf = """
-        pending                            | entering announceExecution!   | ×                           | ×                | ✓ pending(x)            | ×                   | markCancelled! | ×
-        pending, outcome                   | finishing(success) deliver!   | ×                           | ×                | no                      | ×                   | markCancelled! | ×
-        pending, marking                   | finishing(cancelled)          | ×                           | ×                | ✓ pending(x)            | ×                   | markAgain!     | –
+        pending                            | starting announceExecution!   | ×                           | ×                | ✓ pending(x)            | ×                   | cancelSuperclass! | ×
+        pending, outcome                   | finishing(success) deliver!   | ×                           | ×                | no                      | ×                   | cancelSuperclass! | ×
+        pending, marking                   | finishing(cancelled)          | ×                           | ×                | ✓ pending(x)            | ×                   | repeatSuperclassCancel!     | –
         pending, cancelled                 | finishing(cancelled) deliver! | ×                           | ×                | ✓ pending(x)            | ×                   | –              | ×
         pending, outcome, cancelled        | finishing(success) deliver!   | ×                           | ×                | no                      | ×                   | –              | ×
-        entering                           | –                             | main runMain!               | ×                | ✓ entering(x)           | ×                   | markCancelled! | ×
-        entering, outcome                  | –                             | finishing(success) deliver! | ×                | no                      | ×                   | markCancelled! | ×
-        entering, marking                  | –                             | main runMain!               | ×                | ✓ entering(x)           | ×                   | markAgain!     | –
-        entering, cancelled                | –                             | main runMain!               | ×                | ✓ entering(x)           | ×                   | –              | ×
-        main                               | –                             | ×                           | working          | ✓ finishing(x) deliver! | ×                   | markCancelled! | ×
-        main, marking                      | –                             | ×                           | working          | ✓ finishing(x)          | ×                   | markAgain!     | –
-        main, cancelled                    | –                             | ×                           | working runHook! | ✓ finishing(x) deliver! | ×                   | –              | ×
-        working                            | –                             | ×                           | ×                | ✓ finishing(x) deliver! | ×                   | markCancelled! | ×
-        working, marking                   | –                             | ×                           | ×                | ✓ finishing(x)          | ×                   | markAgain!     | runHook!
-        working, marking since main        | –                             | ×                           | ×                | ✓ finishing(x)          | ×                   | markAgain!     | runHook!
+        starting                           | –                             | main runMain!               | ×                | ✓ starting(x)           | ×                   | cancelSuperclass! | ×
+        starting, outcome                  | –                             | finishing(success) deliver! | ×                | no                      | ×                   | cancelSuperclass! | ×
+        starting, marking                  | –                             | main runMain!               | ×                | ✓ starting(x)           | ×                   | repeatSuperclassCancel!     | –
+        starting, cancelled                | –                             | main runMain!               | ×                | ✓ starting(x)           | ×                   | –              | ×
+        main                               | –                             | ×                           | working          | ✓ finishing(x) deliver! | ×                   | cancelSuperclass! | ×
+        main, marking                      | –                             | ×                           | working          | ✓ finishing(x)          | ×                   | repeatSuperclassCancel!     | –
+        main, cancelled                    | –                             | ×                           | working callDidCancel! | ✓ finishing(x) deliver! | ×                   | –              | ×
+        working                            | –                             | ×                           | ×                | ✓ finishing(x) deliver! | ×                   | cancelSuperclass! | ×
+        working, marking                   | –                             | ×                           | ×                | ✓ finishing(x)          | ×                   | repeatSuperclassCancel!     | callDidCancel!
+        working, marking since main        | –                             | ×                           | ×                | ✓ finishing(x)          | ×                   | repeatSuperclassCancel!     | callDidCancel!
         working, cancelled                 | –                             | ×                           | ×                | ✓ finishing(x) deliver! | ×                   | –              | ×
         finishing, never executed          | –                             | ×                           | –                | no                      | finished(cancelled) | –              | ×
-        finishing, never executed, marking | –                             | ×                           | –                | no                      | finished(cancelled) | markAgain!     | deliver!
+        finishing, never executed, marking | –                             | ×                           | –                | no                      | finished(cancelled) | repeatSuperclassCancel!     | deliver!
         finishing in main                  | –                             | ×                           | –                | no                      | finished(success)   | –              | ×
         finishing                          | –                             | ×                           | –                | no                      | finished(success)   | –              | ×
-        finishing, marking                 | –                             | ×                           | –                | no                      | finished(success)   | markAgain!     | runHook! deliver!
+        finishing, marking                 | –                             | ×                           | –                | no                      | finished(success)   | repeatSuperclassCancel!     | callDidCancel! deliver!
         finishing, cancelled               | –                             | ×                           | –                | no                      | finished(success)   | –              | ×
         finished in main                   | –                             | ×                           | –                | no                      | ×                   | –              | ×
         finished                           | –                             | ×                           | –                | no                      | ×                   | –              | ×
@@ -39,30 +39,30 @@ import Testing
 
     // started | becameExecuting | mainReturned | finished(x) | drained | ended | cancelled | marked
     static let composite = """
-        pending                           | entering announceExecution! | ×                        | ×                | ✓ pending(x) cancelChildren!  | ×                           | ×                | markCancelled!  | ×
-        pending, outcome                  | draining(success) drain!    | ×                        | ×                | no                            | ×                           | ×                | markCancelled!  | ×
-        pending, marking                  | draining drain!             | ×                        | ×                | ✓ pending(x) cancelChildren!  | ×                           | ×                | markAgain!      | cancelChildren!
+        pending                           | starting announceExecution! | ×                        | ×                | ✓ pending(x) cancelChildren!  | ×                           | ×                | cancelSuperclass!  | ×
+        pending, outcome                  | draining(success) drain!    | ×                        | ×                | no                            | ×                           | ×                | cancelSuperclass!  | ×
+        pending, marking                  | draining drain!             | ×                        | ×                | ✓ pending(x) cancelChildren!  | ×                           | ×                | repeatSuperclassCancel!      | cancelChildren!
         pending, cancelled                | draining drain!             | ×                        | ×                | ✓ pending(x) cancelChildren!  | ×                           | ×                | cancelChildren! | ×
         pending, outcome, cancelled       | draining(success) drain!    | ×                        | ×                | no                            | ×                           | ×                | cancelChildren! | ×
-        entering                          | –                           | main runMain!            | ×                | ✓ entering(x) cancelChildren! | ×                           | ×                | markCancelled!  | ×
-        entering, outcome                 | –                           | draining(success) drain! | ×                | no                            | ×                           | ×                | markCancelled!  | ×
-        entering, marking                 | –                           | main runMain!            | ×                | ✓ entering(x) cancelChildren! | ×                           | ×                | markAgain!      | cancelChildren!
-        entering, cancelled               | –                           | main runMain!            | ×                | ✓ entering(x) cancelChildren! | ×                           | ×                | cancelChildren! | ×
-        main                              | –                           | ×                        | working          | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | markCancelled!  | ×
-        main, marking                     | –                           | ×                        | working          | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | markAgain!      | cancelChildren!
-        main, cancelled                   | –                           | ×                        | working runHook! | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | cancelChildren! | ×
-        working                           | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | markCancelled!  | ×
-        working, marking                  | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | markAgain!      | runHook! cancelChildren!
-        working, marking since main       | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | markAgain!      | runHook! cancelChildren!
+        starting                          | –                           | main runMain!            | ×                | ✓ starting(x) cancelChildren! | ×                           | ×                | cancelSuperclass!  | ×
+        starting, outcome                 | –                           | draining(success) drain! | ×                | no                            | ×                           | ×                | cancelSuperclass!  | ×
+        starting, marking                 | –                           | main runMain!            | ×                | ✓ starting(x) cancelChildren! | ×                           | ×                | repeatSuperclassCancel!      | cancelChildren!
+        starting, cancelled               | –                           | main runMain!            | ×                | ✓ starting(x) cancelChildren! | ×                           | ×                | cancelChildren! | ×
+        main                              | –                           | ×                        | working          | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | cancelSuperclass!  | ×
+        main, marking                     | –                           | ×                        | working          | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | repeatSuperclassCancel!      | cancelChildren!
+        main, cancelled                   | –                           | ×                        | working callDidCancel! | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | cancelChildren! | ×
+        working                           | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | cancelSuperclass!  | ×
+        working, marking                  | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | repeatSuperclassCancel!      | callDidCancel! cancelChildren!
+        working, marking since main       | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | repeatSuperclassCancel!      | callDidCancel! cancelChildren!
         working, cancelled                | –                           | ×                        | ×                | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | cancelChildren! | ×
         draining, never executed          | –                           | ×                        | –                | ✓ draining(x)                 | finishing(second) deliver!  | ×                | cancelChildren! | ×
-        draining, never executed, marking | –                           | ×                        | –                | ✓ draining(x)                 | finishing(second)           | ×                | markAgain!      | cancelChildren!
+        draining, never executed, marking | –                           | ×                        | –                | ✓ draining(x)                 | finishing(second)           | ×                | repeatSuperclassCancel!      | cancelChildren!
         draining, outcome, never executed | –                           | ×                        | –                | no                            | finishing(success) deliver! | ×                | cancelChildren! | ×
         draining in main                  | –                           | ×                        | –                | no                            | finishing(success) deliver! | ×                | cancelChildren! | ×
         draining                          | –                           | ×                        | –                | no                            | finishing(success) deliver! | ×                | cancelChildren! | ×
-        draining, marking                 | –                           | ×                        | –                | no                            | finishing(success)          | ×                | markAgain!      | runHook! cancelChildren!
+        draining, marking                 | –                           | ×                        | –                | no                            | finishing(success)          | ×                | repeatSuperclassCancel!      | callDidCancel! cancelChildren!
         finishing                         | –                           | ×                        | –                | no                            | ×                           | finished(second) | –               | ×
-        finishing, marking                | –                           | ×                        | –                | no                            | ×                           | finished(second) | markAgain!      | runHook! deliver!
+        finishing, marking                | –                           | ×                        | –                | no                            | ×                           | finished(second) | repeatSuperclassCancel!      | callDidCancel! deliver!
         finished                          | –                           | ×                        | –                | no                            | ×                           | ×                | –               | ×
         """
 

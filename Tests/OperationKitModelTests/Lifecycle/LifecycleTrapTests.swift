@@ -8,19 +8,19 @@ import Testing
 @Suite("Lifecycle, impossible events", .mayNotHang) struct LifecycleTrapTests {
     @Test func becomingExecutingWithoutAStartTraps() async {
         await #expect(processExitsWith: .failure) {
-            _ = Lifecycle.after([.becameExecuting], .atOnce)
+            _ = Lifecycle.after([.becameExecuting], .immediately)
         }
     }
 
     @Test func becomingExecutingTwiceTraps() async {
         await #expect(processExitsWith: .failure) {
-            _ = Lifecycle.after([.started, .becameExecuting, .becameExecuting], .atOnce)
+            _ = Lifecycle.after([.started, .becameExecuting, .becameExecuting], .immediately)
         }
     }
 
     @Test func returningFromMainTwiceTraps() async {
         await #expect(processExitsWith: .failure) {
-            _ = Lifecycle.after([.started, .becameExecuting, .mainReturned, .mainReturned], .atOnce)
+            _ = Lifecycle.after([.started, .becameExecuting, .mainReturned, .mainReturned], .immediately)
         }
     }
 
@@ -38,25 +38,25 @@ import Testing
 
     @Test func endingWithoutAnOutcomeTraps() async {
         await #expect(processExitsWith: .failure) {
-            _ = Lifecycle.after([.started, .becameExecuting, .ended], .atOnce)
+            _ = Lifecycle.after([.started, .becameExecuting, .ended], .immediately)
         }
     }
 
     @Test func endingTwiceTraps() async {
         await #expect(processExitsWith: .failure) {
-            _ = Lifecycle.after([.started, .becameExecuting, .succeeded, .ended, .ended], .atOnce)
+            _ = Lifecycle.after([.started, .becameExecuting, .succeeded, .ended, .ended], .immediately)
         }
     }
 
     @Test func markingWithoutACancellationTraps() async {
         await #expect(processExitsWith: .failure) {
-            _ = Lifecycle.after([.marked], .atOnce)
+            _ = Lifecycle.after([.marked], .immediately)
         }
     }
 
     @Test func aTrapNamesTheEventAndTheState() async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            _ = Lifecycle.after([.mainReturned], .atOnce)
+            _ = Lifecycle.after([.mainReturned], .immediately)
         }
         #if DEBUG
         let message = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)

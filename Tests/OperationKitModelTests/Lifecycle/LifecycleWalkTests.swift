@@ -63,7 +63,7 @@ private struct Walk {
         case .pending: hasStarted
         case .executing, .finished: false
         case .draining: mainRuns == 0 || childrenHaveFinished
-        case .entering, .finishing: true
+        case .starting, .finishing: true
         }
     }
 
@@ -132,7 +132,7 @@ private struct Walk {
         case .main:
             perform(lifecycle.mainReturned())
         case .marking:
-            for action in lifecycle.cancellationMarked() { perform(action) }
+            for action in lifecycle.superclassCancelled() { perform(action) }
         case .draining:
             childrenHaveFinished = true
             let own: TestError? = lifecycle.isCancelled ? nil : .second
@@ -150,23 +150,23 @@ private struct Walk {
             mainRuns += 1
             if mainRuns > 1 { violation = "main() is called twice" }
             owe(.main)
-        case .runHook:
+        case .callDidCancel:
             hookRuns += 1
             if hookRuns > 1 { violation = "the hook is called twice" }
             if owed.contains(.main) { violation = "the hook is called while main() is on the stack" }
             if mainRuns == 0 { violation = "the hook is called without main()" }
             if owed.contains(.marking) { violation = "the hook is called before isCancelled is true" }
             if owed.contains(.delivery) || lifecycle.isFinished { violation = "the hook is called after the end" }
-        case .markCancelled:
+        case .cancelSuperclass:
             markings += 1
             if markings > 1 { violation = "a cancellation takes effect twice" }
             owe(.marking)
-        case .markAgain:
+        case .repeatSuperclassCancel:
             if !owed.contains(.marking) { violation = "marked again, though nobody is marking" }
         case .cancelChildren:
-            if ending == .atOnce { violation = "a leaf has no children" }
+            if ending == .immediately { violation = "a leaf has no children" }
         case .drain:
-            if ending == .atOnce { violation = "a leaf has no children" }
+            if ending == .immediately { violation = "a leaf has no children" }
             owe(.draining)
         case .deliver:
             deliveries += 1
@@ -208,7 +208,7 @@ private struct Walk {
     private func rank(_ lifecycle: Lifecycle) -> Int {
         switch lifecycle.state {
         case .pending: 0
-        case .entering: 1
+        case .starting: 1
         case .executing(.onStack): 2
         case .executing(.returned): 3
         case .draining: 4

@@ -33,7 +33,7 @@ import Testing
 
     @Test(arguments: table)
     func everyStateHasAReason(phase: ChildPhase, isReady: Bool, reasons: [String?]) {
-        let wait = Wait(names: ["b"], others: 0, end: .standing(.starting))
+        let wait = DependencyChainDescription(names: ["b"], others: 0, end: .status(.starting))
         let waits = [.waiting, .queued].contains(phase)
         for (blockedReason, reason) in zip(Self.blockedReasons, reasons) {
             #expect(

@@ -19,7 +19,7 @@ import Testing
 
         /// Has the start of an operation recorded here, as if it began now.
         func record(_ operation: AsyncOperation, _ registry: ExecutionRegistry? = nil) {
-            operation.replaceExecution(by: Execution(operation, registry, reporter, at: .now()))
+            operation.replaceExecutionRecord(by: ExecutionRecord(operation, registry, reporter, at: .now()))
         }
 
         var all: [UnfinishedOperation] {
@@ -129,7 +129,7 @@ import Testing
             let another = ScriptedOperation.idle("another")
             if report.name == "first", let reporter {
                 another.start()
-                another.replaceExecution(by: Execution(another, nil, reporter, at: .now()))
+                another.replaceExecutionRecord(by: ExecutionRecord(another, nil, reporter, at: .now()))
             }
             let compound = CompoundOperation(operations: [ScriptedOperation()])
             compound.start()
@@ -139,7 +139,7 @@ import Testing
         await onThread {
             let operation = ScriptedOperation.idle("first")
             operation.start()
-            operation.replaceExecution(by: Execution(operation, nil, reporter, at: .now()))
+            operation.replaceExecutionRecord(by: ExecutionRecord(operation, nil, reporter, at: .now()))
         }
         await eventually("\(log.events)") { log.events == ["first", "another"] }
     }
@@ -170,8 +170,8 @@ import Testing
 struct ExecutionRegistryTests {
     private let reporter = UnfinishedReporter()
 
-    private func execution(of operation: AsyncOperation, in registry: ExecutionRegistry, at time: UInt64) -> Execution {
-        Execution(operation, registry, reporter, at: DispatchTime(uptimeNanoseconds: time * 1_000_000_000))
+    private func execution(of operation: AsyncOperation, in registry: ExecutionRegistry, at time: UInt64) -> ExecutionRecord {
+        ExecutionRecord(operation, registry, reporter, at: DispatchTime(uptimeNanoseconds: time * 1_000_000_000))
     }
 
     @Test func thoseThatExecuteForLongAreListedTheOldestFirst() {
@@ -189,7 +189,7 @@ struct ExecutionRegistryTests {
         let registry = ExecutionRegistry()
         let operation = ScriptedOperation.idle()
         operation.start()
-        operation.replaceExecution(by: execution(of: operation, in: registry, at: 0))
+        operation.replaceExecutionRecord(by: execution(of: operation, in: registry, at: 0))
         #expect(registry.operations(executingLongerThan: 0, at: .now()) == [operation])
         operation.finish()
         #expect(registry.operations(executingLongerThan: 0, at: .now()).isEmpty)
@@ -202,7 +202,7 @@ struct ExecutionRegistryTests {
         do {
             let operation = tracker.track(ScriptedOperation.idle())
             operation.start()
-            operation.replaceExecution(by: execution(of: operation, in: registry, at: 0))
+            operation.replaceExecutionRecord(by: execution(of: operation, in: registry, at: 0))
         }
         await tracker.expectAllReleased()
         #expect(registry.operations(executingLongerThan: 0, at: .now()).isEmpty)
@@ -215,7 +215,7 @@ struct ExecutionRegistryTests {
             [
                 { operation in
                     operation.start()
-                    operation.replaceExecution(by: execution(of: operation, in: registry, at: 0))
+                    operation.replaceExecutionRecord(by: execution(of: operation, in: registry, at: 0))
                     operation.finish()
                 },
                 { _ in for _ in 0..<5 { _ = registry.operations(executingLongerThan: 0, at: .now()).map(\.name) } },
@@ -226,7 +226,7 @@ struct ExecutionRegistryTests {
 
 extension AsyncOperation {
     /// What is known of the start is recorded for a test, in place of what is recorded for everybody.
-    fileprivate func replaceExecution(by execution: Execution) {
+    fileprivate func replaceExecutionRecord(by execution: ExecutionRecord) {
         let previous = withState { state in
             defer { state.execution = execution }
             return state.execution

@@ -49,7 +49,7 @@ extension ChildScheduler {
         let slot: Int
         /// `nil` once it has ended, has become a child, or is not waited for any more.
         var operation: Operation?
-        var watch: FinishWatch?
+        var watch: FinishObserver?
         /// How many children wait for it.
         var waiting = 0
         /// How many children have ended without having waited for its end.
@@ -72,7 +72,7 @@ extension ChildScheduler {
         private var awaited: [Int: [Outside]] = [:]
         private(set) var unwatched: [Operation] = []
         /// Of operations that are not outside any more. A watch and what it watches hold each other until it is ended.
-        private(set) var unneeded: [FinishWatch] = []
+        private(set) var unneeded: [FinishObserver] = []
         /// To be released after unlocking: this may be the last reference.
         private(set) var released: [Operation] = []
         private var areConnected = false
@@ -327,7 +327,7 @@ extension ChildScheduler.State {
     /// An operation outside is watched now.
     ///
     /// - Returns: Whether it has to be: children still wait for it, and nothing else watches it.
-    mutating func watched(_ operation: Operation, by watch: FinishWatch) -> Bool {
+    mutating func watched(_ operation: Operation, by watch: FinishObserver) -> Bool {
         // It may have been a child for a moment, and have been watched anew since.
         guard let known = outside[ObjectIdentifier(operation)], known.watch == nil else { return false }
         known.watch = watch

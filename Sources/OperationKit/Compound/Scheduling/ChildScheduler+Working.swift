@@ -96,7 +96,7 @@ extension ChildScheduler {
     }
 
     private func watch(_ child: Next) {
-        FinishWatch(child.operation) { self.ended(child, error: child.operation.endingError) }
+        FinishObserver(child.operation) { self.ended(child, error: child.operation.endingError) }
     }
 }
 

@@ -212,11 +212,11 @@ extension ChildScheduler {
             /// Operations for which children wait.
             let toWatch: [Operation]
             /// Of operations that are not outside any more.
-            let unneeded: [FinishWatch]
+            let unneeded: [FinishObserver]
             /// Only to be released.
             let released: [Operation]
 
-            init(toWatch: [Operation], unneeded: [FinishWatch], released: [Operation]) {
+            init(toWatch: [Operation], unneeded: [FinishObserver], released: [Operation]) {
                 self.toWatch = toWatch
                 self.unneeded = unneeded
                 self.released = released
@@ -269,7 +269,7 @@ extension ChildScheduler {
 
     /// Notices the end of an operation for which children wait.
     private func watchOutside(_ operation: Operation) {
-        let watch = FinishWatch(operation) { self.outsideEnded(operation) }
+        let watch = FinishObserver(operation) { self.outsideEnded(operation) }
         if !withState({ $0.watched(operation, by: watch) }) { watch.end() }
     }
 

@@ -71,7 +71,8 @@ extension ChildSnapshot.Child {
     ///   - isReady: What the operation says itself.
     ///   - blockedReason: Why no further child begins.
     static func reason(
-        _ phase: ChildPhase, wait: Wait?, isReady: Bool, blockedReason: ChildSnapshot.BlockedReason?
+        _ phase: ChildPhase, wait: DependencyChainDescription?, isReady: Bool,
+        blockedReason: ChildSnapshot.BlockedReason?
     ) -> String? {
         switch phase {
         case .free, .waiting, .queued, .gone, .outside:

@@ -4,12 +4,12 @@ import Testing
 
 @testable import OperationKit
 
-@Suite("FinishWatch", .mayNotHang) struct FinishWatchTests {
+@Suite("FinishObserver", .mayNotHang) struct FinishObserverTests {
     @Test(arguments: [ChildKind.asynchronous, .throwing, .block, .foreign])
     func theEndOfAnOperationIsReportedOnce(kind: ChildKind) async {
         let (reported, log) = (Gate(), EventLog())
         let operation = kind.make { log.add("work") }
-        FinishWatch(operation) {
+        FinishObserver(operation) {
             log.add("reported")
             reported.open()
         }
@@ -24,14 +24,14 @@ import Testing
         let operation = kind.make {}
         operation.start()
         #expect(operation.isFinished)
-        FinishWatch(operation) { reported.open() }
+        FinishObserver(operation) { reported.open() }
         await reported.opened()
         #expect(reported.isOpen)
     }
 
     @Test func anEndIsNotReportedAfterTheWatch() {
         let operation = ScriptedOperation()
-        let watch = FinishWatch(operation) { Issue.record("It is reported.") }
+        let watch = FinishObserver(operation) { Issue.record("It is reported.") }
         watch.end()
         operation.start()
         #expect(operation.isFinished)

@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 
 /// How far an operation of any class has come, as a value.
-enum Standing: Equatable {
+enum OperationStatus: Equatable {
     case notStarted
     /// Between its start and its `main()`.
     case starting
@@ -29,9 +29,9 @@ enum Standing: Equatable {
 
 extension Operation {
     /// Asks the operation. What it answers may be overridden, so nothing may be locked.
-    func standing(at now: DispatchTime) -> Standing {
+    func status(at now: DispatchTime) -> OperationStatus {
         if let operation = self as? AsyncOperation {
-            return operation.withState { $0.standing(at: now) }
+            return operation.withState { $0.status(at: now) }
         }
         if isFinished { return .finished }
         return isExecuting ? .executing(nil) : .notStarted
@@ -39,11 +39,11 @@ extension Operation {
 }
 
 extension AsyncOperation.State {
-    fileprivate func standing(at now: DispatchTime) -> Standing {
+    fileprivate func status(at now: DispatchTime) -> OperationStatus {
         let age = execution?.began.age(at: now)
         return switch lifecycle.state {
         case .pending: .notStarted
-        case .entering: .starting
+        case .starting: .starting
         case .executing: .executing(age)
         case .draining: .draining(age)
         case .finishing: .finishing

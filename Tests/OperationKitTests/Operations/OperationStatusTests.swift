@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// What descriptions say of one operation, from values.
-@Suite("Descriptions: texts", .mayNotHang) struct StandingTests {
+@Suite("Descriptions: texts", .mayNotHang) struct OperationStatusTests {
     @Test(arguments: [
         (0, "0 ms"), (0.0404, "40 ms"), (0.999, "999 ms"), (1, "1.0 s"), (2.49, "2.4 s"), (9.99, "9.9 s"),
         (10, "10 s"), (31.9, "31 s"), (119.9, "119 s"), (120, "2 min 0 s"), (312, "5 min 12 s"),
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (Standing.notStarted, "not started"),
+        (OperationStatus.notStarted, "not started"),
         (.starting, "starting"),
         (.executing(nil), "executing"),
         (.executing(31), "executing for 31 s"),
@@ -26,28 +26,28 @@ import Testing
         (.finishing, "delivering its outcome"),
         (.finished, "finished"),
     ])
-    func everyStateHasAText(standing: Standing, text: String) {
-        #expect(standing.text == text)
-        let line = OperationLine(name: "a", standing: standing, isCancelled: false, reason: nil, remarks: [])
+    func everyStateHasAText(status: OperationStatus, text: String) {
+        #expect(status.text == text)
+        let line = OperationSummary(name: "a", status: status, isCancelled: false, reason: nil, remarks: [])
         #expect(line.text == "“a”: \(text)")
     }
 
     @Test func aLineSaysWhyAndWhatElse() {
-        let line = OperationLine(
-            name: "a", standing: .notStarted, isCancelled: true, reason: "waiting for “b”, executing",
+        let line = OperationSummary(
+            name: "a", status: .notStarted, isCancelled: true, reason: "waiting for “b”, executing",
             remarks: ["1 of 2 children have ended", "suspended"])
         #expect(line.text == "“a”: cancelled, waiting for “b”, executing, 1 of 2 children have ended, suspended")
     }
 
-    private static func wait(_ names: String, others: Int = 0, _ end: Wait.End = .standing(.executing(31))) -> Wait {
-        Wait(names: names.map(String.init), others: others, end: end)
+    private static func wait(_ names: String, others: Int = 0, _ end: DependencyChainDescription.End = .status(.executing(31))) -> DependencyChainDescription {
+        DependencyChainDescription(names: names.map(String.init), others: others, end: end)
     }
 
     @Test(arguments: [
         (wait("b"), "waiting for “b”, executing for 31 s"),
         (wait("b", others: 2), "waiting for “b” and 2 more, executing for 31 s"),
-        (wait("b", .standing(.notStarted)), "waiting for “b”, which has not been started"),
-        (wait("b", .standing(.finishing)), "waiting for “b”, delivering its outcome"),
+        (wait("b", .status(.notStarted)), "waiting for “b”, which has not been started"),
+        (wait("b", .status(.finishing)), "waiting for “b”, delivering its outcome"),
         (wait("bc"), "waiting for “b”, which waits for “c”, executing for 31 s"),
         (wait("bcd", .circle), "waiting for “b”, which waits for “c”, which waits for “d”, in a circle"),
         (
@@ -60,7 +60,7 @@ import Testing
             "waiting for “b”, which waits for “c”, which waits over 3 more for “g”, which waits for others"
         ),
     ])
-    func aWaitIsFollowedToItsEnd(wait: Wait, text: String) {
+    func aWaitIsFollowedToItsEnd(wait: DependencyChainDescription, text: String) {
         #expect(wait.text == text)
     }
 }
@@ -89,8 +89,8 @@ import Testing
         let operation = ScriptedOperation.idle("a")
         operation.start()
         let began = try #require(operation.withState { $0.execution?.began })
-        #expect(OperationLine(operation, at: began + 31).text == "“a”: executing for 31 s")
-        #expect(OperationLine(operation, at: began).text == "“a”: executing for 0 ms")
+        #expect(OperationSummary(operation, at: began + 31).text == "“a”: executing for 31 s")
+        #expect(OperationSummary(operation, at: began).text == "“a”: executing for 0 ms")
         operation.finish()
         #expect(operation.withState { $0.execution } == nil)
     }
@@ -131,12 +131,12 @@ import Testing
 
     @Test func aLongChainIsFollowedSoFarAndNoFurther() {
         var operations = [ScriptedOperation.idle("0")]
-        for index in 1...(Wait.reach + 10) {
+        for index in 1...(DependencyChainDescription.reach + 10) {
             operations.append(.idle("\(index)"))
             operations[index].addDependency(operations[index - 1])
         }
-        #expect(operations[Wait.reach].debugDescription.hasSuffix("more for “0”, which has not been started"))
-        #expect(operations[Wait.reach + 10].debugDescription.hasSuffix("more for “10”, which waits for others"))
+        #expect(operations[DependencyChainDescription.reach].debugDescription.hasSuffix("more for “0”, which has not been started"))
+        #expect(operations[DependencyChainDescription.reach + 10].debugDescription.hasSuffix("more for “10”, which waits for others"))
     }
 
     @Test func describingKeepsNothingAlive() async {

@@ -6,7 +6,7 @@ import Foundation
 /// So if it goes without having been told of the end, the operation was released while executing. A class of its own
 /// notices that, and not the `deinit` of the operation, because the name has to be known: it may be overridden, by code
 /// that reaches for what is gone by then.
-final class Execution: @unchecked Sendable {
+final class ExecutionRecord: @unchecked Sendable {
     let began: DispatchTime
     let origin: String
     let callStack: [String]
@@ -24,7 +24,7 @@ final class Execution: @unchecked Sendable {
         at now: DispatchTime
     ) {
         began = now
-        origin = Execution.place
+        origin = ExecutionRecord.place
         name = operation.name
         type = Swift.type(of: operation)
         callStack = registry == nil ? [] : Thread.callStackSymbols
@@ -81,11 +81,11 @@ final class ExecutionRegistry: @unchecked Sendable {
     private let lock = NSLock()
     private var entries: [ObjectIdentifier: Entry] = [:]
 
-    func began(_ execution: Execution, of operation: AsyncOperation) {
+    func began(_ execution: ExecutionRecord, of operation: AsyncOperation) {
         lock.withLock { entries[ObjectIdentifier(execution)] = Entry(operation: operation, began: execution.began) }
     }
 
-    func ended(_ execution: Execution) {
+    func ended(_ execution: ExecutionRecord) {
         lock.withLock { _ = entries.removeValue(forKey: ObjectIdentifier(execution)) }
     }
 

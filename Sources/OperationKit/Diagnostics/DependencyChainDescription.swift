@@ -2,13 +2,13 @@ import Dispatch
 import Foundation
 
 /// What an operation waits for, what that waits for in turn, and so on, up to the one that all of them really wait for.
-struct Wait: Equatable {
+struct DependencyChainDescription: Equatable {
     /// How far the search goes. Further away, nobody reads it.
     static let reach = 1_000
 
     enum End: Equatable {
         /// The last one waits for nobody.
-        case standing(Standing)
+        case status(OperationStatus)
         /// The last one waits for one that was there before.
         case circle
         /// The search was given up.
@@ -32,8 +32,8 @@ struct Wait: Equatable {
             parts += quoted.dropFirst().map { "which waits for \($0)" }
         }
         switch end {
-        case .standing(.notStarted): parts.append("which has not been started")
-        case .standing(let standing): parts.append(standing.text)
+        case .status(.notStarted): parts.append("which has not been started")
+        case .status(let status): parts.append(status.text)
         case .circle: parts.append("in a circle")
         case .open: parts.append("which waits for others")
         }
@@ -41,7 +41,7 @@ struct Wait: Equatable {
     }
 }
 
-extension Wait {
+extension DependencyChainDescription {
     /// Asks the operations, so nothing may be locked. `nil` if all that the operation depends on has finished.
     ///
     /// Complexity: linear in the dependencies of the operations on the way.
@@ -54,16 +54,16 @@ extension Wait {
         // An object is known by its identity only as long as it lives.
         var way = [operation]
         var end = End.open
-        while names.count < Wait.reach {
+        while names.count < DependencyChainDescription.reach {
             names.append(last.displayName)
             way.append(last)
             guard seen.insert(ObjectIdentifier(last)).inserted else {
                 end = .circle
                 break
             }
-            let standing = last.standing(at: now)
-            guard standing == .notStarted, let next = last.dependencies.first(where: { !$0.isFinished }) else {
-                end = .standing(standing)
+            let status = last.status(at: now)
+            guard status == .notStarted, let next = last.dependencies.first(where: { !$0.isFinished }) else {
+                end = .status(status)
                 break
             }
             last = next

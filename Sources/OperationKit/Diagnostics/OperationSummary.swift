@@ -2,9 +2,9 @@ import Dispatch
 import Foundation
 
 /// What there is to say of one operation, as a value.
-struct OperationLine: Equatable {
+struct OperationSummary: Equatable {
     let name: String
-    let standing: Standing
+    let status: OperationStatus
     let isCancelled: Bool
     /// Why it has not started.
     let reason: String?
@@ -12,12 +12,12 @@ struct OperationLine: Equatable {
     let remarks: [String]
 
     var text: String {
-        let parts = (isCancelled ? ["cancelled"] : []) + [reason ?? standing.text] + remarks
+        let parts = (isCancelled ? ["cancelled"] : []) + [reason ?? status.text] + remarks
         return "“\(name)”: " + parts.joined(separator: ", ")
     }
 }
 
-extension OperationLine {
+extension OperationSummary {
     /// Asks the operation, so nothing may be locked.
     ///
     /// - Parameters:
@@ -26,12 +26,12 @@ extension OperationLine {
     ///   - reason: Why it has not started, if it has not. Gets what it waits for.
     init(
         _ operation: Operation, name: String? = nil, remarks: [String] = [], at now: DispatchTime,
-        reason: (Wait?) -> String? = { $0?.text }
+        reason: (DependencyChainDescription?) -> String? = { $0?.text }
     ) {
-        standing = operation.standing(at: now)
+        status = operation.status(at: now)
         self.name = name ?? operation.displayName
-        isCancelled = operation.isCancelled && standing != .finished
-        self.reason = standing == .notStarted ? reason(Wait(of: operation, at: now)) : nil
+        isCancelled = operation.isCancelled && status != .finished
+        self.reason = status == .notStarted ? reason(DependencyChainDescription(of: operation, at: now)) : nil
         self.remarks = remarks
     }
 }

@@ -4,7 +4,7 @@ import Foundation
 ///
 /// An `AsyncOperation` tells of its end itself. For others a dependent operation is the only way on all platforms: there
 /// is no key-value observing on Linux, and a completion block belongs to its owner.
-final class FinishWatch: FinishObserving, @unchecked Sendable {
+final class FinishObserver: FinishObserving, @unchecked Sendable {
     private let lock = NSLock()
     /// What is watched; `nil` once the watch is over.
     private var operation: Operation?
@@ -58,9 +58,9 @@ final class FinishWatch: FinishObserving, @unchecked Sendable {
 /// An operation that depends on the watched one, and tells when it can begin. Each has a queue of its own, because a queue
 /// looks again at all its waiting operations whenever one of them finishes.
 private final class FinishDependent: AsyncOperation, @unchecked Sendable {
-    private let watch: FinishWatch
+    private let watch: FinishObserver
 
-    init(on watch: FinishWatch) {
+    init(on watch: FinishObserver) {
         self.watch = watch
         super.init()
     }
@@ -90,10 +90,10 @@ private final class FinishDependent: AsyncOperation, @unchecked Sendable {
 /// It keeps itself alive until then, because the watched operation holds its dependents unretained.
 private final class FinishDependent: Operation, @unchecked Sendable {
     private let lock = NSLock()
-    private var watch: FinishWatch?
+    private var watch: FinishObserver?
     private var itself: FinishDependent?
 
-    init(on watch: FinishWatch) {
+    init(on watch: FinishObserver) {
         self.watch = watch
     }
 
@@ -111,7 +111,7 @@ private final class FinishDependent: Operation, @unchecked Sendable {
     }
 
     /// Ends the watch. What it held is released after unlocking, by the caller.
-    private func takeAll() -> (FinishWatch?, FinishDependent?) {
+    private func takeAll() -> (FinishObserver?, FinishDependent?) {
         lock.withLock { (watch.take(), itself.take()) }
     }
 

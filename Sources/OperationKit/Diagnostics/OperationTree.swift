@@ -38,7 +38,7 @@ struct OperationTree {
                 lines.append(Line(depth: depth, text: "… and \(count) more"))
             case .operation(let operation, let name, let parent, let phase):
                 let snapshot = (operation as? AsyncOperation)?.ownChildren?.snapshot(atMost: OperationTree.width)
-                let line = OperationLine(operation, name: name, remarks: snapshot?.summary ?? [], at: now) { wait in
+                let line = OperationSummary(operation, name: name, remarks: snapshot?.summary ?? [], at: now) { wait in
                     ChildSnapshot.Child.reason(
                         phase, wait: wait, isReady: phase != .queued || operation.isReady,
                         blockedReason: parent == nil ? .notBegun : parent?.blockedReason)
