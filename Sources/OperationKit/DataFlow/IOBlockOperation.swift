@@ -5,7 +5,7 @@ import Foundation
 /// ```swift
 /// let measure = IOBlockOperation<String, Int>(name: "measure") { $0.count }
 /// let download = IOBlockOperation(name: "download") { (path: String) async throws -> Data in
-///     try await Task.sleep(nanoseconds: 1_000_000)
+///     try await Task.sleep(for: .milliseconds(1))
 ///     return Data(path.utf8)
 /// }
 /// ```

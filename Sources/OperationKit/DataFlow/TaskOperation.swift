@@ -3,7 +3,7 @@ import Foundation
 /// An operation whose work is an `async` closure.
 ///
 /// ```swift
-/// let answer = TaskOperation { try await Task.sleep(nanoseconds: 1_000_000); return 42 }
+/// let answer = TaskOperation { try await Task.sleep(for: .milliseconds(1)); return 42 }
 /// let number = try await OperationQueue().run(answer)
 /// assert(number == 42)
 /// ```

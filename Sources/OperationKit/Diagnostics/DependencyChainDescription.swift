@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 
 /// What an operation waits for, what that waits for in turn, and so on, up to the one that all of them really wait for.
@@ -45,7 +44,7 @@ extension DependencyChainDescription {
     /// Asks the operations, so nothing may be locked. `nil` if all that the operation depends on has finished.
     ///
     /// Complexity: linear in the dependencies of the operations on the way.
-    init?(of operation: Operation, at now: DispatchTime) {
+    init?(of operation: Operation, at now: ContinuousClock.Instant) {
         let unfinished = operation.unfinishedDependencies
         guard var last = unfinished.first else { return nil }
         others = unfinished.count - 1

@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 
 /// When and where an operation began to execute. The operation holds it until its end is delivered.
@@ -7,7 +6,7 @@ import Foundation
 /// notices that, and not the `deinit` of the operation, because the name has to be known: it may be overridden, by code
 /// that reaches for what is gone by then.
 final class ExecutionRecord: @unchecked Sendable {
-    let began: DispatchTime
+    let began: ContinuousClock.Instant
     let origin: String
     let callStack: [String]
     private let name: String?
@@ -21,7 +20,7 @@ final class ExecutionRecord: @unchecked Sendable {
     /// To be called on the thread that starts the operation, without its lock: its name may be overridden.
     init(
         _ operation: AsyncOperation, _ registry: ExecutionRegistry?, _ reporter: UnfinishedReporter,
-        at now: DispatchTime
+        at now: ContinuousClock.Instant
     ) {
         began = now
         origin = ExecutionRecord.place
@@ -35,7 +34,7 @@ final class ExecutionRecord: @unchecked Sendable {
 
     /// What is recorded of an operation that is about to execute.
     convenience init(of operation: AsyncOperation) {
-        self.init(operation, OperationDiagnostics.registry, OperationDiagnostics.reporter, at: .now())
+        self.init(operation, OperationDiagnostics.registry, OperationDiagnostics.reporter, at: .now)
     }
 
     deinit {
@@ -43,7 +42,7 @@ final class ExecutionRecord: @unchecked Sendable {
         if hasEnded { return }
         reporter.report(
             UnfinishedOperation(
-                name: name ?? "\(type)", type: type, age: began.age(at: .now()), origin: origin, callStack: callStack))
+                name: name ?? "\(type)", type: type, age: began.age(at: .now), origin: origin, callStack: callStack))
     }
 
     /// The end is being delivered. Called once.
@@ -64,10 +63,10 @@ final class ExecutionRecord: @unchecked Sendable {
     }
 }
 
-extension DispatchTime {
-    /// How many seconds lie between two times that a clock has shown, which never goes back.
-    func age(at now: DispatchTime) -> TimeInterval {
-        now < self ? 0 : TimeInterval(now.uptimeNanoseconds - uptimeNanoseconds) / 1e9
+extension ContinuousClock.Instant {
+    /// The time that has passed; zero if `now` was read before.
+    func age(at now: Self) -> Duration {
+        max(now - self, .zero)
     }
 }
 
@@ -75,7 +74,7 @@ extension DispatchTime {
 final class ExecutionRegistry: @unchecked Sendable {
     private struct Entry {
         weak var operation: AsyncOperation?
-        let began: DispatchTime
+        let began: ContinuousClock.Instant
     }
 
     private let lock = NSLock()
@@ -89,9 +88,9 @@ final class ExecutionRegistry: @unchecked Sendable {
         lock.withLock { _ = entries.removeValue(forKey: ObjectIdentifier(execution)) }
     }
 
-    func operations(executingLongerThan seconds: TimeInterval, at now: DispatchTime) -> [AsyncOperation] {
+    func operations(executingLongerThan age: Duration, at now: ContinuousClock.Instant) -> [AsyncOperation] {
         // What is let go here is released after unlocking: that may remove an entry.
         let found = lock.withLock { entries.values.map { ($0.operation, $0.began) } }
-        return found.filter { $0.1.age(at: now) > seconds }.sorted { $0.1 < $1.1 }.compactMap(\.0)
+        return found.filter { $0.1.age(at: now) > age }.sorted { $0.1 < $1.1 }.compactMap(\.0)
     }
 }

@@ -1,5 +1,5 @@
 import Dispatch
-public import Foundation
+import Foundation
 
 /// Finds operations that never finish: those that were released while they were executing, and those that go on for long.
 ///
@@ -39,14 +39,14 @@ public enum OperationDiagnostics {
         set { reporter.handler = newValue }
     }
 
-    /// The operations that are executing and have been for more than some seconds, those that began first first.
+    /// The operations that are executing and have been for longer than a time, oldest first.
     ///
     /// Empty unless the ``level-swift.type.property`` is ``Level/all``. A composite is executing until its last child
     /// has ended, so it is in the list, too.
     ///
     /// Complexity: O(n log n) in the operations that are executing.
-    public static func operations(executingLongerThan seconds: TimeInterval) -> [AsyncOperation] {
-        registry?.operations(executingLongerThan: seconds, at: .now()) ?? []
+    public static func operations(executingLongerThan age: Duration) -> [AsyncOperation] {
+        registry?.operations(executingLongerThan: age, at: .now) ?? []
     }
 
     /// Where an operation was started that is executing: the name of the operation queue, or of the thread.
@@ -85,8 +85,8 @@ public struct UnfinishedOperation: Sendable, CustomStringConvertible {
     public let name: String
     /// Its type.
     public let type: AsyncOperation.Type
-    /// How long it had been executing when it was released, in seconds.
-    public let age: TimeInterval
+    /// How long it had been executing when it was released.
+    public let age: Duration
     /// Where it was started: the name of the operation queue, or of the thread.
     public let origin: String
     /// The call stack of its start, if ``OperationDiagnostics/level-swift.type.property`` is

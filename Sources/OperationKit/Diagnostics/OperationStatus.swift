@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 
 /// How far an operation of any class has come, as a value.
@@ -6,10 +5,10 @@ enum OperationStatus: Equatable {
     case notStarted
     /// Between its start and its `main()`.
     case starting
-    /// For so many seconds, where that is recorded.
-    case executing(TimeInterval?)
+    /// The elapsed time, if recorded.
+    case executing(Duration?)
     /// A composite that has been told to end, and whose children have not.
-    case draining(TimeInterval?)
+    case draining(Duration?)
     /// The outcome stands and is being delivered.
     case finishing
     case finished
@@ -29,7 +28,7 @@ enum OperationStatus: Equatable {
 
 extension Operation {
     /// Asks the operation. What it answers may be overridden, so nothing may be locked.
-    func status(at now: DispatchTime) -> OperationStatus {
+    func status(at now: ContinuousClock.Instant) -> OperationStatus {
         if let operation = self as? AsyncOperation {
             return operation.withState { $0.status(at: now) }
         }
@@ -39,7 +38,7 @@ extension Operation {
 }
 
 extension AsyncOperation.State {
-    fileprivate func status(at now: DispatchTime) -> OperationStatus {
+    fileprivate func status(at now: ContinuousClock.Instant) -> OperationStatus {
         let age = execution?.began.age(at: now)
         return switch lifecycle.state {
         case .pending: .notStarted
@@ -53,12 +52,11 @@ extension AsyncOperation.State {
 }
 
 /// A time as people say it, about as exact as they want to know.
-func ageText(_ seconds: TimeInterval) -> String {
-    let tenths = Int((seconds * 10).rounded(.down))
-    let whole = tenths / 10
-    if tenths < 10 { return "\(Int((seconds * 1000).rounded(.down))) ms" }
-    if whole < 10 { return "\(whole).\(tenths % 10) s" }
-    if whole < 120 { return "\(whole) s" }
-    if whole < 7_200 { return "\(whole / 60) min \(whole % 60) s" }
-    return "\(whole / 3_600) h \(whole / 60 % 60) min"
+func ageText(_ age: Duration) -> String {
+    let (seconds, attoseconds) = age.components
+    if seconds < 1 { return "\(attoseconds / 1_000_000_000_000_000) ms" }
+    if seconds < 10 { return "\(seconds).\(attoseconds / 100_000_000_000_000_000) s" }
+    if seconds < 120 { return "\(seconds) s" }
+    if seconds < 7_200 { return "\(seconds / 60) min \(seconds % 60) s" }
+    return "\(seconds / 3_600) h \(seconds / 60 % 60) min"
 }

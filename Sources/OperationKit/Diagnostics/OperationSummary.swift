@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 
 /// What there is to say of one operation, as a value.
@@ -25,7 +24,7 @@ extension OperationSummary {
     ///   - remarks: What is known of it besides.
     ///   - reason: Why it has not started, if it has not. Gets what it waits for.
     init(
-        _ operation: Operation, name: String? = nil, remarks: [String] = [], at now: DispatchTime,
+        _ operation: Operation, name: String? = nil, remarks: [String] = [], at now: ContinuousClock.Instant,
         reason: (DependencyChainDescription?) -> String? = { $0?.text }
     ) {
         status = operation.status(at: now)

@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 
 /// An operation, its children, their children and so on, as lines of text.
@@ -26,7 +25,7 @@ struct OperationTree {
     }
 
     /// Takes one snapshot of each composite, and asks the operations without any lock.
-    init(_ root: AsyncOperation, at now: DispatchTime) {
+    init(_ root: AsyncOperation, at now: ContinuousClock.Instant) {
         var open: [(entry: Entry, depth: Int)] = [(.operation(root, name: nil, of: nil, .free), 0)]
         while let (entry, depth) = open.popLast() {
             guard lines.count < OperationTree.length - 1 else {

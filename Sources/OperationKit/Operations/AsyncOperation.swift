@@ -255,7 +255,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// programs: the wording may change. Operations are asked for their names, their state and their dependencies; where
     /// these are overridden, the overrides are called. Nothing is kept alive.
     open override var debugDescription: String {
-        children == nil ? OperationSummary(self, at: .now()).text : OperationTree(self, at: .now()).text
+        children == nil ? OperationSummary(self, at: .now).text : OperationTree(self, at: .now).text
     }
 
     // MARK: For subclasses inside the library

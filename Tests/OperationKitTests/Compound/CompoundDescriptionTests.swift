@@ -67,7 +67,7 @@ import Testing
         compound.start()
         await eventually("it has not begun") { login.isExecuting }
         let began = try #require(login.withState { $0.execution?.began })
-        let text = OperationTree(compound, at: began + 31).text
+        let text = OperationTree(compound, at: began + .seconds(31)).text
         #expect(text.contains("\n  “login”: executing for 31 s\n"))
         #expect(text.contains("“upload”: waiting for “login”, executing for 31 s"))
         await finish([login, upload], of: compound)

@@ -17,12 +17,12 @@ import Testing
                 operation.start()
                 let finished = ScriptedOperation()
                 finished.start()
-                precondition(OperationDiagnostics.operations(executingLongerThan: 0) == [operation])
-                precondition(OperationDiagnostics.operations(executingLongerThan: 1_000) == [])
+                precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [operation])
+                precondition(OperationDiagnostics.operations(executingLongerThan: .seconds(1_000)) == [])
                 precondition(OperationDiagnostics.callStack(of: operation).count > 1)
             }
             OperationDiagnostics.reporter.waitForReports()
-            precondition(OperationDiagnostics.operations(executingLongerThan: 0) == [])
+            precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [])
             precondition(reports.value.map(\.name) == ["upload"])
             precondition(reports.value[0].callStack.count > 1)
             precondition(reports.value[0].description.split(separator: "\n").count > 2)
@@ -35,7 +35,7 @@ import Testing
         ) {
             unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "starts", 1)
             do { ScriptedOperation.idle("upload").start() }
-            precondition(OperationDiagnostics.operations(executingLongerThan: 0) == [])
+            precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [])
             OperationDiagnostics.reporter.waitForReports()
         }
         let printed = String(decoding: result.standardErrorContent, as: UTF8.self)

@@ -19,7 +19,7 @@ import Testing
 
         /// Has the start of an operation recorded here, as if it began now.
         func record(_ operation: AsyncOperation, _ registry: ExecutionRegistry? = nil) {
-            operation.replaceExecutionRecord(by: ExecutionRecord(operation, registry, reporter, at: .now()))
+            operation.replaceExecutionRecord(by: ExecutionRecord(operation, registry, reporter, at: .now))
         }
 
         var all: [UnfinishedOperation] {
@@ -40,7 +40,7 @@ import Testing
         #expect(reports.all.count == 1)
         #expect(report.name == "upload")
         #expect(report.type == ScriptedOperation.self)
-        #expect(report.age >= 0)
+        #expect(report.age >= .zero)
         #expect(report.callStack.isEmpty)
         #expect(report.description.hasPrefix("OperationKit: “upload” (ScriptedOperation) was released while executing"))
     }
@@ -129,7 +129,7 @@ import Testing
             let another = ScriptedOperation.idle("another")
             if report.name == "first", let reporter {
                 another.start()
-                another.replaceExecutionRecord(by: ExecutionRecord(another, nil, reporter, at: .now()))
+                another.replaceExecutionRecord(by: ExecutionRecord(another, nil, reporter, at: .now))
             }
             let compound = CompoundOperation(operations: [ScriptedOperation()])
             compound.start()
@@ -139,7 +139,7 @@ import Testing
         await onThread {
             let operation = ScriptedOperation.idle("first")
             operation.start()
-            operation.replaceExecutionRecord(by: ExecutionRecord(operation, nil, reporter, at: .now()))
+            operation.replaceExecutionRecord(by: ExecutionRecord(operation, nil, reporter, at: .now))
         }
         await eventually("\(log.events)") { log.events == ["first", "another"] }
     }
@@ -169,19 +169,22 @@ import Testing
 @Suite("Diagnostics: registry", .mayNotHang, .enabled(if: OperationDiagnostics.isRecording))
 struct ExecutionRegistryTests {
     private let reporter = UnfinishedReporter()
+    private let origin = ContinuousClock.now
 
-    private func execution(of operation: AsyncOperation, in registry: ExecutionRegistry, at time: UInt64) -> ExecutionRecord {
-        ExecutionRecord(operation, registry, reporter, at: DispatchTime(uptimeNanoseconds: time * 1_000_000_000))
+    private func execution(
+        of operation: AsyncOperation, in registry: ExecutionRegistry, at time: Int
+    ) -> ExecutionRecord {
+        ExecutionRecord(operation, registry, reporter, at: origin + .seconds(time))
     }
 
     @Test func thoseThatExecuteForLongAreListedTheOldestFirst() {
         let registry = ExecutionRegistry()
         let operations = "abc".map { ScriptedOperation.idle(String($0)) }
-        let executions = zip(operations, [UInt64(30), 10, 20]).map { execution(of: $0, in: registry, at: $1) }
-        let now = DispatchTime(uptimeNanoseconds: 40_000_000_000)
-        #expect(registry.operations(executingLongerThan: 0, at: now).map(\.name) == ["b", "c", "a"])
-        #expect(registry.operations(executingLongerThan: 20, at: now).map(\.name) == ["b"])
-        #expect(registry.operations(executingLongerThan: 30, at: now).isEmpty)
+        let executions = zip(operations, [30, 10, 20]).map { execution(of: $0, in: registry, at: $1) }
+        let now = origin + .seconds(40)
+        #expect(registry.operations(executingLongerThan: .zero, at: now).map(\.name) == ["b", "c", "a"])
+        #expect(registry.operations(executingLongerThan: .seconds(20), at: now).map(\.name) == ["b"])
+        #expect(registry.operations(executingLongerThan: .seconds(30), at: now).isEmpty)
         for execution in executions { execution.ended() }
     }
 
@@ -190,9 +193,9 @@ struct ExecutionRegistryTests {
         let operation = ScriptedOperation.idle()
         operation.start()
         operation.replaceExecutionRecord(by: execution(of: operation, in: registry, at: 0))
-        #expect(registry.operations(executingLongerThan: 0, at: .now()) == [operation])
+        #expect(registry.operations(executingLongerThan: .zero, at: .now) == [operation])
         operation.finish()
-        #expect(registry.operations(executingLongerThan: 0, at: .now()).isEmpty)
+        #expect(registry.operations(executingLongerThan: .zero, at: .now).isEmpty)
     }
 
     @Test func theListKeepsNothingAlive() async {
@@ -205,7 +208,7 @@ struct ExecutionRegistryTests {
             operation.replaceExecutionRecord(by: execution(of: operation, in: registry, at: 0))
         }
         await tracker.expectAllReleased()
-        #expect(registry.operations(executingLongerThan: 0, at: .now()).isEmpty)
+        #expect(registry.operations(executingLongerThan: .zero, at: .now).isEmpty)
     }
 
     @Test func listingRacesWithStartsAndEnds() async {
@@ -218,9 +221,9 @@ struct ExecutionRegistryTests {
                     operation.replaceExecutionRecord(by: execution(of: operation, in: registry, at: 0))
                     operation.finish()
                 },
-                { _ in for _ in 0..<5 { _ = registry.operations(executingLongerThan: 0, at: .now()).map(\.name) } },
+                { _ in for _ in 0..<5 { _ = registry.operations(executingLongerThan: .zero, at: .now).map(\.name) } },
             ],
-            check: { _, _ in #expect(registry.operations(executingLongerThan: 0, at: .now()).isEmpty) })
+            check: { _, _ in #expect(registry.operations(executingLongerThan: .zero, at: .now).isEmpty) })
     }
 }
 

@@ -12,17 +12,17 @@ import Testing
         (10, "10 s"), (31.9, "31 s"), (119.9, "119 s"), (120, "2 min 0 s"), (312, "5 min 12 s"),
         (7_199, "119 min 59 s"), (7_200, "2 h 0 min"), (90_061, "25 h 1 min"),
     ])
-    func anAgeIsAboutAsExactAsPeopleWantToKnow(seconds: TimeInterval, text: String) {
-        #expect(ageText(seconds) == text)
+    func anAgeIsAboutAsExactAsPeopleWantToKnow(seconds: Double, text: String) {
+        #expect(ageText(.seconds(seconds)) == text)
     }
 
     @Test(arguments: [
         (OperationStatus.notStarted, "not started"),
         (.starting, "starting"),
         (.executing(nil), "executing"),
-        (.executing(31), "executing for 31 s"),
+        (.executing(.seconds(31)), "executing for 31 s"),
         (.draining(nil), "told to end, waiting for its children"),
-        (.draining(31), "told to end, waiting for its children, executing for 31 s"),
+        (.draining(.seconds(31)), "told to end, waiting for its children, executing for 31 s"),
         (.finishing, "delivering its outcome"),
         (.finished, "finished"),
     ])
@@ -39,7 +39,9 @@ import Testing
         #expect(line.text == "“a”: cancelled, waiting for “b”, executing, 1 of 2 children have ended, suspended")
     }
 
-    private static func wait(_ names: String, others: Int = 0, _ end: DependencyChainDescription.End = .status(.executing(31))) -> DependencyChainDescription {
+    private static func wait(
+        _ names: String, others: Int = 0, _ end: DependencyChainDescription.End = .status(.executing(.seconds(31)))
+    ) -> DependencyChainDescription {
         DependencyChainDescription(names: names.map(String.init), others: others, end: end)
     }
 
@@ -89,7 +91,7 @@ import Testing
         let operation = ScriptedOperation.idle("a")
         operation.start()
         let began = try #require(operation.withState { $0.execution?.began })
-        #expect(OperationSummary(operation, at: began + 31).text == "“a”: executing for 31 s")
+        #expect(OperationSummary(operation, at: began + .seconds(31)).text == "“a”: executing for 31 s")
         #expect(OperationSummary(operation, at: began).text == "“a”: executing for 0 ms")
         operation.finish()
         #expect(operation.withState { $0.execution } == nil)
@@ -135,8 +137,12 @@ import Testing
             operations.append(.idle("\(index)"))
             operations[index].addDependency(operations[index - 1])
         }
-        #expect(operations[DependencyChainDescription.reach].debugDescription.hasSuffix("more for “0”, which has not been started"))
-        #expect(operations[DependencyChainDescription.reach + 10].debugDescription.hasSuffix("more for “10”, which waits for others"))
+        #expect(
+            operations[DependencyChainDescription.reach].debugDescription.hasSuffix(
+                "more for “0”, which has not been started"))
+        #expect(
+            operations[DependencyChainDescription.reach + 10].debugDescription.hasSuffix(
+                "more for “10”, which waits for others"))
     }
 
     @Test func describingKeepsNothingAlive() async {
