@@ -5,9 +5,9 @@ import Foundation
 public protocol BatchOperation<CollectionType>: CollectionOperation {
     associatedtype CollectionType
 
-    /// Takes the outcome of a batch: its error, or `nil` for success.
+    /// Receives the outcome of a batch: its error, or `nil` for success.
     ///
-    /// May be called from any thread, at once or later. Only the first call for a batch counts. It has to be called on
+    /// May be called from any thread, before the method returns or later. Only the first call for a batch counts. It has to be called on
     /// every path, or the run never ends.
     typealias BatchCompletion = @Sendable (_ error: (any Error)?) -> Void
 
@@ -23,7 +23,7 @@ public protocol BatchOperation<CollectionType>: CollectionOperation {
     ///
     /// - Parameters:
     ///   - batch: The items, at least one, in the order of the collection.
-    ///   - completion: Has to be called when the work is done.
+    ///   - completion: Call it when the work is done.
     func performOperation(onBatch batch: [CollectionType], completion: @escaping BatchCompletion)
 }
 
@@ -48,11 +48,11 @@ extension AsyncBatchOperation {
     }
 }
 
-/// A batch operation that works on several batches at once.
+/// A batch operation that works on several batches concurrently.
 ///
-/// Batches begin in the order of the collection. As many are in flight as ``maxConcurrentOperationCount`` allows.
+/// Batches start in the order of the collection. As many are in flight as ``maxConcurrentOperationCount`` allows.
 public protocol ParallelBatchOperation<CollectionType>: BatchOperation, ManagedCollectionOperation {
-    /// How many batches may be in flight at once. The default is the number of active processors, which suits batches
+    /// The maximum number of batches in flight. The default is the number of active processors, which suits batches
     /// that compute; for batches that mostly wait, set more.
     ///
     /// Less than 1 is reported as ``CoordinationError/invalidLimit(type:maxConcurrentOperationCount:)``. Read once for

@@ -1,18 +1,18 @@
-/// An item that failed, and how.
+/// An item that failed, with its error.
 public struct CollectionFailure<Item: Sendable>: Sendable {
     /// The place of the item in the collection or sequence, from 0.
     public let index: Int
-    /// What failed.
+    /// The item.
     public let item: Item
-    /// What it, or the batch that it was part of, failed with.
+    /// The error of the item, or of the batch that it was part of.
     public let error: any Error
 
-    /// Describes the failure of an item.
+    /// Creates the failure of an item.
     ///
     /// - Parameters:
     ///   - index: Its place, from 0.
-    ///   - item: What failed.
-    ///   - error: What it failed with.
+    ///   - item: The item.
+    ///   - error: Its error.
     public init(index: Int, item: Item, error: any Error) {
         self.index = index
         self.item = item

@@ -1,11 +1,11 @@
 import Foundation
 
-// Sequences of any length: items are taken as there is place for them, and let go of when they have ended.
+// Sequences of any length: an item is taken when there is room for it, and released when it has ended.
 extension CollectionOperation {
     /// Performs the operation on all items of a sequence, without loading it whole, and suspends until that is done.
     ///
-    /// An item is taken from the sequence when there is place for it. So there are never more items in memory than may
-    /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy count
+    /// An item is taken from the sequence when there is room for it. So there are never more items in memory than may
+    /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy apply
     /// as for collections.
     ///
     /// Cancelling the task cancels the run: no further item is taken, items in flight are waited for, those that are
@@ -13,9 +13,9 @@ extension CollectionOperation {
     ///
     /// - Parameters:
     ///   - sequence: The items. It is read in the task of the caller, one item at a time.
-    ///   - failed: Called with each item that failed, as soon as it has; for parallel types from several threads at
-    ///     once.
-    /// - Throws: ``CoordinationError`` if the options are wrong; nothing is run then. `CancellationError` if the task is
+    ///   - failed: Called with each item that failed, as soon as it has; for parallel types concurrently, from several
+    ///     threads.
+    /// - Throws: ``CoordinationError`` if the options are wrong; nothing runs then. `CancellationError` if the task is
     ///   cancelled.
     public nonisolated(nonsending) func performOperation<Items: Sequence>(
         onEach sequence: sending Items, failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
@@ -27,18 +27,18 @@ extension CollectionOperation {
     /// Performs the operation on all items of an asynchronous sequence, without loading it whole, and suspends until
     /// that is done.
     ///
-    /// An item is taken from the sequence when there is place for it. So there are never more items in memory than may
+    /// An item is taken from the sequence when there is room for it. So there are never more items in memory than may
     /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy count
-    /// as for collections; that an item failed is noticed once the sequence has given the next one.
+    /// as for collections; a failure is noticed once the sequence has given the next item.
     ///
     /// Cancelling the task cancels the run: no further item is taken, items in flight are waited for, those that are
     /// `async` functions are cancelled, and `CancellationError` is thrown.
     ///
     /// - Parameters:
     ///   - sequence: The items. It is read in the task of the caller, one item at a time.
-    ///   - failed: Called with each item that failed, as soon as it has; for parallel types from several threads at
-    ///     once.
-    /// - Throws: ``CoordinationError`` if the options are wrong; nothing is run then. `CancellationError` if the task is
+    ///   - failed: Called with each item that failed, as soon as it has; for parallel types concurrently, from several
+    ///     threads.
+    /// - Throws: ``CoordinationError`` if the options are wrong; nothing runs then. `CancellationError` if the task is
     ///   cancelled. What the sequence throws, after the items in flight have ended.
     public nonisolated(nonsending) func performOperation<Items: AsyncSequence>(
         onEach sequence: sending Items, failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
@@ -59,7 +59,11 @@ extension CollectionOperation {
     /// assert(failures.isEmpty)
     /// ```
     ///
-    /// All that is said of the form with `failed` holds. The failures come in the order of the sequence.
+    /// Reads, limits and cancels like the form with `failed`.
+    ///
+    /// - Parameter sequence: The items.
+    /// - Returns: The failures, in the order of the sequence.
+    /// - Throws: What the form with `failed` throws.
     public nonisolated(nonsending) func performOperation<Items: Sequence>(
         onEach sequence: sending Items
     ) async throws -> [CollectionFailure<CollectionType>] where Items.Element == CollectionType {
@@ -71,7 +75,11 @@ extension CollectionOperation {
     /// Performs the operation on all items of an asynchronous sequence, without loading it whole, and returns those
     /// that failed.
     ///
-    /// All that is said of the form with `failed` holds. The failures come in the order of the sequence.
+    /// Reads, limits and cancels like the form with `failed`.
+    ///
+    /// - Parameter sequence: The items.
+    /// - Returns: The failures, in the order of the sequence.
+    /// - Throws: What the form with `failed` throws.
     public nonisolated(nonsending) func performOperation<Items: AsyncSequence>(
         onEach sequence: sending Items
     ) async throws -> [CollectionFailure<CollectionType>] where Items.Element == CollectionType {
@@ -82,7 +90,7 @@ extension CollectionOperation {
 }
 
 extension CollectionOperation {
-    /// Runs units in child tasks, as many at once as the strategy allows.
+    /// Runs units in child tasks, as many at a time as the strategy allows.
     private nonisolated(nonsending) func performOperation(
         next: () async throws -> CollectionType?,
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void

@@ -1,11 +1,11 @@
-/// A type that performs its operation on all items of a collection, and says for each how it went.
+/// A type that performs its operation on all items of a collection, with an outcome for each.
 ///
-/// Types do not conform to this protocol itself but to one of those that bring a strategy along:
+/// Conform to one of the protocols that bring a strategy along, not to this one:
 ///
 /// | | item by item | batch by batch |
 /// |---|---|---|
-/// | several at once | ``ParallelItemOperation`` | ``ParallelBatchOperation`` |
-/// | one after the other | ``SequentialItemOperation`` | ``SequentialBatchOperation`` |
+/// | in parallel | ``ParallelItemOperation`` | ``ParallelBatchOperation`` |
+/// | in sequence | ``SequentialItemOperation`` | ``SequentialBatchOperation`` |
 ///
 /// ```swift
 /// final class ImageSync: ParallelItemOperation {
@@ -22,57 +22,62 @@
 /// for failure in sync.failures(in: images, errors: errors) { print(failure.index, failure.error) }
 /// ```
 ///
-/// The rest is there by conformance: the run with a completion block, with `await`, as an operation, and over sequences
-/// of any length. To change the strategy, change the protocol in the declaration; callers stay as they are.
+/// Conformance adds all forms of a run: with a completion block, with `await`, as an operation, and over sequences of any
+/// length. To change the strategy, change the protocol in the declaration; callers stay as they are.
 ///
-/// Items are performed on threads of a dispatch queue, those of parallel types several at once. A conforming class has to
-/// be safe to use there; make it `Sendable`, and the compiler checks that.
+/// Items are performed on threads of a dispatch queue, those of parallel types concurrently. A conforming class has to be
+/// safe to use there; make it `Sendable`, and the compiler checks that.
 public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype {
-    /// What a collection consists of. It is inferred from the method that performs an item or a batch.
+    /// The type of the items. It is inferred from the method that performs an item or a batch.
     associatedtype CollectionType: Sendable
 
-    /// Takes the result of a run: a slot for each item or batch, in the order of the collection, with its error or
+    /// Receives the result of a run: a slot for each item or batch, in the order of the collection, with its error or
     /// `nil` for success.
     typealias Completion = @Sendable (_ errors: [(any Error)?]) -> Void
 
-    /// What the first failure means for the items that have not begun. The default is `continueAll`.
+    /// What the first failure means for the items that have not started. The default is `continueAll`.
     ///
-    /// With `cancelRemaining` they are not begun, and their slots say `CancellationError`; those in flight are waited
+    /// With `cancelRemaining` they don't start, and have `CancellationError` in their slots; those in flight are waited
     /// for. An item that ends with `CancellationError` has not failed. Read once for each run.
     var failurePolicy: CompoundOperation.FailurePolicy { get }
 
     /// Performs the operation on all items of a collection.
     ///
-    /// Returns at once. Several runs may go on at the same time. The object is kept alive until the run is over.
+    /// Returns without waiting for the items. Several runs may go on at the same time. The object is kept alive until the
+    /// run is finished.
     ///
     /// - Parameters:
     ///   - collection: The items.
     ///   - completion: Called once, on the thread that reported the last end, with a slot for each item or batch. For
     ///     an empty collection it is called before this method returns, with `[]`. If the options are wrong, it is
-    ///     called before this method returns with one ``CoordinationError``, also for an empty collection, and nothing
-    ///     is run.
+    ///     called before this method returns, with one ``CoordinationError``, also for an empty collection, and nothing
+    ///     runs.
     func performOperation(on collection: [CollectionType], completion: @escaping Completion)
 
-    /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain. Its `input` is
-    /// the collection.
+    /// Creates an operation that is a run over a collection, to be put on a queue, into a compound or into a chain.
+    ///
+    /// - Returns: An operation whose `input` is the collection.
     func operation() -> CollectionRun<CollectionType>
 
-    /// The items that failed, each with its error: what to try again.
+    /// Returns the items that failed, each with its error: what to try again.
     ///
     /// The items of a failed batch all have the error of the batch.
     ///
     /// - Parameters:
     ///   - collection: The items that a run was given.
     ///   - errors: The errors that it reported.
+    /// - Returns: The failures, in the order of the collection.
     func failures(in collection: [CollectionType], errors: [(any Error)?]) -> [CollectionFailure<CollectionType>]
 }
 
 extension CollectionOperation {
-    /// All items are performed, also when some fail.
+    /// Performs all items, also when some fail.
     public var failurePolicy: CompoundOperation.FailurePolicy { .continueAll }
 
-    /// A run over a collection as an operation, by this type's own `performOperation(on:completion:)`. Once that has
-    /// begun it cannot be cancelled.
+    /// Creates an operation that calls this type's own `performOperation(on:completion:)`. Once that has been called, it
+    /// cannot be cancelled.
+    ///
+    /// - Returns: An operation whose `input` is the collection.
     public func operation() -> CollectionRun<CollectionType> {
         let operation = UncheckedSendable(self)
         return CollectionRun(name: displayName) { items in
@@ -80,7 +85,7 @@ extension CollectionOperation {
         }
     }
 
-    /// Each item with the error in its slot, if there is one.
+    /// Returns each item that has an error in its slot, with that error.
     public func failures(
         in collection: [CollectionType], errors: [(any Error)?]
     ) -> [CollectionFailure<CollectionType>] {
@@ -89,7 +94,7 @@ extension CollectionOperation {
 }
 
 extension CollectionOperation {
-    /// A run over a collection as an operation, to be put on a queue, into a compound or into a chain.
+    /// Creates an operation that is a run over a collection, to be put on a queue, into a compound or into a chain.
     ///
     /// ```swift
     /// final class Upload: SequentialItemOperation {
@@ -100,6 +105,7 @@ extension CollectionOperation {
     /// ```
     ///
     /// - Parameter collection: The items. They become the operation's `input`.
+    /// - Returns: An operation that has not been started.
     public func operation(on collection: [CollectionType]) -> CollectionRun<CollectionType> {
         let operation = operation()
         operation.input = collection
@@ -108,10 +114,10 @@ extension CollectionOperation {
 
     /// Performs the operation on all items of a collection, and suspends until that is done.
     ///
-    /// Cancelling the task cancels the run: no further item begins, and those that have not begun are reported with
+    /// Cancelling the task cancels the run: no further item starts, and those that have not started are reported with
     /// `CancellationError`. Items in flight are waited for; those that are `async` functions are cancelled. The run is
-    /// cancelled on another thread, so an item may still begin after `Task.cancel()` has returned. In a task that was
-    /// cancelled before, no item begins.
+    /// cancelled on another thread, so an item may still start after `Task.cancel()` has returned. In a task that was
+    /// cancelled before, no item starts.
     ///
     /// - Parameter collection: The items.
     /// - Returns: A slot for each item or batch, in the order of the collection, with its error or `nil` for success. If
@@ -127,6 +133,6 @@ extension CollectionOperation {
         return run.errors
     }
 
-    /// How messages call the object.
+    /// The name of the type, for errors.
     var displayName: String { String(describing: Self.self) }
 }

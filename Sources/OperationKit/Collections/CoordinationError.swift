@@ -1,14 +1,14 @@
 public import Foundation
 
-/// Why something could not be coordinated: a mistake in the options, or in the operations that were given.
+/// A mistake in the options of a collection operation or a coordinator, or in the operations that it was given.
 public enum CoordinationError: Error, Equatable {
-    /// A batch cannot have less than one item; nothing was run. `type` is the one that asked for it. Code 1.
+    /// The batch size is less than 1; nothing was run. `type` is the type that asked for it. Code 1.
     case invalidBatchSize(type: String, batchSize: Int)
-    /// Less than one at a time would be none; nothing was run. `type` is the one that asked for it. Code 2.
+    /// The concurrency limit is less than 1; nothing was run. `type` is the type that asked for it. Code 2.
     case invalidLimit(type: String, maxConcurrentOperationCount: Int)
     /// The operation had been started before, so the coordinator left it alone. Code 3.
     case alreadyStarted(operation: String, coordinator: String)
-    /// The operation was given twice. It ran once, and the first of its slots tells how it ended. Code 4.
+    /// The operation was given twice. It ran once, and the first of its slots has its outcome. Code 4.
     case givenTwice(operation: String, coordinator: String)
 }
 

@@ -7,9 +7,9 @@ public protocol ItemOperation<CollectionType>: CollectionOperation {
     // method, and the inference would fail.
     associatedtype CollectionType
 
-    /// Takes the outcome of an item: its error, or `nil` for success.
+    /// Receives the outcome of an item: its error, or `nil` for success.
     ///
-    /// May be called from any thread, at once or later. Only the first call for an item counts. It has to be called on
+    /// May be called from any thread, before the method returns or later. Only the first call for an item counts. It has to be called on
     /// every path, or the run never ends.
     typealias ItemCompletion = @Sendable (_ error: (any Error)?) -> Void
 
@@ -20,7 +20,7 @@ public protocol ItemOperation<CollectionType>: CollectionOperation {
     ///
     /// - Parameters:
     ///   - item: The item.
-    ///   - completion: Has to be called when the work is done.
+    ///   - completion: Call it when the work is done.
     func performOperation(onItem item: CollectionType, completion: @escaping ItemCompletion)
 }
 
@@ -31,7 +31,7 @@ public protocol ItemOperation<CollectionType>: CollectionOperation {
 /// ```swift
 /// final class Thumbnails: ParallelItemOperation, AsyncItemOperation {
 ///     func performOperation(onItem name: String) async throws {
-///         try await Task.sleep(nanoseconds: 1_000_000)
+///         try await Task.sleep(for: .milliseconds(1))
 ///         if name.isEmpty { throw CocoaError(.fileNoSuchFile) }
 ///     }
 /// }
@@ -59,11 +59,11 @@ extension AsyncItemOperation {
     }
 }
 
-/// An item operation that works on several items at once.
+/// An item operation that works on several items concurrently.
 ///
-/// Items begin in the order of the collection. As many are in flight as ``maxConcurrentOperationCount`` allows.
+/// Items start in the order of the collection. As many are in flight as ``maxConcurrentOperationCount`` allows.
 public protocol ParallelItemOperation<CollectionType>: ItemOperation, ManagedCollectionOperation {
-    /// How many items may be in flight at once. The default is the number of active processors, which suits items that
+    /// The maximum number of items in flight. The default is the number of active processors, which suits items that
     /// compute; for items that mostly wait, set more.
     ///
     /// Less than 1 is reported as ``CoordinationError/invalidLimit(type:maxConcurrentOperationCount:)``. Read once for

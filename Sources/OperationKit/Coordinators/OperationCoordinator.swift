@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A type that runs operations of any class, and says for each how it ended.
+/// A type that runs operations of any class, with an outcome for each.
 ///
 /// Conform to ``ParallelOperationCoordinator`` or ``SequentialOperationCoordinator``: nothing has to be implemented. To
 /// change the strategy, change that word.
@@ -20,10 +20,10 @@ public import Foundation
 /// those that are ready, their priorities. Use a compound where you want one operation and one error, a coordinator
 /// where you want an error for each.
 public protocol OperationCoordinator {
-    /// Takes the result: a slot for each operation, in the order given, with its error or `nil` for success.
+    /// Receives the result: a slot for each operation, in the order given, with its error or `nil` for success.
     typealias Completion = @Sendable (_ errors: [(any Error)?]) -> Void
 
-    /// How many operations run at once.
+    /// The maximum number of operations that run at the same time.
     var maxConcurrentOperationCount: Int { get }
 
     /// What the first failure means for the other operations, as in a compound. The default is `continueAll`.
@@ -35,18 +35,18 @@ public protocol OperationCoordinator {
     /// one has `CancellationError` if it was cancelled. One that has been started before is left alone, and its slot says
     /// ``CoordinationError/alreadyStarted(operation:coordinator:)``; one that is given again runs once, and its further
     /// slots say ``CoordinationError/givenTwice(operation:coordinator:)``. If operations wait for each other in a
-    /// cycle, or one belongs to a compound, all are cancelled, and the slots of those that were to run tell why. The one
+    /// cycle, or one belongs to a compound, all are cancelled, and the slots of those that were to run have the reason. The one
     /// that belongs to a compound is left alone.
     ///
     /// - Parameters:
-    ///   - operations: Operations that nobody else starts.
+    ///   - operations: Operations that are on no queue and in no compound, and have not been started.
     ///   - completion: Called once, on the thread on which the last operation ended. For no operations it is called
-    ///     before this method returns, with `[]`; so it is with one ``CoordinationError`` if the limit is less than 1,
-    ///     and then nothing is run.
+    ///     before this method returns, with `[]`; with one ``CoordinationError``
+    ///     if the limit is less than 1; nothing runs then.
     func performOperations(_ operations: [Operation], completion: @escaping Completion)
 }
 
-/// A coordinator that runs several operations at once.
+/// A coordinator that runs several operations concurrently.
 public protocol ParallelOperationCoordinator: OperationCoordinator {}
 
 /// A coordinator that runs one operation after the other: in the order given, except for dependencies and priorities.
@@ -63,109 +63,30 @@ extension SequentialOperationCoordinator {
 }
 
 extension OperationCoordinator {
-    /// All operations run, also when some fail.
+    /// Runs all operations, also when some fail.
     public var failurePolicy: CompoundOperation.FailurePolicy { .continueAll }
 
-    /// Runs operations, as many at once as the limit allows.
+    /// Runs operations, as many at the same time as the limit allows.
     public func performOperations(_ operations: [Operation], completion: @escaping Completion) {
-        Coordination(operations, by: self).run(completion: completion)
+        CoordinatedRun(operations, by: self).start(completion: completion)
     }
 
     /// Runs operations, and suspends until all have ended.
     ///
     /// Cancelling the task cancels them, on another thread: `Task.cancel()` may return before they are cancelled, and
-    /// calls none of their code. In a task that was cancelled before, they are cancelled before any of them begins.
+    /// calls none of their code. In a task that was cancelled before, they are cancelled before any of them starts.
     ///
-    /// - Parameter operations: Operations that nobody else starts.
+    /// - Parameter operations: Operations that are on no queue and in no compound, and have not been started.
     /// - Returns: A slot for each operation, in the order given, with its error or `nil` for success. If the limit is
     ///   less than 1, one ``CoordinationError``.
     public nonisolated(nonsending) func performOperations(_ operations: [Operation]) async -> [(any Error)?] {
-        let coordination = Coordination(operations, by: self)
+        let run = CoordinatedRun(operations, by: self)
         return await withCancellationDelivered {
-            coordination.cancel()
+            run.cancel()
         } during: {
             await withCheckedContinuation { continuation in
-                coordination.run { continuation.resume(returning: $0) }
+                run.start { continuation.resume(returning: $0) }
             }
-        }
-    }
-}
-
-/// Operations that are run together, and what becomes of each.
-private final class Coordination: @unchecked Sendable {
-    private enum Part {
-        case runs(Operation)
-        case refused(CoordinationError)
-    }
-
-    /// Changed only when it is freed.
-    private var parts: [Part]
-    private let compound: CompoundOperation
-    private let invalid: CoordinationError?
-
-    init(_ operations: [Operation], by coordinator: some OperationCoordinator) {
-        let name = String(describing: type(of: coordinator))
-        let limit = coordinator.maxConcurrentOperationCount
-        invalid = limit < 1 ? .invalidLimit(type: name, maxConcurrentOperationCount: limit) : nil
-        var seen = Set<ObjectIdentifier>()
-        let parts = operations.map { operation -> Part in
-            if !seen.insert(ObjectIdentifier(operation)).inserted {
-                return .refused(.givenTwice(operation: operation.displayName, coordinator: name))
-            }
-            if operation.isExecuting || operation.isFinished {
-                return .refused(.alreadyStarted(operation: operation.displayName, coordinator: name))
-            }
-            return .runs(operation)
-        }
-        self.parts = parts
-        let children = parts.compactMap { if case .runs(let operation) = $0 { operation } else { nil } }
-        compound = CompoundOperation(
-            name: name, operations: invalid == nil ? children : [],
-            maxConcurrentOperationCount: max(limit, 1), failurePolicy: coordinator.failurePolicy)
-    }
-
-    deinit {
-        // Whoever frees the end of a chain frees all of it, and nobody is to do so by nested calls.
-        var operations = parts.compactMap { if case .runs(let operation) = $0 { operation } else { nil } }
-        parts = []
-        DependencyRelease.release(&operations)
-    }
-
-    func run(completion: @escaping @Sendable ([(any Error)?]) -> Void) {
-        if let invalid { return completion([invalid]) }
-        compound.asyncCompletionBlock = { [self] error in completion(errors(of: error)) }
-        compound.start()
-    }
-
-    func cancel() {
-        compound.cancel()
-    }
-
-    /// - Parameter error: That of the compound.
-    private func errors(of error: (any Error)?) -> [(any Error)?] {
-        // Where the compound could not run its children, it cancelled them.
-        let obstacle: (any Error)? =
-            switch error as? CompoundOperationError {
-            case .suboperationFailure, .cancelled: nil
-            case .dependencyCycle, nil: error
-            }
-        return parts.map { part in
-            switch part {
-            case .refused(let error):
-                return error
-            case .runs(let operation):
-                let error = operation.endingError
-                if let obstacle, !operation.isFinished || Self.isCancellation(error) { return obstacle }
-                return error
-            }
-        }
-    }
-
-    private static func isCancellation(_ error: (any Error)?) -> Bool {
-        switch error {
-        case is CancellationError: true
-        case CompoundOperationError.cancelled(_, let errors, nil)?: errors.isEmpty
-        default: false
         }
     }
 }
