@@ -208,7 +208,9 @@ extension CollectionRun {
     }
 
     private func reportProgress() {
-        if lock.withLock({ isProgressObserved }) { progressed(to: children?.fraction ?? 0) }
+        guard lock.withLock({ isProgressObserved }) else { return }
+        let (ended, total) = count
+        if let total { progressed(to: Double(ended) / Double(total), of: Int64(total)) }
     }
 
     /// How many items or batches have ended, and how many there are, once that is known: at least 1, so that an empty

@@ -50,10 +50,12 @@ extension AsyncOperation: ProgressReporting {
         return progress
     }
 
-    /// The operation has come so far: whoever it is part of is told.
-    final func progressed(to fraction: Double) {
+    /// Publishes how far the operation has come, and reports it to its parent.
+    ///
+    /// - Parameter unitCount: The total of a composite.
+    final func progressed(to fraction: Double, of unitCount: Int64 = OperationProgress.fineUnitCount) {
         let (progress, parent) = withState { ($0.progress, $0.membership.parent) }
-        if let children { progress?.publish(fraction, of: children.unitCount) }
+        if children != nil { progress?.publish(fraction, of: unitCount) }
         parent?.childProgressed(self, to: fraction)
     }
 }
