@@ -5,19 +5,22 @@ import Testing
 
 /// The state machine of a run alone: no thread, no lock, no object.
 @Suite("CollectionStateMachine") struct CollectionStateMachineTests {
-    @Test func anEmptyRunIsOverAtTheStart() {
+    @Test("An empty run is finished at the start")
+    func emptyRun() {
         var machine = CollectionStateMachine(count: 0, limit: 3, stopsAtFirstFailure: false)
         let action = machine.started()
         #expect(!action.requestsWorker)
         #expect(action.errors?.isEmpty == true)
     }
 
-    @Test func theFirstWorkerIsSentForAtTheStart() {
+    @Test("The first worker is requested at the start")
+    func firstWorker() {
         var machine = CollectionStateMachine(count: 2, limit: 1, stopsAtFirstFailure: false)
         #expect(machine.started().requestsWorker)
     }
 
-    @Test func aUnitThatEndsInItsCallKeepsTheWorker() {
+    @Test("A unit that ends in its call keeps the worker")
+    func synchronousUnit() {
         var machine = CollectionStateMachine(count: 2, limit: 1, stopsAtFirstFailure: false)
         _ = machine.started()
         #expect(machine.workerStarted().workerAction == .start(0))
@@ -29,7 +32,8 @@ import Testing
         #expect(machine.returned(1).workerAction == .stop)
     }
 
-    @Test func aUnitThatOutlastsItsCallSendsTheWorkerAwayAtTheLimit() {
+    @Test("A unit that outlasts its call stops the worker at the limit")
+    func detachedUnit() {
         var machine = CollectionStateMachine(count: 2, limit: 1, stopsAtFirstFailure: false)
         _ = machine.started()
         #expect(machine.workerStarted().workerAction == .start(0))
@@ -39,7 +43,8 @@ import Testing
         #expect(machine.workerStarted().workerAction == .start(1))
     }
 
-    @Test func aWorkerGoesOnWhileThereArePlaces() {
+    @Test("A worker goes on while there are places")
+    func placesLeft() {
         var machine = CollectionStateMachine(count: 5, limit: 3, stopsAtFirstFailure: false)
         _ = machine.started()
         let (first, action) = machine.workerStarted()
@@ -55,7 +60,8 @@ import Testing
         #expect(machine.returned(2).workerAction == .stop)
     }
 
-    @Test func theSecondReportOfAnEndIsIgnoredInEveryState() {
+    @Test("The second report of an end is ignored in every state")
+    func secondReport() {
         var machine = CollectionStateMachine(count: 3, limit: 1, stopsAtFirstFailure: false)
         _ = machine.started()
         _ = machine.workerStarted()
@@ -71,7 +77,8 @@ import Testing
         for index in 0..<3 { #expect(!machine.ended(index, error: TestError.second).isAccepted) }
     }
 
-    @Test func cancellingBeforeTheStartEndsTheRunAtTheStart() {
+    @Test("A run that is cancelled before the start is finished at the start")
+    func cancelledBeforeTheStart() {
         var machine = CollectionStateMachine(count: 2, limit: 2, stopsAtFirstFailure: false)
         #expect(machine.cancelled().errors == nil)
         let action = machine.started()
@@ -79,14 +86,16 @@ import Testing
         #expect(action.errors?.map(text) == ["cancelled", "cancelled"])
     }
 
-    @Test func cancellingBeforeTheFirstWorkerCameEndsTheRunAtOnce() {
+    @Test("A run that is cancelled before its first worker starts is finished immediately")
+    func cancelledBeforeTheFirstWorker() {
         var machine = CollectionStateMachine(count: 2, limit: 2, stopsAtFirstFailure: false)
         _ = machine.started()
         #expect(machine.cancelled().errors?.map(text) == ["cancelled", "cancelled"])
         #expect(machine.workerStarted().workerAction == .stop)
     }
 
-    @Test func cancellingWaitsForTheUnitsInFlight() {
+    @Test("A cancelled run waits for the units in flight")
+    func cancelledWithUnitsInFlight() {
         var machine = CollectionStateMachine(count: 3, limit: 1, stopsAtFirstFailure: false)
         _ = machine.started()
         _ = machine.workerStarted()
@@ -98,7 +107,8 @@ import Testing
         #expect(machine.cancelled().errors == nil)
     }
 
-    @Test func theFirstFailureStopsTheRunIfItIsToldTo() {
+    @Test("The first failure stops the run if the policy says so")
+    func firstFailure() {
         var machine = CollectionStateMachine(count: 4, limit: 2, stopsAtFirstFailure: true)
         _ = machine.started()
         _ = machine.workerStarted()
@@ -112,8 +122,8 @@ import Testing
     }
 
     /// Every way in which calls and ends can follow each other, for all small runs: a search through all states.
-    @Test(arguments: 0...3, 1...3)
-    func everyOrderOfEventsEndsOnceWithEverySlotFilled(count: Int, limit: Int) {
+    @Test("Every order of events finishes the run once, with every slot filled", arguments: 0...3, 1...3)
+    func everyOrder(count: Int, limit: Int) {
         for stopsAtFirstFailure in [false, true] {
             for failing in [nil, 0, 1] where failing.map({ $0 < count }) ?? true {
                 for cancels in [false, true] {

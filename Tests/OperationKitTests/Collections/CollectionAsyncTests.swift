@@ -34,13 +34,15 @@ import Testing
         }
     }
 
-    @Test(arguments: Strategy.allCases) func theErrorsAreReturned(strategy: Strategy) async {
+    @Test("The `await` form returns the errors", arguments: Strategy.allCases)
+    func errors(strategy: Strategy) async {
         let operation = strategy.make { items, completion in completion(items[0] == 2 ? TestError.second : nil) }
         #expect(await operation.performOperation(on: [1, 2, 3]).map(text) == ["success", "second", "success"])
         #expect(await operation.performOperation(on: []).isEmpty)
     }
 
-    @Test(arguments: Strategy.allCases) func asyncMethodsReportWhatTheyThrow(strategy: Strategy) async {
+    @Test("Async methods report what they throw", arguments: Strategy.allCases)
+    func thrownErrors(strategy: Strategy) async {
         let operation = Self.make(strategy) { item in
             await Task.yield()
             if item == 2 { throw TestError.second }
@@ -50,7 +52,8 @@ import Testing
         #expect(errors.map(text) == ["success", "second", "success"] && calls == 1)
     }
 
-    @Test func aSingleItemCanBePerformedWithACompletionToo() async throws {
+    @Test("An async item or batch can be performed with a completion, too")
+    func completionOfAnAsyncItem() async throws {
         let operation = A { if $0 == 2 { throw TestError.second } }
         let error = await withCheckedContinuation { continuation in
             operation.performOperation(onItem: 2) { continuation.resume(returning: $0) }
@@ -67,7 +70,8 @@ import Testing
         #expect(batch == nil)
     }
 
-    @Test(arguments: Strategy.allCases) func asyncMethodsAreCancelledWithTheRun(strategy: Strategy) async {
+    @Test("Async methods are cancelled with the run", arguments: Strategy.allCases)
+    func cancelledRun(strategy: Strategy) async {
         let begun = Shared(0)
         let full = Gate()
         let never = Gate()
@@ -108,7 +112,8 @@ import Testing
         }
     }
 
-    @Test(arguments: Strategy.allCases) func cancellingTheTaskCancelsTheRun(strategy: Strategy) async {
+    @Test("Cancelling the task cancels the run", arguments: Strategy.allCases)
+    func cancelledTask(strategy: Strategy) async {
         let log = WorkLog()
         let full = Gate()
         let operation = Recorded(
@@ -137,12 +142,13 @@ import Testing
         #expect(slots.prefix(width).sorted() == ["first"] + Array(repeating: "success", count: width - 1))
     }
 
-    @Test(arguments: Strategy.allCases) func aTaskThatIsCancelledBeforeRunsNothing(strategy: Strategy) async {
+    @Test("In a task that was cancelled before, no item starts", arguments: Strategy.allCases)
+    func taskCancelledBefore(strategy: Strategy) async {
         let log = WorkLog()
         let operation = strategy.make { items, _ in log.began(items) }
         let mayBegin = Gate()
         let task = Task {
-            // Returns at once: the task has been cancelled.
+            // Returns immediately: the task has been cancelled.
             await mayBegin.opened()
             return await operation.performOperation(on: [1, 2])
         }
@@ -151,9 +157,10 @@ import Testing
         #expect(log.units.isEmpty)
     }
 
-    // Failures, for a retry.
+    // MARK: - Failures
 
-    @Test(arguments: Strategy.allCases) func failuresPairItemsWithTheirErrors(strategy: Strategy) async {
+    @Test("`failures` pairs items with their errors", arguments: Strategy.allCases)
+    func failures(strategy: Strategy) async {
         let attempts = Shared<[Int: Int]>([:])
         let operation = strategy.make(batchSize: 2) { items, completion in
             let isFirst = attempts.change {
@@ -171,7 +178,8 @@ import Testing
         #expect(operation.failures(in: retry, errors: await operation.performOperation(on: retry)).isEmpty)
     }
 
-    @Test func wrongOptionsFailEveryItem() async {
+    @Test("With invalid options, every item has failed")
+    func failuresOfInvalidOptions() async {
         let operation = SequentialBatches(1, 0, .continueAll) { _, _ in }
         let failures = operation.failures(in: [7, 8], errors: await operation.performOperation(on: [7, 8]))
         #expect(failures.map(\.item) == [7, 8])

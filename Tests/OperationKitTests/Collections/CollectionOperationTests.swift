@@ -6,10 +6,9 @@ import Testing
 
 /// The guarantees of collection operations, in all four strategies. They block dispatch threads, so one at a time.
 @Suite("Collection operations", .serialized, .mayNotHang) struct CollectionOperationTests {
-    // K1: one slot per item or batch, in input order; the completion exactly once.
 
-    @Test("K1: sizes against batch sizes", arguments: Strategy.allCases)
-    func everyItemOrBatchHasItsSlotInTheOrderOfTheCollection(strategy: Strategy) async {
+    @Test("Every item or batch has its slot, in the order of the collection", arguments: Strategy.allCases)
+    func slots(strategy: Strategy) async {
         for count in [0, 1, 2, 7, 8, 9] {
             for batchSize in 1...(count + 1) {
                 let log = WorkLog()
@@ -27,8 +26,8 @@ import Testing
         }
     }
 
-    @Test("K1: out of order", arguments: Strategy.allCases.filter(\.isParallel))
-    func endsThatComeOutOfOrderFillTheirOwnSlots(strategy: Strategy) async {
+    @Test("Ends that come out of order fill their own slots", arguments: Strategy.allCases.filter(\.isParallel))
+    func endsOutOfOrder(strategy: Strategy) async {
         let log = WorkLog()
         let seed = SplitMix64.freshSeed()
         print("seed \(seed)")
@@ -42,8 +41,6 @@ import Testing
         let (errors, _) = await operation.run(on: Array(0..<64))
         #expect(errors.map(text) == (0..<64).map { "numbered(\($0))" }, "seed \(seed)")
     }
-
-    // K2: synchronously, later, on any thread, twice.
 
     /// When and how often the end of a unit is reported.
     enum Report: CaseIterable, Sendable {
@@ -71,8 +68,8 @@ import Testing
         }
     }
 
-    @Test("K2", arguments: Strategy.allCases, Report.allCases)
-    func theFirstReportOfAnEndCounts(strategy: Strategy, report: Report) async {
+    @Test("Only the first report of an end counts, on whatever thread", arguments: Strategy.allCases, Report.allCases)
+    func repeatedReports(strategy: Strategy, report: Report) async {
         for batchSize in [1, 3] {
             let operation = strategy.make(batchSize: batchSize) { items, completion in
                 report(completion, items[0] % 2 == 1 ? TestError.numbered(items[0]) : nil)
@@ -84,8 +81,8 @@ import Testing
         }
     }
 
-    @Test("K2: from within each other", arguments: Strategy.allCases)
-    func endsMayBeReportedFromWithinEachOther(strategy: Strategy) async {
+    @Test("Ends may be reported from within each other", arguments: Strategy.allCases)
+    func nestedReports(strategy: Strategy) async {
         // Each unit reports the end of the one before it, from inside its own call; the last one its own, too.
         let log = WorkLog()
         let operation = strategy.make(limit: 2) { items, completion in
@@ -100,7 +97,8 @@ import Testing
         #expect(calls == 1)
     }
 
-    @Test func aRunMayBeginInsideTheCompletionOfAnother() async {
+    @Test("A run may start inside the completion of another")
+    func nestedRuns() async {
         let operation = ParallelItems(2, 1, .continueAll) { _, completion in completion(nil) }
         let counts = await withCheckedContinuation { continuation in
             operation.performOperation(on: [1, 2]) { first in
@@ -110,8 +108,8 @@ import Testing
         #expect(counts == [2, 3])
     }
 
-    @Test("K2: threads of their own", arguments: Strategy.allCases)
-    func nothingIsBegunOnTheStackOfTheCallerOrOfACompletion(strategy: Strategy) async {
+    @Test("No unit starts on the stack of the caller or of a completion", arguments: Strategy.allCases)
+    func stacks(strategy: Strategy) async {
         let inside = Shared<Set<ObjectIdentifier>>([])
         let wrong = Shared(0)
         let operation = strategy.make { items, completion in
@@ -134,8 +132,6 @@ import Testing
         #expect(wrong.value == 0)
     }
 
-    // K3: a million.
-
     /// Debug builds with all checks take a tenth.
     #if DEBUG
     static let many = 200_000
@@ -143,8 +139,8 @@ import Testing
     static let many = 1_000_000
     #endif
 
-    @Test("K3", arguments: Strategy.allCases)
-    func manySynchronousItemsDoNotGrowTheStack(strategy: Strategy) async {
+    @Test("Many synchronous items do not grow the stack", arguments: Strategy.allCases)
+    func manySynchronousItems(strategy: Strategy) async {
         // The stack of a dispatch worker is small; recursion of this depth overflows any.
         let operation = strategy.make(batchSize: 1) { items, completion in completion(nil) }
         let (errors, _) = await operation.run(on: Array(0..<Self.many))
@@ -152,17 +148,15 @@ import Testing
         #expect(errors.allSatisfy { $0 == nil })
     }
 
-    @Test("K3: on other threads", arguments: Strategy.allCases)
-    func manyItemsThatEndOnOtherThreadsEnd(strategy: Strategy) async {
+    @Test("Many items that end on other threads all end", arguments: Strategy.allCases)
+    func manyAsynchronousItems(strategy: Strategy) async {
         let operation = strategy.make { items, completion in DispatchQueue.global().async { completion(nil) } }
         let (errors, _) = await operation.run(on: Array(0..<20_000))
         #expect(errors.count == 20_000)
     }
 
-    // K4: the limit.
-
-    @Test("K4: limit", arguments: Strategy.allCases, [1, 2, 5, 16])
-    func theLimitIsReachedAndNeverExceeded(strategy: Strategy, limit: Int) async {
+    @Test("The limit is reached and never exceeded", arguments: Strategy.allCases, [1, 2, 5, 16])
+    func limit(strategy: Strategy, limit: Int) async {
         let log = WorkLog()
         let reached = Gate()
         let operation = strategy.make(limit: limit) { items, completion in
@@ -184,13 +178,13 @@ import Testing
         #expect(log.mostInFlight == strategy.width(limit))
     }
 
-    @Test("K4: limit, synchronously", arguments: [2, 3])
-    func itemsThatBlockTheirThreadsReachTheLimitToo(limit: Int) async {
+    @Test("Items that block their threads reach the limit, too", arguments: [2, 3])
+    func blockingItems(limit: Int) async {
         let log = WorkLog()
         let line = StartLine(limit)
         let operation = ParallelItems(limit, 1, .continueAll) { items, completion in
             log.began(items)
-            // Nobody gets on until as many are here.
+            // No thread goes on until as many are here.
             line.meet()
             log.ended()
             completion(nil)
@@ -199,7 +193,8 @@ import Testing
         #expect(log.mostInFlight == limit)
     }
 
-    @Test func theDefaultLimitIsThatOfTheMachine() {
+    @Test("The default limit of parallel items is the number of processors")
+    func defaultLimit() {
         final class Defaults: ParallelItemOperation {
             func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
         }
@@ -207,10 +202,8 @@ import Testing
         #expect(Defaults().failurePolicy == .continueAll)
     }
 
-    // K4: stop or go on.
-
-    @Test("K4: failure policy", arguments: Strategy.allCases)
-    func theFirstFailureStopsTheRunIfThePolicySaysSo(strategy: Strategy) async {
+    @Test("The first failure, not a cancellation, stops the run if the policy says so", arguments: Strategy.allCases)
+    func failurePolicy(strategy: Strategy) async {
         let operation = strategy.make(limit: 1, policy: .cancelRemaining) { items, completion in
             completion(items[0] == 1 ? CancellationError() : items[0] == 3 ? TestError.first : nil)
         }
@@ -218,17 +211,17 @@ import Testing
         #expect(errors.map(text) == ["success", "cancelled", "success", "first", "cancelled", "cancelled"])
     }
 
-    // K5.
-
-    @Test("K5: empty", arguments: Strategy.allCases)
-    func anEmptyCollectionCompletesAtOnce(strategy: Strategy) {
+    @Test("An empty collection completes immediately", arguments: Strategy.allCases)
+    func emptyCollection(strategy: Strategy) {
         let log = EventLog()
         strategy.make { _, _ in log.add("work") }.performOperation(on: []) { log.add("\($0.count) errors") }
         #expect(log.events == ["0 errors"])
     }
 
-    @Test("K5: batch size", arguments: Strategy.allCases.filter(\.isBatch), [0, -1, .min])
-    func aBatchSizeBelowOneIsReportedAndNothingRuns(strategy: Strategy, size: Int) {
+    @Test(
+        "A batch size below 1 is reported, and nothing runs", arguments: Strategy.allCases.filter(\.isBatch),
+        [0, -1, .min])
+    func invalidBatchSize(strategy: Strategy, size: Int) {
         for items in [[], [1, 2, 3]] {
             let log = EventLog()
             let operation = strategy.make(batchSize: size) { _, _ in log.add("work") }
@@ -238,8 +231,10 @@ import Testing
         }
     }
 
-    @Test("K5: limit", arguments: Strategy.allCases.filter(\.isParallel), [0, -1, .min])
-    func aLimitBelowOneIsReportedAndNothingRuns(strategy: Strategy, limit: Int) {
+    @Test(
+        "A limit below 1 is reported, and nothing runs", arguments: Strategy.allCases.filter(\.isParallel),
+        [0, -1, .min])
+    func invalidLimit(strategy: Strategy, limit: Int) {
         for items in [[], [1, 2, 3]] {
             let log = EventLog()
             let operation = strategy.make(limit: limit) { _, _ in log.add("work") }
@@ -250,14 +245,14 @@ import Testing
         }
     }
 
-    @Test("K5: largest values", arguments: Strategy.allCases)
-    func theLargestLimitAndBatchSizeWork(strategy: Strategy) async {
+    @Test("The largest limit and batch size work", arguments: Strategy.allCases)
+    func largestValues(strategy: Strategy) async {
         let operation = strategy.make(limit: .max, batchSize: .max) { _, completion in completion(nil) }
         #expect(await operation.run(on: [1, 2, 3]).errors.count == (strategy.isBatch ? 1 : 3))
     }
 
-    @Test("K5: kept alive, then released", arguments: Strategy.allCases)
-    func theObjectIsKeptAliveDuringTheRunAndNothingAfterwards(strategy: Strategy) async {
+    @Test("The object is kept alive during the run, and nothing is kept afterward", arguments: Strategy.allCases)
+    func lifetime(strategy: Strategy) async {
         let tracker = LeakTracker()
         let log = WorkLog()
         let begun = Gate()
@@ -276,7 +271,7 @@ import Testing
         }
         await begun.opened()
         #expect(tracker.alive.sorted() == ["completion", "operation"])
-        // Somebody keeps the item's completion for ever: it must not keep the run.
+        // A completion that is kept forever must not keep the run.
         let kept = log.takeKept()
         for completion in kept { completion(nil) }
         await over.opened()
@@ -284,8 +279,8 @@ import Testing
         for completion in kept { completion(nil) }
     }
 
-    @Test("K5: forgotten completions", arguments: Strategy.allCases)
-    func aRunWhoseItemsAreForgottenIsReleased(strategy: Strategy) async {
+    @Test("A run whose completions are dropped is released", arguments: Strategy.allCases)
+    func forgottenItems(strategy: Strategy) async {
         let tracker = LeakTracker()
         let begun = Gate()
         do {

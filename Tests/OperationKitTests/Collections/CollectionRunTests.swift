@@ -7,14 +7,16 @@ import Testing
 @Suite("Collection runs", .serialized, .mayNotHang) struct CollectionRunTests {
     private static let succeeding: Work = { _, completion in completion(nil) }
 
-    @Test(arguments: Strategy.allCases) func aRunOnAQueueSucceedsIfNoItemFails(strategy: Strategy) async throws {
+    @Test("A run on a queue succeeds if no item fails", arguments: Strategy.allCases)
+    func success(strategy: Strategy) async throws {
         let run = strategy.make(batchSize: 2, Self.succeeding).operation(on: [1, 2, 3])
         try await OperationQueue().run(run)
         #expect(run.errors.count == strategy.units(3, batchSize: 2).count)
         #expect(run.errors.allSatisfy { $0 == nil })
     }
 
-    @Test(arguments: Strategy.allCases) func failuresArriveTogetherWithTheirIndices(strategy: Strategy) async throws {
+    @Test("Failures arrive together, with their indices", arguments: Strategy.allCases)
+    func failures(strategy: Strategy) async throws {
         let run = strategy.make(batchSize: 2) { items, completion in
             completion(items[0] == 1 || items[0] == 4 ? TestError.numbered(items[0]) : nil)
         }.operation(on: [0, 0, 1, 1, 4, 4])
@@ -32,7 +34,8 @@ import Testing
         #expect(run.errors.map { $0 == nil } == run.errors.indices.map { !indices.contains($0) })
     }
 
-    @Test func aRunInACompoundReportsItsFailuresInside() async {
+    @Test("A run in a compound reports its failures inside those of the compound")
+    func insideACompound() async {
         let run = ParallelItems(2, 1, .continueAll) { items, completion in
             completion(items[0] == 2 ? TestError.second : nil)
         }.operation(on: [1, 2])
@@ -42,7 +45,8 @@ import Testing
         #expect(errors?.map(text) == ["second"])
     }
 
-    @Test(arguments: Strategy.allCases) func cancellingWorksAtEveryPoint(strategy: Strategy) async {
+    @Test("A run can be cancelled at every item", arguments: Strategy.allCases)
+    func cancelledAtEveryItem(strategy: Strategy) async {
         for point in 0..<8 {
             for endsFirst in [false, true] {
                 let log = WorkLog()
@@ -70,7 +74,8 @@ import Testing
         }
     }
 
-    @Test(arguments: Strategy.allCases) func aRunThatIsCancelledBeforeItsStartRunsNothing(strategy: Strategy) async {
+    @Test("A run that is cancelled before its start runs nothing", arguments: Strategy.allCases)
+    func cancelledBeforeTheStart(strategy: Strategy) async {
         let log = EventLog()
         let run = strategy.make { _, _ in log.add("work") }.operation(on: [1, 2])
         run.asyncCompletionBlock = { _ in log.add("completion") }
@@ -85,8 +90,8 @@ import Testing
         }
     }
 
-    @Test(arguments: Strategy.allCases, [false, true])
-    func itemsInFlightAreWaitedFor(strategy: Strategy, isFinishedFromOutside: Bool) async {
+    @Test("Items in flight are waited for, and no further item starts", arguments: Strategy.allCases, [false, true])
+    func itemsInFlight(strategy: Strategy, isFinishedFromOutside: Bool) async {
         let log = WorkLog()
         let full = Gate()
         let run = strategy.make { items, completion in
@@ -118,7 +123,8 @@ import Testing
         }
     }
 
-    @Test func anOutcomeThatIsGivenBeforeTheStartStands() async {
+    @Test("An outcome that is given before the start stands")
+    func finishedBeforeTheStart() async {
         let log = EventLog()
         let run = ParallelItems(2, 1, .continueAll) { _, _ in log.add("work") }.operation(on: [1])
         run.finish(withError: TestError.first)
@@ -126,7 +132,8 @@ import Testing
         #expect(log.events.isEmpty && run.errors.map(text) == ["cancelled"])
     }
 
-    @Test func aMissingInputIsAnErrorAndAnEmptyOneIsNot() async throws {
+    @Test("A missing input is an error, and an empty one is not")
+    func missingInput() async throws {
         let operation = SequentialItems(1, 1, .continueAll, Self.succeeding)
         await #expect(throws: IOOperationError.missingInput(operation: "SequentialItems")) {
             try await OperationQueue().run(operation.operation())
@@ -138,7 +145,8 @@ import Testing
         #expect(run.errors.count == 1)
     }
 
-    @Test func wrongOptionsEndTheRunWithTheirError() async {
+    @Test("Invalid options end the run with their error")
+    func invalidOptions() async {
         let error = CoordinationError.invalidBatchSize(type: "ParallelBatches", batchSize: 0)
         for isCancelled in [false, true] {
             let run = ParallelBatches(1, 0, .continueAll, Self.succeeding).operation(on: [1, 2])
@@ -158,7 +166,8 @@ import Testing
         }
     }
 
-    @Test func aTypeWithAStrategyOfItsOwnGetsTheRestToo() async {
+    @Test("A type with a strategy of its own gets the other forms, too")
+    func ownStrategy() async {
         let own = Own()
         let errors = await own.performOperation(on: ["a", "b"])
         #expect(errors.map(text) == ["success", "second"])
@@ -170,9 +179,10 @@ import Testing
         #expect(own.log.events == ["ab"])
     }
 
-    // Progress.
+    // MARK: - Progress
 
-    @Test(arguments: Strategy.allCases) func progressCountsWhatHasEnded(strategy: Strategy) async throws {
+    @Test("Progress counts the items or batches that have ended", arguments: Strategy.allCases)
+    func progress(strategy: Strategy) async throws {
         let seen = Shared<[Int64]>([])
         let progress = Shared<Progress?>(nil)
         let run = strategy.make(limit: 1) { items, completion in
@@ -187,7 +197,8 @@ import Testing
         #expect(run.progress.totalUnitCount == 5 && run.progress.fractionCompleted == 1)
     }
 
-    @Test func progressThatIsAskedForAfterTheEndIsComplete() async throws {
+    @Test("Progress that is asked for after the end is complete")
+    func progressAfterTheEnd() async throws {
         let operation = ParallelItems(2, 1, .continueAll, Self.succeeding)
         for items in [[], [1, 2, 3]] {
             for asksBefore in [false, true] {
@@ -199,7 +210,8 @@ import Testing
         }
     }
 
-    @Test func cancellingTheProgressCancelsTheRun() async {
+    @Test("Cancelling the progress cancels the run")
+    func cancelledProgress() async {
         let log = WorkLog()
         let begun = Gate()
         let run = SequentialItems(1, 1, .continueAll) { _, completion in
@@ -217,7 +229,8 @@ import Testing
         #expect(run.progress.completedUnitCount == 1 && run.progress.totalUnitCount == 3)
     }
 
-    @Test func progressIsCompleteWhenTheRunIsAlsoIfItemsEndTogether() async throws {
+    @Test("Progress is complete in the completion block, also if items end at the same time")
+    func progressOfConcurrentEnds() async throws {
         for _ in 0..<50 {
             let run = ParallelItems(8, 1, .continueAll) { _, completion in
                 DispatchQueue.global().async { completion(nil) }
@@ -230,9 +243,10 @@ import Testing
         }
     }
 
-    // Races.
+    // MARK: - Races
 
-    @Test func cancellingAndEndingMayMeetAnywhere() async {
+    @Test("A cancellation may meet the end of an item anywhere")
+    func cancellationRacesWithTheEnd() async {
         let seed = SplitMix64.freshSeed()
         print("seed \(seed)")
         let wrong = EventLog()
@@ -271,7 +285,8 @@ import Testing
         #expect(wrong.events.isEmpty)
     }
 
-    @Test func aFinishedRunDoesNotHoldItsObject() async {
+    @Test("A finished run does not hold its object")
+    func finishedRun() async {
         let tracker = LeakTracker()
         let runs = [false, true].map { isCancelled in
             let operation = tracker.track(ParallelItems(2, 1, .continueAll, Self.succeeding))
@@ -284,7 +299,8 @@ import Testing
         #expect(runs.map(\.errors.count) == [1, 1])
     }
 
-    @Test(arguments: Strategy.allCases) func runsAreReleased(strategy: Strategy) async {
+    @Test("Runs are released, cancelled ones too", arguments: Strategy.allCases)
+    func release(strategy: Strategy) async {
         let tracker = LeakTracker()
         for cancels in [false, true] {
             let operation = strategy.make { _, completion in DispatchQueue.global().async { completion(nil) } }

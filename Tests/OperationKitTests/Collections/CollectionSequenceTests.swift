@@ -34,8 +34,8 @@ import Testing
         func makeAsyncIterator() -> AsyncCounted { self }
     }
 
-    @Test(arguments: Strategy.allCases, [false, true])
-    func allItemsArePerformedAndTheFailuresReturned(strategy: Strategy, isAsync: Bool) async throws {
+    @Test("All items are performed, and the failures returned", arguments: Strategy.allCases, [false, true])
+    func failures(strategy: Strategy, isAsync: Bool) async throws {
         for count in [0, 1, 6, 7, 8, 100] {
             for batchSize in [1, 2, 7, 200] {
                 let log = WorkLog()
@@ -58,8 +58,8 @@ import Testing
         }
     }
 
-    @Test(arguments: Strategy.allCases, [false, true])
-    func noMoreItemsAreTakenThanMayBeInFlight(strategy: Strategy, isAsync: Bool) async throws {
+    @Test("No more items are taken than may be in flight", arguments: Strategy.allCases, [false, true])
+    func itemsInMemory(strategy: Strategy, isAsync: Bool) async throws {
         for batchSize in [1, 4] {
             let size = strategy.isBatch ? batchSize : 1
             let taken = Shared(0)
@@ -87,7 +87,8 @@ import Testing
         }
     }
 
-    @Test(arguments: Strategy.allCases) func theLimitIsReached(strategy: Strategy) async throws {
+    @Test("The limit is reached", arguments: Strategy.allCases)
+    func limit(strategy: Strategy) async throws {
         let log = WorkLog()
         let full = Gate()
         let taken = Shared(0)
@@ -105,8 +106,8 @@ import Testing
         #expect(log.units.count == strategy.width(3) && taken.value <= strategy.width(3) + 1)
     }
 
-    @Test(arguments: Strategy.allCases) func theFirstFailureEndsTheRunIfThePolicySaysSo(strategy: Strategy) async throws
-    {
+    @Test("The first failure ends the run if the policy says so", arguments: Strategy.allCases)
+    func failurePolicy(strategy: Strategy) async throws {
         let log = WorkLog()
         let operation = strategy.make(policy: .cancelRemaining) { items, completion in
             log.began(items)
@@ -118,7 +119,8 @@ import Testing
         #expect(strategy.isParallel ? log.units.count >= 6 : log.units.count == 6)
     }
 
-    @Test func theErrorOfTheSequenceIsThrownAfterTheItemsInFlight() async {
+    @Test("The error of the sequence is thrown after the items in flight have ended")
+    func errorOfTheSequence() async {
         let log = WorkLog()
         let operation = ParallelItems(3, 1, .continueAll) { items, completion in
             log.began(items)
@@ -137,7 +139,8 @@ import Testing
         #expect(log.inFlight == 0 && failed.value.sorted() == [0, 1, 2, 3, 4])
     }
 
-    @Test func wrongOptionsAreThrownAndNothingIsTaken() async {
+    @Test("Invalid options are thrown, and no item is taken")
+    func invalidOptions() async {
         let taken = Shared(0)
         let sequence = Counted(taken: taken, count: 5)
         await #expect(throws: CoordinationError.invalidBatchSize(type: "ParallelBatches", batchSize: 0)) {
@@ -161,7 +164,8 @@ import Testing
         }
     }
 
-    @Test func asyncMethodsAreCancelledWithTheTask() async {
+    @Test("Async methods are cancelled with the task")
+    func cancelledTask() async {
         let sleepers = Sleepers()
         let task = Task { try await sleepers.performOperation(onEach: 0...) }
         await eventually("not begun") { sleepers.begun.units.count == 2 }
@@ -180,7 +184,8 @@ import Testing
         }
     }
 
-    @Test func asyncBatchesAndStrategiesOfTheirOwnTakeSequencesToo() async throws {
+    @Test("Async batches and types with a strategy of their own take sequences, too")
+    func otherTypes() async throws {
         #expect(try await Batches().performOperation(onEach: 0..<7).map(\.item) == [3, 4, 5])
         #expect(try await Own().performOperation(onEach: 0..<3).map(\.item) == [1])
     }

@@ -8,8 +8,10 @@ import Testing
         try await TypeChecker().check([CodeBlock(file: "Conformance.md", line: 1, code: [code])])
     }
 
-    @Test(arguments: ["ParallelItemOperation", "SequentialItemOperation"])
-    func changingTheStrategyIsChangingOneWord(word: String) async throws {
+    @Test(
+        "Changing the strategy is changing one word",
+        arguments: ["ParallelItemOperation", "SequentialItemOperation"])
+    func oneWord(word: String) async throws {
         let code = """
             final class Sync: \(word) {
                 func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
@@ -26,7 +28,8 @@ import Testing
     }
 
     /// Neither method: this must not become an endless recursion at run time.
-    @Test func aTypeWithNeitherMethodDoesNotCompile() async throws {
+    @Test("A type with neither method does not compile")
+    func neitherMethod() async throws {
         let items = try await Self.messages("final class Neither: ParallelItemOperation, AsyncItemOperation {}")
         #expect(items?.contains("does not conform") == true)
         let batches = try await Self.messages(
@@ -35,7 +38,8 @@ import Testing
     }
 
     /// A class that is safe only in sequence would race after the change of one word. `Sendable` tells.
-    @Test func aSendableClassWithUnguardedVariablesDoesNotCompile() async throws {
+    @Test("A `Sendable` class with unguarded variables does not compile")
+    func unguardedVariables() async throws {
         let code = """
             final class Unsafe: SequentialItemOperation, Sendable {
                 var count = 0

@@ -11,13 +11,15 @@ import Testing
         .givenTwice(operation: "Backup", coordinator: "Nightly"),
     ]
 
-    @Test func domainAndCodesAreStable() {
+    @Test("Domain and codes are stable")
+    func domainAndCodes() {
         let errors = Self.errors.map { $0 as NSError }
         #expect(errors.map(\.domain) == Array(repeating: "OperationKit.CoordinationError", count: 4))
         #expect(errors.map(\.code) == [1, 2, 3, 4])
     }
 
-    @Test func descriptionsAreSentencesWithTheNames() {
+    @Test("Descriptions are sentences with the names")
+    func descriptions() {
         let descriptions = Self.errors.map { ($0 as NSError).localizedDescription }
         #expect(descriptions == Self.errors.map(\.localizedDescription))
         #expect(

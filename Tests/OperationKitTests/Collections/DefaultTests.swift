@@ -14,11 +14,13 @@ import Testing
 
     private struct Coordinator: ParallelOperationCoordinator {}
 
-    @Test func theLimitOfParallelBatchesIsThatOfTheMachine() {
+    @Test("The default limit of parallel batches is the number of processors")
+    func limit() {
         #expect(Batches().maxConcurrentOperationCount == ProcessInfo.processInfo.activeProcessorCount)
     }
 
-    @Test func aFailureCancelsNothing() async {
+    @Test("By default a failure cancels nothing")
+    func failurePolicy() async {
         #expect(Batches().failurePolicy == .continueAll)
         #expect(Coordinator().failurePolicy == .continueAll)
         let failing = ThrowingBlockOperation { throw TestError.first }
@@ -27,7 +29,8 @@ import Testing
         #expect(await Coordinator().performOperations([failing, other]).map(text) == ["first", "success"])
     }
 
-    @Test func everyQualityOfServiceHasItsClass() {
+    @Test("Every quality of service has its class in libdispatch")
+    func qualityOfService() {
         let classes: [(QualityOfService, DispatchQoS)] = [
             (.userInteractive, .userInteractive), (.userInitiated, .userInitiated), (.utility, .utility),
             (.background, .background), (.default, .unspecified),
@@ -35,7 +38,8 @@ import Testing
         for (quality, expected) in classes { #expect(DispatchQoS(quality) == expected) }
     }
 
-    @Test func aTaskThatBeginsAfterTheCancellationIsCancelled() async {
+    @Test("A task that starts after the cancellation is cancelled")
+    func taskAfterTheCancellation() async {
         let tasks = RunningTasks()
         tasks.cancel()
         let error = await withCheckedContinuation { continuation in
@@ -71,7 +75,8 @@ import Testing
     }
     #endif
 
-    @Test func optionsThatCancelTheRunAreAskedToTheEnd() async {
+    @Test("Options that cancel the run are read to the end")
+    func optionsThatCancel() async {
         let run = Canceller().operation(on: [1])
         run.start()
         #expect(run.isFinished && run.isCancelled)

@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    // What a run reports when it succeeds, seen in its completion block.
+    // MARK: - Progress of what succeeds
 
     private static func fractions(
         of run: CollectionRun<Int>, during: (CollectionRun<Int>) -> Void = { _ in }

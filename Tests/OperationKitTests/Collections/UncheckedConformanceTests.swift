@@ -15,7 +15,8 @@ import Testing
         }
     }
 
-    @Test func aClassNeedNotBeSendable() async throws {
+    @Test("A class need not be `Sendable`")
+    func classWithoutSendable() async throws {
         let operation = Unchecked()
         let isDone = Gate()
         operation.performOperation(on: [1, 2, 3]) { errors in
@@ -31,7 +32,8 @@ import Testing
     }
 
     /// A run is a part of what is around it, with each of its items.
-    @Test func aRunCountsInTheProgressOfItsCompound() async throws {
+    @Test("A run counts in the progress of its compound, item by item")
+    func progressOfTheCompound() async throws {
         let seen = Shared<[Double]>([])
         let compound = Shared<CompoundOperation?>(nil)
         final class Counting: SequentialItemOperation, Sendable {

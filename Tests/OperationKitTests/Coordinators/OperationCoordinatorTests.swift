@@ -3,7 +3,7 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// K6: coordinators take operations of any class.
+/// Coordinators take operations of any class.
 @Suite("Operation coordinators", .serialized, .mayNotHang) struct OperationCoordinatorTests {
     private struct Parallel: ParallelOperationCoordinator {
         var maxConcurrentOperationCount = 4
@@ -26,7 +26,8 @@ import Testing
         }
     }
 
-    @Test("K6", arguments: [0, 1]) func mixedOperationsHaveASlotEach(index: Int) async {
+    @Test("Operations of all classes have a slot each", arguments: [0, 1])
+    func slots(index: Int) async {
         let coordinator = Self.coordinators[index]
         for isAsync in [false, true] {
             let cancelled = BlockOperation {}
@@ -54,7 +55,8 @@ import Testing
         }
     }
 
-    @Test("K6: sequential") func sequentialMeansOneAfterTheOtherInOrder() async {
+    @Test("Sequential means one after the other, in order")
+    func sequential() async {
         let log = WorkLog()
         let operations = (0..<50).map { number in
             ChildKind.allCases[number % ChildKind.allCases.count].make {
@@ -66,7 +68,8 @@ import Testing
         #expect(log.units == (0..<50).map { [$0] } && log.mostInFlight == 1)
     }
 
-    @Test("K6: parallel") func theLimitIsReachedAndNeverExceeded() async {
+    @Test("The limit of a parallel coordinator is reached and never exceeded")
+    func limit() async {
         let log = WorkLog()
         let full = Gate()
         let operations = (0..<20).map { _ in
@@ -88,12 +91,14 @@ import Testing
         #expect(await errors.count == 20 && log.mostInFlight == 4)
     }
 
-    @Test func theDefaultLimitIsThatOfTheMachine() {
+    @Test("The default limit is the number of processors")
+    func defaultLimit() {
         #expect(Defaults().maxConcurrentOperationCount == ProcessInfo.processInfo.activeProcessorCount)
         #expect(Sequential().maxConcurrentOperationCount == 1)
     }
 
-    @Test func noOperationsCompleteAtOnceAndSoDoesAWrongLimit() {
+    @Test("No operations, or an invalid limit, complete immediately")
+    func nothingToRun() {
         let log = EventLog()
         for coordinator in Self.coordinators { coordinator.performOperations([]) { log.add("\($0.count)") } }
         for limit in [0, -1] {
@@ -109,7 +114,8 @@ import Testing
         #expect(log.events == ["0", "0"] + errors)
     }
 
-    @Test(arguments: [0, 1]) func mistakesAreReportedInTheirSlots(index: Int) async {
+    @Test("Mistakes are reported in their slots", arguments: [0, 1])
+    func mistakes(index: Int) async {
         let log = EventLog()
         let name = ["Parallel", "Sequential"][index]
         let twice = BlockOperation { log.add("twice") }
@@ -131,7 +137,8 @@ import Testing
         started.finish()
     }
 
-    @Test func operationsThatCannotRunSayWhy() async {
+    @Test("Operations that cannot run have the reason in their slots")
+    func cannotRun() async {
         let (first, second) = (ScriptedOperation("first"), ScriptedOperation("second"))
         first.addDependency(second)
         second.addDependency(first)
@@ -178,7 +185,8 @@ import Testing
         #expect(child.isFinished && owner.error == nil)
     }
 
-    @Test func dependenciesCountAndTheFirstFailureCancelsTheRestIfThePolicySaysSo() async {
+    @Test("Dependencies are honored, and the first failure cancels the rest if the policy says so")
+    func dependenciesAndFailurePolicy() async {
         let log = EventLog()
         let (first, second) = (BlockOperation { log.add("first") }, BlockOperation { log.add("second") })
         first.addDependency(second)
@@ -190,7 +198,8 @@ import Testing
         #expect(errors.map(text) == ["success", "first", "cancelled", "cancelled"])
     }
 
-    @Test(arguments: [0, 1]) func cancellingTheTaskCancelsTheOperations(index: Int) async {
+    @Test("Cancelling the task cancels the operations", arguments: [0, 1])
+    func cancelledTask(index: Int) async {
         let begun = Gate()
         let running = ScriptedOperation(
             main: { _ in begun.open() }, didCancel: { $0.finish(withError: TestError.first) })
@@ -203,7 +212,8 @@ import Testing
         #expect(await task.value.map(text) == ["first", "cancelled"])
     }
 
-    @Test("K6: many", arguments: [0, 1]) func manySynchronousOperationsDoNotGrowTheStack(index: Int) async {
+    @Test("Many synchronous operations do not grow the stack", arguments: [0, 1])
+    func manyOperations(index: Int) async {
         #if DEBUG
         let count = 50_000
         #else
@@ -214,7 +224,8 @@ import Testing
         #expect(errors.count == count && errors.allSatisfy { $0 == nil })
     }
 
-    @Test func everythingIsReleased() async {
+    @Test("Everything is released")
+    func release() async {
         let tracker = LeakTracker()
         do {
             let operations = ChildKind.allCases.map { tracker.track($0.make {}) }
@@ -242,9 +253,10 @@ import Testing
         return operations
     }
 
-    @Test func longChainsOfOperationsAreFreedWithoutRecursion() async {
+    @Test("Long chains of operations are freed without recursion")
+    func longChains() async {
         await withCheckedContinuation { continuation in
-            // Nobody but the coordinator holds them.
+            // Only the coordinator holds them.
             Parallel().performOperations(Self.chain(30_000)) { errors in
                 #expect(errors.count == 30_000 && errors.allSatisfy { $0 == nil })
                 continuation.resume()
