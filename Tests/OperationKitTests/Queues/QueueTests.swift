@@ -5,7 +5,8 @@ import Testing
 
 /// `allOperationsFinished`, `serial(name:)` and `addDependencies`.
 @Suite("Queues", .mayNotHang) struct QueueTests {
-    @Test func allOperationsFinishedWaitsForOperationsOfEveryClass() async throws {
+    @Test("`allOperationsFinished` waits for operations of every class")
+    func everyClass() async throws {
         let log = EventLog()
         let mayEnd = Gate()
         let queue = OperationQueue()
@@ -31,11 +32,13 @@ import Testing
         #expect(log.events == ["opened", "all finished true"])
     }
 
-    @Test func allOperationsFinishedReturnsAtOnceForAnEmptyQueue() async throws {
+    @Test("`allOperationsFinished` returns immediately for an empty queue")
+    func emptyQueue() async throws {
         try await OperationQueue().allOperationsFinished()
     }
 
-    @Test func allOperationsFinishedDoesNotWaitForThoseThatAreAddedLater() async throws {
+    @Test("`allOperationsFinished` does not wait for operations that are added later")
+    func addedLater() async throws {
         let queue = OperationQueue()
         let (early, late) = (ScriptedOperation.idle(), ScriptedOperation.idle())
         queue.addOperation(early)
@@ -49,7 +52,8 @@ import Testing
         try await late.finished()
     }
 
-    @Test func allOperationsFinishedIgnoresHowTheyEnded() async throws {
+    @Test("`allOperationsFinished` ignores how the operations ended")
+    func outcomes() async throws {
         let queue = OperationQueue()
         let cancelled = ScriptedOperation()
         cancelled.cancel()
@@ -60,7 +64,8 @@ import Testing
         #expect(cancelled.isFinished)
     }
 
-    @Test func allOperationsFinishedRespectsSuspension() async throws {
+    @Test("`allOperationsFinished` waits while the queue is suspended")
+    func suspension() async throws {
         let log = EventLog()
         let queue = OperationQueue()
         queue.isSuspended = true
@@ -79,7 +84,8 @@ import Testing
 
     enum Kind: CaseIterable { case asynchronous, plain }
 
-    @Test(arguments: Kind.allCases) func cancellingTheWaitLeavesTheOperationsAlone(kind: Kind) async throws {
+    @Test("Cancelling the wait leaves the operations alone", arguments: Kind.allCases)
+    func cancelledWait(kind: Kind) async throws {
         let tracker = LeakTracker()
         do {
             let (begun, mayEnd) = (Gate(), Gate())
@@ -111,7 +117,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func cancellingTheWaitForAPlainOperationRacesWithItsEnd() async {
+    @Test("Cancelling the wait for a plain operation may meet its end")
+    func cancelledWaitRaces() async {
         let tracker = LeakTracker()
         let queue = OperationQueue()
         for round in 0..<1_000 {
@@ -127,7 +134,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func aSerialQueueHasItsNameAndRunsOneAtATime() async throws {
+    @Test("A serial queue has its name and runs one at a time")
+    func serialQueue() async throws {
         let queue = OperationQueue.serial(name: "mine")
         #expect(queue.name == "mine")
         #expect(queue.maxConcurrentOperationCount == 1)
@@ -146,7 +154,8 @@ import Testing
         #expect(log.events == (0..<20).flatMap { ["\($0) begins", "\($0) ends"] })
     }
 
-    @Test func addDependenciesAddsThemAllInOrder() async {
+    @Test("`addDependencies` adds them all, in order")
+    func addDependencies() async {
         let first = [ScriptedOperation(), ScriptedOperation()]
         let second = BlockOperation {}
         let operation = ScriptedOperation()
@@ -161,14 +170,16 @@ import Testing
     }
 
     #if os(macOS) || os(Linux)
-    @Test func anAsyncOperationThatIsAddedToItsOwnDependenciesTraps() async {
+    @Test("An `AsyncOperation` that is added to its own dependencies traps")
+    func asyncOperationDependsOnItself() async {
         await #expect(processExitsWith: .failure) {
             let operation = ScriptedOperation("narcissus")
             operation.addDependency(operation)
         }
     }
 
-    @Test func anOperationThatDependsOnItselfTraps() async throws {
+    @Test("An operation that depends on itself traps")
+    func operationDependsOnItself() async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let operation = ScriptedOperation("narcissus")
             operation.addDependencies([ScriptedOperation(), operation])

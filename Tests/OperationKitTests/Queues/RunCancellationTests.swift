@@ -23,7 +23,8 @@ import Testing
 
     private let expected = ["cancelled true, finished false", "work ends", "run returned, finished true"]
 
-    @Test func itReturnsOnlyAfterTheWorkHasEnded() async {
+    @Test("`run` returns only after the work has ended")
+    func work() async {
         let (begun, mayEnd, log) = (Gate(), Gate(), EventLog())
         let operation = ScriptedOperation(main: { operation in
             Thread {
@@ -38,7 +39,8 @@ import Testing
         #expect(log.events == expected)
     }
 
-    @Test func itReturnsOnlyAfterThePlainOperationHasEnded() async {
+    @Test("`run` returns only after a plain operation has ended")
+    func plainOperation() async {
         let (begun, mayEnd, log) = (Gate(), Gate(), EventLog())
         let operation = BlockOperation {
             begun.open()
@@ -50,7 +52,8 @@ import Testing
         #expect(log.events == expected)
     }
 
-    @Test func itReturnsOnlyAfterTheThrowingBlockHasEnded() async {
+    @Test("`run` returns only after a throwing block has ended")
+    func throwingBlock() async {
         let (begun, mayEnd, log) = (Gate(), Gate(), EventLog())
         let operation = ThrowingBlockOperation {
             begun.open()
@@ -63,7 +66,8 @@ import Testing
         #expect(log.events == expected)
     }
 
-    @Test func theOutcomeOfWorkThatGoesOnStands() async throws {
+    @Test("The outcome of work that goes on stands")
+    func outcome() async throws {
         let (begun, mayEnd) = (Gate(), Gate())
         let task = Task {
             try await OperationQueue().run(
@@ -81,7 +85,8 @@ import Testing
         try await task.value
     }
 
-    @Test func aClosureIsCancelledAndWaitedFor() async throws {
+    @Test("A closure is cancelled and waited for")
+    func closure() async throws {
         let (begun, never, log) = (Gate(), Gate(), EventLog())
         let task = Task {
             try await OperationQueue().run {
@@ -98,7 +103,8 @@ import Testing
         #expect(log.events == ["cancelled true"])
     }
 
-    @Test func aTypedOperationThatStopsThrows() async {
+    @Test("A typed operation that stops throws")
+    func typedOperation() async {
         let (begun, never) = (Gate(), Gate())
         let task = Task {
             try await OperationQueue().run {
@@ -112,7 +118,8 @@ import Testing
         await #expect(throws: CancellationError.self) { try await task.value }
     }
 
-    @Test func onASuspendedQueueItReturnsAfterItWasResumed() async {
+    @Test("On a suspended queue `run` returns after that was resumed")
+    func suspendedQueue() async {
         let log = EventLog()
         let queue = OperationQueue()
         queue.isSuspended = true
@@ -142,7 +149,8 @@ import Testing
         }
     }
 
-    @Test(arguments: Kind.allCases) func anOperationThatIsCancelledWhileItIsAddedEnds(kind: Kind) async {
+    @Test("An operation that is cancelled while it is added ends", arguments: Kind.allCases)
+    func cancelledDuringTheAddition(kind: Kind) async {
         let seed = SplitMix64.freshSeed()
         let unfinished = Shared(0)
         let tracker = LeakTracker()
@@ -161,7 +169,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func aTaskThatIsCancelledBeforeNeverBeginsTheWork() async {
+    @Test("A task that was cancelled before never starts the work")
+    func taskCancelledBefore() async {
         let log = EventLog()
         let queue = OperationQueue()
         for _ in 0..<500 {
@@ -177,7 +186,8 @@ import Testing
         #expect(log.events.count == 500)
     }
 
-    @Test func cancellingTheTaskRacesWithTheRun() async {
+    @Test("Cancelling the task may meet the run anywhere")
+    func races() async {
         let queue = OperationQueue()
         let tracker = LeakTracker()
         for _ in 0..<2_000 {
@@ -192,7 +202,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func cancellingTheTaskRacesWithTheRunOfAThrowingBlock() async {
+    @Test("Cancelling the task may meet the run of a throwing block anywhere")
+    func throwingBlockRaces() async {
         let queue = OperationQueue()
         let tracker = LeakTracker()
         for _ in 0..<2_000 {

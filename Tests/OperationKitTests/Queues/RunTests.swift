@@ -9,7 +9,8 @@ import Testing
         override func main(input: String) { finish(with: input.count) }
     }
 
-    @Test func theOutputIsReturned() async throws {
+    @Test("The output is returned")
+    func output() async throws {
         let measure = Measure()
         measure.input = "four"
         // The overload for typed operations is chosen: the result is an Int.
@@ -17,7 +18,8 @@ import Testing
         #expect(output == 4)
     }
 
-    @Test func theOverloadForTypedOperationsIsChosenWithoutHelpFromTheContext() async throws {
+    @Test("The overload for typed operations is chosen without help from the context")
+    func overload() async throws {
         let queue = OperationQueue()
         let operation = TaskOperation { "text" }
         #expect(Self.typeName(try await queue.run(operation)) == "String")
@@ -29,7 +31,8 @@ import Testing
 
     private static func typeName<Value>(_ value: Value) -> String { "\(Value.self)" }
 
-    @Test func theErrorIsThrown() async {
+    @Test("The error is thrown")
+    func error() async {
         let queue = OperationQueue()
         await #expect(throws: TestError.first) {
             try await queue.run(ScriptedOperation(main: { $0.finish(withError: TestError.first) }))
@@ -41,13 +44,15 @@ import Testing
         }
     }
 
-    @Test func aPlainOperationIsRunAndWaitedFor() async throws {
+    @Test("A plain operation is run and waited for")
+    func plainOperation() async throws {
         let log = EventLog()
         try await OperationQueue().run(BlockOperation { log.add("block") })
         #expect(log.events == ["block"])
     }
 
-    @Test func aPlainOperationThatWasCancelledThrows() async {
+    @Test("A plain operation that was cancelled throws")
+    func cancelledPlainOperation() async {
         let log = EventLog()
         let operation = BlockOperation { log.add("block") }
         operation.cancel()
@@ -55,13 +60,15 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
-    @Test func anOperationThatWasCancelledBeforeThrowsTheReason() async {
+    @Test("An operation that was cancelled before throws the reason")
+    func reason() async {
         let operation = ScriptedOperation()
         operation.cancel(withError: TestError.reason)
         await #expect(throws: TestError.reason) { try await OperationQueue().run(operation) }
     }
 
-    @Test func theClosureFormNamesItsOperation() async throws {
+    @Test("The closure form names its operation")
+    func name() async throws {
         let queue = OperationQueue()
         let names = Shared<[String?]>([])
         let (begun, mayEnd) = (Gate(), Gate())
@@ -77,7 +84,8 @@ import Testing
         #expect(names.value == ["named"])
     }
 
-    @Test func aSerialQueueRunsClosuresOneAfterTheOther() async throws {
+    @Test("A serial queue runs closures one after the other")
+    func serialQueue() async throws {
         let queue = OperationQueue.serial(name: "serial")
         let inside = Shared(0)
         let most = Shared(0)
@@ -100,7 +108,8 @@ import Testing
         #expect(most.value == 1)
     }
 
-    @Test func aFinishedOperationIsRejectedByName() async {
+    @Test("A finished operation is rejected by name")
+    func finishedOperation() async {
         let (finished, plain) = (ScriptedOperation("finished"), BlockOperation {})
         plain.name = "plain"
         for operation in [finished, plain] { await Start.byHand(operation) }
@@ -114,7 +123,8 @@ import Testing
         await #expect(throws: OperationQueueError.cannotBeAdded(operation: "typed")) { try await queue.run(typed) }
     }
 
-    @Test func anExecutingOperationIsRejectedByName() async {
+    @Test("An executing operation is rejected by name")
+    func executingOperation() async {
         let operation = ScriptedOperation.idle("executing")
         operation.start()
         await #expect(throws: OperationQueueError.cannotBeAdded(operation: "executing")) {
@@ -123,7 +133,8 @@ import Testing
         operation.finish()
     }
 
-    @Test func aRejectedOperationIsLeftAlone() async {
+    @Test("A rejected operation is left alone")
+    func rejectedOperation() async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log) { _ in }
         operation.start()
@@ -133,7 +144,8 @@ import Testing
         #expect(log.events == ["main", "asyncCompletionBlock success"])
     }
 
-    @Test func everyOperationIsReleasedAfterItsRun() async throws {
+    @Test("Every operation is released after its run")
+    func release() async throws {
         let tracker = LeakTracker()
         do {
             let queue = tracker.track(OperationQueue())
@@ -147,7 +159,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func manyRunsAtOnceEnd() async throws {
+    @Test("Many runs at the same time end")
+    func manyRuns() async throws {
         let queue = OperationQueue()
         let sum = try await withThrowingTaskGroup(of: Int.self) { group in
             for number in 0..<1_000 { group.addTask { try await queue.run { number } } }
@@ -183,7 +196,8 @@ import Testing
         #expect(operation.isFinished)
     }
 
-    @Test func operationsOfTwoQueuesThatWaitForEachOtherEnd() async throws {
+    @Test("Operations of two queues that wait for each other in turn end")
+    func twoQueues() async throws {
         let (one, two) = (OperationQueue.serial(name: "one"), OperationQueue.serial(name: "two"))
         for _ in 0..<500 {
             let (first, second) = (BlockOperation {}, BlockOperation {})
@@ -194,7 +208,8 @@ import Testing
         }
     }
 
-    @Test func plainOperationsThatRunAtOnceEnd() async throws {
+    @Test("Many plain operations that run at the same time end")
+    func manyPlainOperations() async throws {
         // The end of an operation of another class is noticed by a dependent that is added while it may be finishing.
         let queue = OperationQueue()
         let count = Shared(0)

@@ -7,8 +7,8 @@ import Testing
 @Suite("finished() and value", .mayNotHang) struct WaitingTests {
     enum Moment: CaseIterable { case beforeTheStart, duringTheRun, afterTheEnd }
 
-    @Test(arguments: Moment.allCases, [TestError?.none, .first])
-    func aWaitEndsWithTheOutcomeWheneverItBegins(moment: Moment, error: TestError?) async {
+    @Test("A wait ends with the outcome, whenever it starts", arguments: Moment.allCases, [TestError?.none, .first])
+    func outcome(moment: Moment, error: TestError?) async {
         let operation = ScriptedOperation.idle()
         func wait() -> Task<String, Never> {
             Task {
@@ -30,7 +30,8 @@ import Testing
         #expect(await waiting?.value == "\(text(error)) true")
     }
 
-    @Test func aThousandWaitersAreAllWoken() async throws {
+    @Test("A thousand waiters are all woken")
+    func manyWaiters() async throws {
         let operation = ScriptedOperation.idle()
         let tracker = LeakTracker()
         let begun = Shared(0)
@@ -53,7 +54,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func cancellingAWaitLeavesTheOperationAndTheOtherWaitersAlone() async throws {
+    @Test("Cancelling a wait leaves the operation and the other waiters alone")
+    func cancelledWait() async throws {
         let operation = ScriptedOperation.idle()
         operation.start()
         let (cancelled, patient) = (Task { try await operation.finished() }, Task { try await operation.finished() })
@@ -65,7 +67,8 @@ import Testing
         try await patient.value
     }
 
-    @Test func aTaskThatIsCancelledAlreadyDoesNotWait() async {
+    @Test("A task that is cancelled already does not wait")
+    func cancelledTask() async {
         let operation = ScriptedOperation.idle()
         let never = Gate()
         let task = Task {
@@ -77,7 +80,8 @@ import Testing
         #expect(!operation.isCancelled)
     }
 
-    @Test func aCancelledTaskStillGetsTheOutcomeOfAFinishedOperation() async throws {
+    @Test("A cancelled task still gets the outcome of a finished operation")
+    func cancelledTaskAfterTheEnd() async throws {
         let operation = TaskOperation { 1 }
         await Start.byHand(operation)
         let never = Gate()
@@ -89,7 +93,8 @@ import Testing
         #expect(try await task.value == 1)
     }
 
-    @Test(arguments: Start.allCases) func waitingForAnOperationThatIsCancelledBeforeItsStart(start: Start) async {
+    @Test("A wait for an operation that is cancelled before its start ends", arguments: Start.allCases)
+    func cancelledBeforeTheStart(start: Start) async {
         let operation = ScriptedOperation()
         let waiting = Task { try await operation.finished() }
         await operation.becomesAwaited()
@@ -98,7 +103,8 @@ import Testing
         #expect(operation.isFinished)
     }
 
-    @Test func theReasonOfACancellationIsThrown() async {
+    @Test("The reason of a cancellation is thrown")
+    func reason() async {
         let operation = ScriptedOperation()
         operation.cancel(withError: TestError.reason)
         let waiting = Task { try await operation.finished() }
@@ -106,7 +112,8 @@ import Testing
         await #expect(throws: TestError.reason) { try await waiting.value }
     }
 
-    @Test func waitersResumeAfterDependentsMayStart() async throws {
+    @Test("Waiters resume after dependents may start")
+    func dependents() async throws {
         let operation = ScriptedOperation.idle()
         let dependent = ScriptedOperation()
         dependent.addDependency(operation)
@@ -120,7 +127,8 @@ import Testing
         #expect(try await waiting.value)
     }
 
-    @Test func theValueIsReturnedToEveryone() async throws {
+    @Test("The value is returned to every waiter")
+    func value() async throws {
         let mayEnd = Gate()
         let operation = TaskOperation {
             await mayEnd.opened()
@@ -136,7 +144,8 @@ import Testing
         #expect(try await operation.value == 42)
     }
 
-    @Test func waitersAndTheOperationAreReleased() async throws {
+    @Test("Waiters and the operation are released")
+    func release() async throws {
         let tracker = LeakTracker()
         do {
             let operation = tracker.track(ScriptedOperation.idle())
@@ -156,7 +165,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func aCancelledWaitForAnOperationThatNeverStartsReleasesIt() async {
+    @Test("A cancelled wait for an operation that never starts releases it")
+    func cancelledWaitReleases() async {
         let tracker = LeakTracker()
         do {
             let operation = tracker.track(ScriptedOperation())
@@ -168,7 +178,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func waitingRacesWithTheEndAndWithACancellation() async {
+    @Test("A wait may meet the end and a cancellation anywhere")
+    func races() async {
         let tracker = LeakTracker()
         for round in 0..<4_000 {
             let operation = tracker.track(ScriptedOperation.idle())
