@@ -90,14 +90,15 @@ final class Soak: @unchecked Sendable {
     private func report() {
         memory.append(residentMemory() ?? 0)
         let elapsed = Date().timeIntervalSince(began)
-        print("stress: \(elapsed.short) s, \(programs) programs, \(operations) operations, \(memory.last ?? 0) MiB")
+        TestExtent.report(
+            "stress: \(elapsed.short) s, \(programs) programs, \(operations) operations, \(memory.last ?? 0) MiB")
     }
 
     private func summarize() {
         memory.append(residentMemory() ?? 0)
         let elapsed = Date().timeIntervalSince(began)
         let rate = Double(programs) / elapsed
-        print(
+        TestExtent.report(
             """
             stress: \(programs) programs with \(operations) operations in \(elapsed.short) s (\(rate.short) programs/s), \
             MiB every \(Int(Soak.reportInterval)) s: \(memory.map(String.init).joined(separator: " "))

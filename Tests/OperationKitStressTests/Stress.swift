@@ -9,17 +9,17 @@ import Testing
 ///
 /// | Variable | Meaning |
 /// |---|---|
-/// | `STRESS_SCALE=full` | the shapes in their full sizes, up to a million children or dependencies |
-/// | `STRESS_SECONDS=600` | how long random programs are run; 10 by default |
+/// | `TEST_EXTENT=long` | the shapes in their full sizes, up to a million children or dependencies, and much longer |
+/// | `STRESS_SECONDS=60` | how long random programs are run; 3 by default, 600 in the long extent |
 /// | `STRESS_SEED=42` | the only program to run, again and again; for shapes the seed of their random graphs |
-@Suite("Stress", .serialized) enum Stress {}
+@Suite("Stress", .serialized, .takesTurns) enum Stress {}
 
 /// What the environment asks the stress tests for.
 enum StressSettings {
-    static var isFullScale: Bool { ProcessInfo.processInfo.environment["STRESS_SCALE"] == "full" }
-
     /// How long random programs are run.
-    static var seconds: Double { ProcessInfo.processInfo.environment["STRESS_SECONDS"].flatMap(Double.init) ?? 10 }
+    static var seconds: Double {
+        ProcessInfo.processInfo.environment["STRESS_SECONDS"].flatMap(Double.init) ?? TestExtent.choose(3, long: 600)
+    }
 
     /// The seed that a failure has printed.
     static var seed: UInt64? { ProcessInfo.processInfo.environment["STRESS_SEED"].flatMap { UInt64($0) } }

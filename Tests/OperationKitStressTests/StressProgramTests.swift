@@ -9,7 +9,7 @@ extension Stress {
         @Test func programsDoWhatTheOracleSays() async {
             if let seed = StressSettings.seed { return await replay(seed) }
             let seed = SplitMix64.freshSeed()
-            print("programs from STRESS_SEED=\(seed) on")
+            TestExtent.report("programs from STRESS_SEED=\(seed) on")
             let failure = await onThread { Soak(seconds: StressSettings.seconds).run(from: seed) }
             if let failure { Issue.record("\(failure.report)") }
         }

@@ -12,10 +12,10 @@ extension Stress {
             } + [.flat(0), .mesh(layers: 5, width: 4, links: 2), .mesh(layers: 4, width: 5, links: 5)]
         }
 
-        /// The seed of a program that is printed with a failure, and before anything can fail.
+        /// The seed of the random graphs, which a failure prints; in the long extent also before anything can fail.
         static func seed(_ test: String = #function) -> UInt64 {
             let seed = StressSettings.seed ?? SplitMix64.freshSeed()
-            print("\(test): STRESS_SEED=\(seed)")
+            TestExtent.report("\(test): STRESS_SEED=\(seed)")
             return seed
         }
 
@@ -40,7 +40,7 @@ extension Stress {
 
         @Test func thousandsOfRandomGraphsRunInTheOnlyRightOrder() async throws {
             let seed = Self.seed()
-            for program in 0..<3_000 {
+            for program in 0..<TestExtent.choose(300, long: 3_000) {
                 var random = SplitMix64(seed: seed &+ UInt64(program))
                 let count = 1 + Int(random.next() % 24)
                 let shape = StressShape.random(count, edges: Int(random.next() % UInt64(3 * count)), using: &random)
@@ -52,7 +52,7 @@ extension Stress {
 
         @Test func randomGraphsWithForeignChildrenKeepTheirOrder() async throws {
             let seed = Self.seed()
-            for program in 0..<700 {
+            for program in 0..<TestExtent.choose(70, long: 700) {
                 var random = SplitMix64(seed: seed &+ UInt64(program))
                 let count = 1 + Int(random.next() % 24)
                 let shape = StressShape.random(count, edges: Int(random.next() % UInt64(3 * count)), using: &random)
@@ -64,7 +64,7 @@ extension Stress {
         @Test(arguments: [2, 8, -1])
         func randomGraphsKeepTheirOrderAndTheLimit(limit: Int) async throws {
             let seed = Self.seed()
-            for program in 0..<700 {
+            for program in 0..<TestExtent.choose(70, long: 700) {
                 var random = SplitMix64(seed: seed &+ UInt64(program))
                 let count = 1 + Int(random.next() % 40)
                 let shape = StressShape.random(count, edges: Int(random.next() % UInt64(3 * count)), using: &random)

@@ -5,10 +5,10 @@ import Testing
 @testable import OperationKit
 
 /// Random programs of events against a naive model: who may begin, in which order, and that nobody is forgotten.
-@Suite("Child schedule against a model") struct ChildScheduleModelTests {
+@Suite("Child schedule against a model", .serialized, .takesTurns) struct ChildScheduleModelTests {
     @Test func randomProgramsEndWithEveryChildEnded() {
         let seed = SplitMix64.freshSeed()
-        for program in 0..<4_000 {
+        for program in 0..<TestExtent.choose(1_000, long: 4_000) {
             var model = Model(seed: seed &+ UInt64(program))
             if let failure = model.run() {
                 Issue.record("\(failure) in program \(program) of seed \(seed)")

@@ -11,8 +11,20 @@ struct Choices {
         /// Every order in which at most so many strands lose the processor though they could go on. Most mistakes show
         /// with two.
         case preemptions(Int)
-        /// So many runs with random choices.
-        case samples(Int, seed: UInt64)
+        /// So many runs with random choices, in which no more strands than `preemptions` lose the processor though they
+        /// could go on.
+        case samples(Int, seed: UInt64, preemptions: Int = .max)
+
+        /// In the short extent of a test run, a sample of the orders instead of all of them.
+        func bounded(seed: UInt64) -> Extent {
+            let count = TestExtent.choose(40, long: .max)
+            return switch self {
+            case .everything where count < .max: .samples(count, seed: seed)
+            case .preemptions(let most) where count < .max: .samples(count, seed: seed, preemptions: most)
+            case .samples(let own, let seed, let most): .samples(min(own, count), seed: seed, preemptions: most)
+            case .everything, .preemptions: self
+            }
+        }
     }
 
     /// A seed for random choices: another one in each run, or what `INTERLEAVING_SEED` says.
@@ -32,14 +44,14 @@ struct Choices {
 
     init(_ extent: Extent) {
         self.extent = extent
-        if case .samples(_, let seed) = extent { random = SplitMix64(seed: seed) }
+        if case .samples(_, let seed, _) = extent { random = SplitMix64(seed: seed) }
     }
 
     /// Chooses one of several.
     ///
     /// - Parameter firstGoesOn: Whether the first one is the strand that is at work, so that any other is a preemption.
     mutating func choose(of count: Int, firstGoesOn: Bool) -> Int {
-        if case .samples = extent { return Int(random.next() % UInt64(count)) }
+        if case .samples(_, _, let most) = extent { return sample(of: count, firstGoesOn: firstGoesOn, most) }
         if case .preemptions(let most) = extent, firstGoesOn, preemptions == most { return 0 }
         if count == 1 { return 0 }
         if position == path.count { path.append((0, count)) }
@@ -50,12 +62,21 @@ struct Choices {
         return taken
     }
 
+    /// Chooses one of several at random. Where preemptions are few, they are spread over the run.
+    private mutating func sample(of count: Int, firstGoesOn: Bool, _ most: Int) -> Int {
+        if firstGoesOn, most < .max, preemptions == most || random.next() % 12 != 0 { return 0 }
+        let taken = Int(random.next() % UInt64(count))
+        if firstGoesOn, taken > 0 { preemptions += 1 }
+        return taken
+    }
+
     /// Goes on to the next run, depth first.
     ///
     /// - Returns: Whether there is one.
     mutating func advance() -> Bool {
-        if case .samples(let count, _) = extent {
+        if case .samples(let count, _, _) = extent {
             samples += 1
+            preemptions = 0
             return samples < count
         }
         position = 0

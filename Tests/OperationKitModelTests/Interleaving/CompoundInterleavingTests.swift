@@ -7,7 +7,7 @@ import Testing
 
 /// A compound whose private queue starts its operations on strands, and those who do something to it or its children, in
 /// many orders of their steps.
-@Suite("Every order of steps, compounds", .serialized, .mayNotHang) struct CompoundInterleavingTests {
+@Suite("Every order of steps, compounds", .serialized, .takesTurns, .mayNotHang) struct CompoundInterleavingTests {
     private func tryOut(
         _ title: String, _ make: @escaping @Sendable () -> CompoundSubject, _ roles: [Role<CompoundSubject>],
         _ location: SourceLocation = #_sourceLocation

@@ -82,7 +82,8 @@ extension ExplorationSubject {
     func endHeld() {}
 }
 
-/// Expects that nothing is wrong in all orders with at most one preemption, and in others at random.
+/// Expects that nothing is wrong in all orders with at most one preemption, or a sample of them in the short extent of a
+/// test run, and in others at random.
 ///
 /// - Parameters:
 ///   - samples: How many orders are tried at random, and how many in the smallest steps.
@@ -98,6 +99,7 @@ func expectNoProblems<Subject: ExplorationSubject>(
         (.samples(samples.everyPlace, seed: seed), .everyPlace),
     ]
     for (extent, grain) in extents {
+        let extent = extent.bounded(seed: seed)
         let exploration = await explore(
             extent, grain: grain,
             prepare: { interleaving in
@@ -113,6 +115,8 @@ func expectNoProblems<Subject: ExplorationSubject>(
             exploration.failure == nil, "run \(exploration.count) of \(extent), seed \(seed)", sourceLocation: location)
         counts.append(exploration.count)
     }
-    print("Interleavings, \(title): \(counts[0]) with at most one preemption, \(counts[1] + counts[2]) of seed \(seed)")
+    TestExtent.report(
+        "Interleavings, \(title): \(counts[0]) with at most one preemption, \(counts[1] + counts[2]) of seed \(seed)"
+    )
 }
 #endif

@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// The explorer itself: it finds mistakes that are there, and only those.
-@Suite("Trying every order", .mayNotHang) struct ExplorationTests {
+@Suite("Trying every order", .serialized, .takesTurns, .mayNotHang) struct ExplorationTests {
     private final class Counter: @unchecked Sendable {
         private let lock = NSLock()
         private var count = 0

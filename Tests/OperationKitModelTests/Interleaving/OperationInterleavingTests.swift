@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// An operation, and two or three who do something to it, in every order in which their steps can be mixed.
-@Suite("Every order of steps, operations", .serialized, .mayNotHang) struct OperationInterleavingTests {
+@Suite("Every order of steps, operations", .serialized, .takesTurns, .mayNotHang) struct OperationInterleavingTests {
     private enum Beginning: CaseIterable { case pending, executing, mainFinishes }
 
     /// Pairs of different acts, and each act twice.
@@ -18,6 +18,7 @@ import Testing
     private func tryOut(
         _ acts: [Act], _ beginning: Beginning, _ extent: Choices.Extent, _ grain: Interleaving.Grain
     ) async -> Int {
+        let extent = extent.bounded(seed: Choices.seed())
         let exploration = await explore(
             extent, grain: grain,
             prepare: { interleaving in
@@ -37,7 +38,7 @@ import Testing
     }
 
     private func report(_ title: String, _ counts: [Int]) {
-        print(
+        TestExtent.report(
             "Interleavings, \(title): \(counts.reduce(0, +)) in \(counts.count) explorations, up to \(counts.max() ?? 0)"
         )
     }

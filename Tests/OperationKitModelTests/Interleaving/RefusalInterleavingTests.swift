@@ -6,7 +6,8 @@ import Testing
 @testable import OperationKit
 
 /// Additions that are refused because they would close a cycle, against others and the start, in many orders of their steps.
-@Suite("Every order of steps, refused additions", .serialized, .mayNotHang) struct RefusalInterleavingTests {
+@Suite("Every order of steps, refused additions", .serialized, .takesTurns, .mayNotHang) struct RefusalInterleavingTests
+{
     private func tryOut(
         _ title: String, _ roles: [Role<CompoundSubject>], _ location: SourceLocation = #_sourceLocation
     ) async {

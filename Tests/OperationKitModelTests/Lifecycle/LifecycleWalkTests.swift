@@ -4,7 +4,7 @@ import Testing
 @testable import OperationKit
 
 /// Walks through everything that can happen to a life, in every order, and checks the guarantees at each step.
-@Suite("Lifecycle, every order of events", .mayNotHang) struct LifecycleWalkTests {
+@Suite("Lifecycle, every order of events", .serialized, .takesTurns, .mayNotHang) struct LifecycleWalkTests {
     @Test(arguments: Lifecycle.Ending.allCases) func theGuaranteesHoldInEveryOrderOfEvents(ending: Lifecycle.Ending) {
         let first = Walk(ending: ending)
         var seen: Set<String> = [first.identity]
@@ -32,7 +32,7 @@ import Testing
             }
             frontier = next
         }
-        print("Lifecycle, \(ending): \(seen.count) states, \(steps) steps, ends: \(ends.sorted())")
+        TestExtent.report("Lifecycle, \(ending): \(seen.count) states, \(steps) steps, ends: \(ends.sorted())")
         let own = ending == .afterChildren ? ["finished(second)"] : []
         #expect(ends == Set(["finished(success)", "finished(first)", "finished(reason)", "finished(cancelled)"] + own))
     }

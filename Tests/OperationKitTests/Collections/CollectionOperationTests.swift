@@ -30,7 +30,6 @@ import Testing
     func endsOutOfOrder(strategy: Strategy) async {
         let log = WorkLog()
         let seed = SplitMix64.freshSeed()
-        print("seed \(seed)")
         let random = Shared(SplitMix64(seed: seed))
         let operation = strategy.make(limit: 8) { items, completion in
             log.keep { _ in completion(TestError.numbered(items[0])) }

@@ -248,7 +248,6 @@ import Testing
     @Test("A cancellation may meet the end of an item anywhere")
     func cancellationRacesWithTheEnd() async {
         let seed = SplitMix64.freshSeed()
-        print("seed \(seed)")
         let wrong = EventLog()
         let kept = Shared<[@Sendable ((any Error)?) -> Void]>([])
         await race(

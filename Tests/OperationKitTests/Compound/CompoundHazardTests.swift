@@ -19,7 +19,7 @@ import Testing
     /// A cancelled child ends before what it depends on, which holds it unretained and finishes just when the child is freed.
     @Test(arguments: [ChildKind.block, .throwing, .asynchronous, .foreign])
     func childrenAreFreedWhileWhatTheyDependOnFinishes(_ kind: ChildKind) async {
-        for _ in 0..<20 {
+        for _ in 0..<TestExtent.choose(5, long: 20) {
             let root = ScriptedOperation.idle()
             let compound = CompoundOperation(operations: [root])
             for _ in 0..<200 {
@@ -67,7 +67,7 @@ import Testing
     func aLongChainInACompoundIsFreedOnASecondaryThread(isRun: Bool) async {
         let tracker = LeakTracker()
         await onThread(stackSize: workerStackSize) {
-            let children = self.chain(50_000) { ScriptedOperation() }
+            let children = self.chain(TestExtent.choose(20_000, long: 50_000)) { ScriptedOperation() }
             tracker.track(children[0])
             let compound = CompoundOperation(operations: children)
             guard isRun else { return }

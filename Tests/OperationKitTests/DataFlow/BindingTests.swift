@@ -288,7 +288,7 @@ import Testing
     @Test func d6_aChainOfManyBoundOperationsIsFreedWithoutRecursion() async {
         await onThread(stackSize: workerStackSize) {
             var last: AsyncOperation = AsyncOperation()
-            for _ in 0..<200_000 {
+            for _ in 0..<TestExtent.choose(20_000, long: 200_000) {
                 let next = AsyncOperation()
                 next.bind(to: last) { _, _ in }
                 last = next
@@ -314,7 +314,7 @@ import Testing
                 finish()
             }
         }
-        let pairs = (0..<100_000).map { (Producer($0), Consumer()) }
+        let pairs = (0..<TestExtent.choose(5_000, long: 100_000)).map { (Producer($0), Consumer()) }
         for (producer, consumer) in pairs { consumer.bind(\.value, to: producer, \.value) }
         let compound = CompoundOperation(operations: pairs.flatMap { [$1, $0] })
         await Start.byHand(compound)

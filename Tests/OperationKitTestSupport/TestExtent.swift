@@ -1,0 +1,26 @@
+import Foundation
+
+/// How far a run of the tests goes where more always finds more: explorations, random programs, races and sizes.
+///
+/// The short extent is for every change: it has each kind of event in it, with fewer orders, programs and children. The
+/// long one, `TEST_EXTENT=long`, tries every order and reaches full sizes, and prints how far it came.
+package enum TestExtent: Sendable {
+    case short, long
+
+    /// The extent of this run.
+    package static let current: TestExtent =
+        ProcessInfo.processInfo.environment["TEST_EXTENT"] == "long" ? .long : .short
+
+    /// Returns the value for the extent of this run.
+    package static func choose<Value>(_ short: Value, long: Value) -> Value {
+        switch current {
+        case .short: short
+        case .long: long
+        }
+    }
+
+    /// Prints how far an exploration came. Short runs say nothing, so that failures are what is read.
+    package static func report(_ text: @autoclosure () -> String) {
+        if current == .long { print(text()) }
+    }
+}
