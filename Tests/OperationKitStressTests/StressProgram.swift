@@ -118,7 +118,7 @@ struct StressLeaf: Equatable, Sendable {
 
 struct StressCompound: Equatable, Sendable {
     var limit = -1
-    var policy = CompoundOperation.FailurePolicy.continueAll
+    var policy = FailurePolicy.continueAll
     /// Whether `prepare()` adds the children, and not `init`.
     var prepares = false
     var children: [StressNode]
@@ -127,7 +127,7 @@ struct StressCompound: Equatable, Sendable {
 struct StressCollection: Equatable, Sendable {
     var strategy: Strategy
     var limit = 2
-    var policy = CompoundOperation.FailurePolicy.continueAll
+    var policy = FailurePolicy.continueAll
     /// For each unit, an item or a batch of two, whether it fails.
     var units: [Bool]
     /// Whether the units end on another thread.

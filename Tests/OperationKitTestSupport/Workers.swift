@@ -55,7 +55,7 @@ package enum Strategy: CaseIterable, Sendable {
     package var isBatch: Bool { self == .parallelBatches || self == .sequentialBatches }
 
     package func make(
-        limit: Int = 3, batchSize: Int = 1, policy: CompoundOperation.FailurePolicy = .continueAll,
+        limit: Int = 3, batchSize: Int = 1, policy: FailurePolicy = .continueAll,
         _ work: @escaping Work
     ) -> any CollectionOperation<Int> & Sendable {
         switch self {
@@ -80,11 +80,11 @@ package enum Strategy: CaseIterable, Sendable {
 package class Numbers: @unchecked Sendable {
     package let maxConcurrentOperationCount: Int
     package let batchSize: Int
-    package let failurePolicy: CompoundOperation.FailurePolicy
+    package let failurePolicy: FailurePolicy
     package let work: Work
 
     package init(
-        _ limit: Int, _ batchSize: Int, _ failurePolicy: CompoundOperation.FailurePolicy, _ work: @escaping Work
+        _ limit: Int, _ batchSize: Int, _ failurePolicy: FailurePolicy, _ work: @escaping Work
     ) {
         maxConcurrentOperationCount = limit
         self.batchSize = batchSize

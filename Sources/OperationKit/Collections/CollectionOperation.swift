@@ -39,7 +39,7 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
     ///
     /// With `cancelRemaining` they don't start, and have `CancellationError` in their slots; those in flight are waited
     /// for. An item that ends with `CancellationError` has not failed. Read once for each run.
-    var failurePolicy: CompoundOperation.FailurePolicy { get }
+    var failurePolicy: FailurePolicy { get }
 
     /// Performs the operation on all items of a collection.
     ///
@@ -72,7 +72,7 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
 
 extension CollectionOperation {
     /// Performs all items, also when some fail.
-    public var failurePolicy: CompoundOperation.FailurePolicy { .continueAll }
+    public var failurePolicy: FailurePolicy { .continueAll }
 
     /// Creates an operation that calls this type's own `performOperation(on:completion:)`. Once that has been called, it
     /// cannot be cancelled.

@@ -18,7 +18,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
     let unitName: String
     /// The maximum number of units in flight, at least 1.
     let limit: Int
-    let failurePolicy: CompoundOperation.FailurePolicy
+    let failurePolicy: FailurePolicy
     let method: Method
 
     init<Operation: CollectionOperation<Item>>(of operation: Operation) throws(CoordinationError) {

@@ -8,7 +8,7 @@ struct CollectionUnits: Sendable {
     let count: Int
     /// At least 1.
     let limit: Int
-    let failurePolicy: CompoundOperation.FailurePolicy
+    let failurePolicy: FailurePolicy
     let start: Start
     /// Asks the units in flight to stop, if they can be.
     let cancelRunning: (@Sendable () -> Void)?

@@ -30,7 +30,7 @@ public import Foundation
 /// The errors of children that are ``FailableOperation``s, which every ``AsyncOperation`` is, arrive together as
 /// ``CompoundOperationError/suboperationFailure(name:errors:)``. `CancellationError`, and a nested compound that was
 /// cancelled without errors, is no failure. What the first failure means for the others is the
-/// ``FailurePolicy-swift.enum``.
+/// ``FailurePolicy``.
 ///
 /// ## Cancellation
 ///
@@ -47,13 +47,7 @@ public import Foundation
 /// called on the thread on which the last child ended. No thread is blocked.
 open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// What the failure of a child means for the others.
-    public enum FailurePolicy: Sendable {
-        /// Nothing: all children run, and all errors are reported.
-        case continueAll
-        /// The first failure cancels the other children, and those that are added later. The failures are reported, the
-        /// cancellations are not.
-        case cancelRemaining
-    }
+    public typealias FailurePolicy = OperationKit.FailurePolicy
 
     /// What the first failure of a child means for the others.
     public final var failurePolicy: FailurePolicy { scheduler.failurePolicy }
@@ -184,10 +178,14 @@ extension CompoundOperation {
 
     /// Adds children, all of them or, if there is an error, none.
     ///
-    /// - Parameter operations: Operations that nobody else starts. They may depend on each other.
+    /// - Parameters:
+    ///   - operations: Operations that are started by the compound only. They may depend on each other.
+    ///   - progressWeight: The share of each in the progress of the compound, in proportion to those of the other children.
     /// - Throws: What ``addOperation(_:progressWeight:)`` throws, for the first operation that cannot be added.
-    public final func addOperations(_ operations: [Operation]) throws {
-        try scheduler.add(operations, to: self)
+    public final func addOperations(_ operations: some Sequence<some Operation>, progressWeight: Int64 = 1) throws {
+        let operations = operations.map { $0 as Operation }
+        try scheduler.add(
+            operations, weights: Array(repeating: progressWeight, count: operations.count), to: self)
     }
 }
 

@@ -27,7 +27,7 @@ public protocol OperationCoordinator {
     var maxConcurrentOperationCount: Int { get }
 
     /// What the first failure means for the other operations, as in a compound. The default is `continueAll`.
-    var failurePolicy: CompoundOperation.FailurePolicy { get }
+    var failurePolicy: FailurePolicy { get }
 
     /// Runs operations.
     ///
@@ -64,7 +64,7 @@ extension SequentialOperationCoordinator {
 
 extension OperationCoordinator {
     /// Runs all operations, also when some fail.
-    public var failurePolicy: CompoundOperation.FailurePolicy { .continueAll }
+    public var failurePolicy: FailurePolicy { .continueAll }
 
     /// Runs operations, as many at the same time as the limit allows.
     public func performOperations(_ operations: [Operation], completion: @escaping Completion) {

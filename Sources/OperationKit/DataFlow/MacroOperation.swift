@@ -18,9 +18,9 @@ import Foundation
 /// ## Building
 ///
 /// `then` appends a step and returns a new, longer macro. Its receiver is consumed: the steps have
-/// moved, with its name and its input, and started by itself it ends with ``MacroOperationError/consumed(macro:)``. Set
+/// moved, with its name and its input, and started by itself it ends with ``ChainError/consumed(chain:)``. Set
 /// dependencies, blocks and the like on the last macro. Steps may be macros and waterfalls themselves. A step belongs to one
-/// chain, once: otherwise the macro ends with ``MacroOperationError/alreadyUsed(operation:macro:)`` when it is started,
+/// chain, once: otherwise the macro ends with ``ChainError/alreadyUsed(operation:chain:)`` when it is started,
 /// and no step runs. Complexity: each `then` costs O(1) plus its dependencies.
 ///
 /// Steps may have dependencies and bindings of their own, also to steps before them; a step begins after these, too.
@@ -133,7 +133,7 @@ extension MacroOperation {
     /// - Parameters:
     ///   - next: The step. Not part of any other operation, and not started by anybody else.
     ///   - earlier: The step whose output it gets. If it is no earlier step of this macro, the new macro ends with
-    ///     ``MacroOperationError/notAStep(operation:macro:)``.
+    ///     ``ChainError/notAStep(operation:chain:)``.
     ///   - progressWeight: Its share in the progress, in proportion to those of the other steps.
     /// - Returns: A new macro. This one is consumed.
     public func then<EarlierInput, Earlier, Next>(
@@ -153,7 +153,7 @@ extension MacroOperation {
     ///   - next: The step. Not part of any other operation, and not started by anybody else.
     ///   - first: The step whose output is the first part of its input.
     ///   - second: The step whose output is the second part of its input. If one of them is no earlier step of this
-    ///     macro, the new macro ends with ``MacroOperationError/notAStep(operation:macro:)``.
+    ///     macro, the new macro ends with ``ChainError/notAStep(operation:chain:)``.
     ///   - progressWeight: Its share in the progress, in proportion to those of the other steps.
     /// - Returns: A new macro. This one is consumed.
     public func then<FirstInput, First, SecondInput, Second, Next>(
@@ -177,7 +177,7 @@ extension MacroOperation {
     /// let smallest = IOBlockOperation<[Int], Int>(name: "smallest") { $0.min() ?? 0 }
     /// let largest = IOBlockOperation<[Int], Int>(name: "largest") { $0.max() ?? 0 }
     /// let range = IOBlockOperation<(Int, Int), Int>(name: "range") { $0.1 - $0.0 }
-    /// let macro = MacroOperation(load).then(smallest, largest).then(range)
+    /// let macro = MacroOperation(load).then(concurrently: smallest, largest).then(range)
     /// ```
     ///
     /// - Parameters:
@@ -186,7 +186,8 @@ extension MacroOperation {
     ///   - progressWeight: The share of each in the progress, in proportion to those of the other steps.
     /// - Returns: A new macro. This one is consumed.
     public func then<First, Second>(
-        _ first: IOOperation<Output, First>, _ second: IOOperation<Output, Second>, progressWeight: Int64 = 1
+        concurrently first: IOOperation<Output, First>, _ second: IOOperation<Output, Second>,
+        progressWeight: Int64 = 1
     ) -> MacroOperation<Input, (First, Second)> {
         let join = IOBlockOperation<(First, Second), (First, Second)>(name: "join") { $0 }
         return extended(to: OutputSource(join)) { macro, source in
@@ -205,7 +206,7 @@ extension MacroOperation {
     ///   - progressWeight: The share of each in the progress, in proportion to those of the other steps.
     /// - Returns: A new macro. This one is consumed.
     public func then<Next>(
-        _ next: [IOOperation<Output, Next>], progressWeight: Int64 = 1
+        concurrently next: [IOOperation<Output, Next>], progressWeight: Int64 = 1
     ) -> MacroOperation<Input, [Next]> {
         let join = IOBlockOperation<[Next], [Next]>(name: "join") { $0 }
         return extended(to: OutputSource(join)) { macro, source in
@@ -225,11 +226,11 @@ extension MacroOperation {
     ) -> MacroOperation<Input, Next> {
         let name = displayName
         var taken: (InputSink<Input>?, OutputSource<Output>)?
-        let refusal = giveChildrenAway(finishingWith: MacroOperationError.consumed(macro: name)) {
-            isPending, isPart -> MacroOperationError? in
-            if isPart { return .alreadyUsed(operation: name, macro: name) }
-            guard let source else { return .consumed(macro: name) }
-            if !isPending { return .alreadyStarted(macro: name) }
+        let refusal = giveChildrenAway(finishingWith: ChainError.consumed(chain: name)) {
+            isPending, isPart -> ChainError? in
+            if isPart { return .alreadyUsed(operation: name, chain: name) }
+            guard let source else { return .consumed(chain: name) }
+            if !isPending { return .alreadyStarted(chain: name) }
             taken = (sink.take(), source)
             self.source = nil
             return nil
@@ -270,7 +271,7 @@ extension MacroOperation {
     ) -> Bool {
         guard !step.isConsumed, steps.claim(step) else {
             let name = step.displayName
-            steps.refuse { MacroOperationError.alreadyUsed(operation: name, macro: $0) }
+            steps.refuse { ChainError.alreadyUsed(operation: name, chain: $0) }
             return false
         }
         steps.append(step, weight: weight ?? 0, isHidden: weight == nil)
@@ -280,7 +281,7 @@ extension MacroOperation {
     private func requireSteps(_ operations: [AsyncOperation]) -> Bool {
         for operation in operations where !steps.contains(operation) {
             let name = operation.displayName
-            steps.refuse { MacroOperationError.notAStep(operation: name, macro: $0) }
+            steps.refuse { ChainError.notAStep(operation: name, chain: $0) }
             return false
         }
         return true

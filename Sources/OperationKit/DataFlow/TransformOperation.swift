@@ -10,7 +10,7 @@ extension IOOperation {
     ///
     /// What is returned is started instead of this operation, and may be a step of a macro. An operation becomes part of
     /// one other operation only; if it is part of one already, the new one ends with
-    /// ``MacroOperationError/alreadyUsed(operation:macro:)``. Cancelling the new one cancels this one. An error of this
+    /// ``ChainError/alreadyUsed(operation:chain:)``. Cancelling the new one cancels this one. An error of this
     /// one is the error of the new one.
     ///
     /// - Parameter transform: Makes the new output. Called once if this operation succeeds, on the thread that ended it;
@@ -88,7 +88,7 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
             steps.append(source)
         } else {
             let name = source.displayName
-            steps.refuse { MacroOperationError.alreadyUsed(operation: name, macro: $0) }
+            steps.refuse { ChainError.alreadyUsed(operation: name, chain: $0) }
         }
     }
 

@@ -13,7 +13,7 @@ import Foundation
 /// ```
 ///
 /// A new waterfall has no jobs, and returns its input. `then` returns a longer one, and consumes its
-/// receiver as ``MacroOperation`` does: started by itself, that ends with ``WaterfallError/consumed(waterfall:)``. Name,
+/// receiver as ``MacroOperation`` does: started by itself, that ends with ``ChainError/consumed(chain:)``. Name,
 /// input and suspension move along; set everything else on the last one. The types are checked end to end.
 ///
 /// Unlike the steps of a macro, the operations need not exist before: each is created when its turn comes, and released
@@ -224,11 +224,11 @@ extension Waterfall {
     /// Returns a new waterfall with the jobs of this one, and what `append` adds to them.
     private func extended<Next>(_ append: (JobRunner) -> Void) -> Waterfall<Input, Next> {
         let name = displayName
-        let refusal = giveChildrenAway(finishingWith: WaterfallError.consumed(waterfall: name)) {
-            isPending, isPart -> WaterfallError? in
-            if isPart { return .alreadyUsed(waterfall: name) }
-            if isConsumed { return .consumed(waterfall: name) }
-            return isPending ? nil : .alreadyStarted(waterfall: name)
+        let refusal = giveChildrenAway(finishingWith: ChainError.consumed(chain: name)) {
+            isPending, isPart -> ChainError? in
+            if isPart { return .alreadyUsed(operation: name, chain: name) }
+            if isConsumed { return .consumed(chain: name) }
+            return isPending ? nil : .alreadyStarted(chain: name)
         }
         let waterfall = Waterfall<Input, Next>(refusal == nil ? runner : JobRunner())
         waterfall.name = self.name

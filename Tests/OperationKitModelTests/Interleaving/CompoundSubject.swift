@@ -53,7 +53,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     ///   - work: What the children do.
     init(
         children count: Int, held: Set<Int> = [], dependencies: [(Int, Int)] = [], limit: Int = -1,
-        policy: CompoundOperation.FailurePolicy = .continueAll, isNested: Bool = false, holdsLate: Bool = false,
+        policy: FailurePolicy = .continueAll, isNested: Bool = false, holdsLate: Bool = false,
         work: @escaping Work = { _ in }
     ) {
         let record = Shared(Record(limit: limit))

@@ -7,11 +7,11 @@ import Testing
 @Suite("Operation coordinators", .serialized, .mayNotHang) struct OperationCoordinatorTests {
     private struct Parallel: ParallelOperationCoordinator {
         var maxConcurrentOperationCount = 4
-        var failurePolicy = CompoundOperation.FailurePolicy.continueAll
+        var failurePolicy = FailurePolicy.continueAll
     }
 
     private struct Sequential: SequentialOperationCoordinator {
-        var failurePolicy = CompoundOperation.FailurePolicy.continueAll
+        var failurePolicy = FailurePolicy.continueAll
     }
 
     private struct Defaults: ParallelOperationCoordinator {}

@@ -34,8 +34,8 @@ import Testing
         let longerWaterfall = waterfall.then { $0 + 1 }.withInput(1)
         await Start.byHand(longerMacro)
         await Start.byHand(longerWaterfall)
-        #expect(longerMacro.error as? MacroOperationError == .alreadyStarted(macro: "macro"))
-        #expect(longerWaterfall.error as? WaterfallError == .alreadyStarted(waterfall: "waterfall"))
+        #expect(longerMacro.error as? ChainError == .alreadyStarted(chain: "macro"))
+        #expect(longerWaterfall.error as? ChainError == .alreadyStarted(chain: "waterfall"))
         waterfall.cancel()
         step.finish(with: 2)
         await #expect(throws: CancellationError.self) { try await waterfall.finished() }
@@ -52,8 +52,8 @@ import Testing
         let longerWaterfall = waterfall.then { $0 + 1 }.withInput(1)
         await Start.byHand(longerMacro)
         await Start.byHand(longerWaterfall)
-        #expect(longerMacro.error as? MacroOperationError == .alreadyUsed(operation: "macro", macro: "macro"))
-        #expect(longerWaterfall.error as? WaterfallError == .alreadyUsed(waterfall: "waterfall"))
+        #expect(longerMacro.error as? ChainError == .alreadyUsed(operation: "macro", chain: "macro"))
+        #expect(longerWaterfall.error as? ChainError == .alreadyUsed(operation: "waterfall", chain: "waterfall"))
         withExtendedLifetime(compound) {}
     }
 
@@ -87,7 +87,7 @@ import Testing
         let macro = MacroOperation(first).then(sum, inputFrom: first, outside).withInput(1)
         macro.name = "macro"
         await Start.byHand(macro)
-        #expect(macro.error as? MacroOperationError == .notAStep(operation: "outside", macro: "macro"))
+        #expect(macro.error as? ChainError == .notAStep(operation: "outside", chain: "macro"))
     }
 
     @Test func callingMainByHandAfterTheEndDoesNothing() async throws {

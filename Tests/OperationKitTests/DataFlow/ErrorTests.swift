@@ -31,26 +31,17 @@ import Testing
             error: DependencyError.dependencyUnfinished(operation: "decode", dependency: "load"),
             domain: "OperationKit.DependencyError", code: 2, phrase: "“load” had not finished"),
         Expectation(
-            error: MacroOperationError.alreadyUsed(operation: "decode", macro: "macro"),
-            domain: "OperationKit.MacroOperationError", code: 1, phrase: "is part of another operation"),
+            error: ChainError.alreadyUsed(operation: "decode", chain: "macro"),
+            domain: "OperationKit.ChainError", code: 1, phrase: "is part of another operation"),
         Expectation(
-            error: MacroOperationError.consumed(macro: "decode"), domain: "OperationKit.MacroOperationError", code: 2,
-            phrase: "part of a longer macro"),
+            error: ChainError.consumed(chain: "decode"), domain: "OperationKit.ChainError", code: 2,
+            phrase: "part of a longer chain"),
         Expectation(
-            error: MacroOperationError.alreadyStarted(macro: "decode"), domain: "OperationKit.MacroOperationError",
+            error: ChainError.alreadyStarted(chain: "decode"), domain: "OperationKit.ChainError",
             code: 3, phrase: "had been started"),
         Expectation(
-            error: MacroOperationError.notAStep(operation: "decode", macro: "macro"),
-            domain: "OperationKit.MacroOperationError", code: 4, phrase: "no earlier step"),
-        Expectation(
-            error: WaterfallError.alreadyUsed(waterfall: "decode"), domain: "OperationKit.WaterfallError", code: 1,
-            phrase: "takes no more jobs"),
-        Expectation(
-            error: WaterfallError.consumed(waterfall: "decode"), domain: "OperationKit.WaterfallError", code: 2,
-            phrase: "part of a longer waterfall"),
-        Expectation(
-            error: WaterfallError.alreadyStarted(waterfall: "decode"), domain: "OperationKit.WaterfallError", code: 3,
-            phrase: "had been started"),
+            error: ChainError.notAStep(operation: "decode", chain: "macro"),
+            domain: "OperationKit.ChainError", code: 4, phrase: "no earlier step"),
     ]
 
     @Test(arguments: all) func domainAndCodeAreStable(expectation: Expectation) {

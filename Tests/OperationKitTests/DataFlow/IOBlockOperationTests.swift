@@ -150,7 +150,7 @@ import Testing
         first.input = 1
         second.input = 1
         await Start.byHand(second)
-        #expect(second.error as? MacroOperationError == .alreadyUsed(operation: "source", macro: "source"))
+        #expect(second.error as? ChainError == .alreadyUsed(operation: "source", chain: "source"))
         await Start.byHand(first)
         #expect(first.output == 2)
     }

@@ -28,7 +28,7 @@ import Testing
         let log = EventLog()
         let sum = IOBlockOperation<(Int, Int), Int>(name: "sum") { $0 + $1 }
         let last = IOBlockOperation<Int, Int>(name: "last") { $0 }
-        let macro = MacroOperation(first).then(left, right).then(sum, inputFrom: left, right)
+        let macro = MacroOperation(first).then(concurrently: left, right).then(sum, inputFrom: left, right)
             .then(last, inputFrom: first)
         for source in [first, left, right] {
             sum.bind(to: source) { _, source in log.add(source.name ?? "") }

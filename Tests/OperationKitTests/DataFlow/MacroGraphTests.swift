@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func d3_oneOutputIsFannedOutAndJoinedAgain() async {
-        let macro = MacroOperation(length).then(double, text)
+        let macro = MacroOperation(length).then(concurrently: double, text)
             .then(IOBlockOperation<(Int, String), String> { "\($0.0) \($0.1)" })
         macro.input = "four"
         await Start.byHand(macro)
@@ -54,7 +54,7 @@ import Testing
             await one.opened()
             return input + 1
         }
-        let macro = MacroOperation(length).then(first, second)
+        let macro = MacroOperation(length).then(concurrently: first, second)
         macro.input = "four"
         await Start.byHand(macro)
         #expect(macro.output?.0 == 4 && macro.output?.1 == 5)
@@ -62,7 +62,8 @@ import Testing
 
     @Test(arguments: [0, 1, 100]) func d3_oneOutputIsFannedOutToAnyNumberOfSteps(count: Int) async {
         let steps = (0..<count).map { number in IOBlockOperation<Int, Int> { $0 + number } }
-        let macro = MacroOperation(length).then(steps).then(IOBlockOperation<[Int], Int> { $0.reduce(0, +) })
+        let macro = MacroOperation(length).then(concurrently: steps).then(
+            IOBlockOperation<[Int], Int> { $0.reduce(0, +) })
         macro.input = "four"
         await Start.byHand(macro)
         #expect(macro.output == (0..<count).reduce(0) { $0 + 4 + $1 })
@@ -70,7 +71,7 @@ import Testing
 
     @Test func d3_aFailedStepAfterAJoinIsCountedAsTheUserDoes() async {
         let failing = IOBlockOperation<(Int, String), Int>(name: "failing") { _ in throw TestError.first }
-        let macro = MacroOperation(length).then(double, text).then(failing)
+        let macro = MacroOperation(length).then(concurrently: double, text).then(failing)
         macro.input = "four"
         await Start.byHand(macro)
         #expect(
@@ -84,7 +85,7 @@ import Testing
             await began.opened()
             throw TestError.first
         }
-        let macro = MacroOperation(length).then(waiting, failing)
+        let macro = MacroOperation(length).then(concurrently: waiting, failing)
         macro.input = "four"
         await Start.byHand(macro)
         #expect(macro.failedStep?.name == "failing" && waiting.isCancelled && waiting.isFinished)
@@ -96,7 +97,7 @@ import Testing
         macro.input = "four"
         macro.name = "macro"
         await Start.byHand(macro)
-        guard case .notAStep("outside", _)? = macro.error as? MacroOperationError else {
+        guard case .notAStep("outside", _)? = macro.error as? ChainError else {
             Issue.record("\(String(describing: macro.error))")
             return
         }
@@ -112,7 +113,7 @@ import Testing
             "_ = MacroOperation(length).then(shout)",
             "_ = MacroOperation(shout).then(length).then(sum, inputFrom: length, length)",
             "_ = MacroOperation(shout).then(length).then(length, inputFrom: length)",
-            "_ = MacroOperation(shout).then(length, shout).then(length)",
+            "_ = MacroOperation(shout).then(concurrently: length, shout).then(length)",
             "let bound: Int = Waterfall<String, String>().then { $0.count }.output",
             "length.bind(\\.input, to: length, \\.output)",
         ]

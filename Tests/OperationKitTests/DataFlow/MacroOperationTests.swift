@@ -165,7 +165,7 @@ import Testing
         first.input = "four"
         let macro = first.then(double)
         await Start.byHand(first)
-        #expect(first.error as? MacroOperationError == .consumed(macro: "first"))
+        #expect(first.error as? ChainError == .consumed(chain: "first"))
         #expect(!length.isFinished)
         first.cancel()
         await Start.byHand(macro)
@@ -179,7 +179,7 @@ import Testing
         let other = first.then(IOBlockOperation<Int, Int>(name: "other") { $0 })
         other.input = ""
         await Start.byHand(other)
-        #expect(other.error as? MacroOperationError == .consumed(macro: "first"))
+        #expect(other.error as? ChainError == .consumed(chain: "first"))
         macro.input = "four"
         await Start.byHand(macro)
         #expect(macro.output == 8)
@@ -193,8 +193,8 @@ import Testing
         let longer = macro.then(double)
         longer.input = "four"
         await Start.byHand(longer)
-        let error = longer.error as? MacroOperationError
-        #expect(error == .alreadyStarted(macro: "macro") || error == .consumed(macro: "macro"))
+        let error = longer.error as? ChainError
+        #expect(error == .alreadyStarted(chain: "macro") || error == .consumed(chain: "macro"))
         #expect(macro.output == 4)
     }
 
@@ -205,7 +205,7 @@ import Testing
         macro.name = "macro"
         macro.input = 0
         await Start.byHand(macro)
-        #expect(macro.error as? MacroOperationError == .alreadyUsed(operation: "step", macro: "macro"))
+        #expect(macro.error as? ChainError == .alreadyUsed(operation: "step", chain: "macro"))
         #expect(log.events.isEmpty && step.isFinished)
     }
 
@@ -218,7 +218,7 @@ import Testing
         second.input = 0
         second.name = "second"
         await Start.byHand(second)
-        #expect(second.error as? MacroOperationError == .alreadyUsed(operation: "step", macro: "second"))
+        #expect(second.error as? ChainError == .alreadyUsed(operation: "step", chain: "second"))
         #expect(log.events.isEmpty && !step.isCancelled)
         await Start.byHand(first)
         #expect(first.output == 1)
@@ -231,7 +231,7 @@ import Testing
         let macro = MacroOperation(step)
         macro.input = 0
         await Start.byHand(macro)
-        #expect((macro.error as? MacroOperationError)?.localizedDescription.contains("“step”") == true)
+        #expect((macro.error as? ChainError)?.localizedDescription.contains("“step”") == true)
         try await OperationQueue().run(compound)
         #expect(throws: CompoundAdditionError.self) {
             let other = Step<Int, Int>.increment("other")
@@ -247,6 +247,6 @@ import Testing
         let loop = macro.then(macro)
         loop.input = 0
         await Start.byHand(loop)
-        #expect(loop.error as? MacroOperationError == .alreadyUsed(operation: "macro", macro: "macro"))
+        #expect(loop.error as? ChainError == .alreadyUsed(operation: "macro", chain: "macro"))
     }
 }

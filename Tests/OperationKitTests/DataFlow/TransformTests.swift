@@ -26,7 +26,7 @@ import Testing
         for operation in [mapped, recovered] {
             await Start.byHand(operation.withInput(0))
             #expect(
-                operation.error as? MacroOperationError == .alreadyUsed(operation: "source", macro: "source"))
+                operation.error as? ChainError == .alreadyUsed(operation: "source", chain: "source"))
         }
         #expect(log.events.isEmpty)
         // It belongs to that one as long as that lives.

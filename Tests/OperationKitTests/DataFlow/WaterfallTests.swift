@@ -135,7 +135,7 @@ import Testing
         for operation in [shorter, other] {
             operation.input = 1
             await Start.byHand(operation)
-            #expect(operation.error as? WaterfallError == .consumed(waterfall: "shorter"))
+            #expect(operation.error as? ChainError == .consumed(chain: "shorter"))
         }
         waterfall.input = 1
         await Start.byHand(waterfall)

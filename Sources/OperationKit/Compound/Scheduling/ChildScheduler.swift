@@ -18,7 +18,7 @@ final class ChildScheduler: @unchecked Sendable {
     static let batch = 256
 
     let queue = OperationQueue.ofComposite()
-    let failurePolicy: CompoundOperation.FailurePolicy
+    let failurePolicy: FailurePolicy
     /// Whether a child that was cancelled counts as one that failed, as long as the others are not cancelled. Failures
     /// come in the order in which they happened then.
     let countsCancellations: Bool
@@ -30,7 +30,7 @@ final class ChildScheduler: @unchecked Sendable {
     @exclusivity(unchecked) private var state: State
 
     init(
-        limit: Int, failurePolicy: CompoundOperation.FailurePolicy, countsCancellations: Bool = false,
+        limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false,
         unit: String = "children"
     ) {
         self.failurePolicy = failurePolicy

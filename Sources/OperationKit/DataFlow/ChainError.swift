@@ -1,0 +1,47 @@
+public import Foundation
+
+/// Why a chain did not run: a ``MacroOperation``, a ``Waterfall``, or an operation made by `map` and its like.
+public enum ChainError: Error, Equatable {
+    /// The operation is part of another one already, or in the chain twice. Code 1.
+    case alreadyUsed(operation: String, chain: String)
+    /// The chain has become part of a longer one, which is to be started instead. Code 2.
+    case consumed(chain: String)
+    /// The chain had been started before it was continued. Code 3.
+    case alreadyStarted(chain: String)
+    /// A step was to take the output of an operation that is no earlier step of the same macro. Code 4.
+    case notAStep(operation: String, chain: String)
+}
+
+extension ChainError: LocalizedError, CustomNSError {
+    /// `OperationKit.ChainError`
+    public static var errorDomain: String { "OperationKit.ChainError" }
+
+    /// The code documented at each case.
+    public var errorCode: Int {
+        switch self {
+        case .alreadyUsed: 1
+        case .consumed: 2
+        case .alreadyStarted: 3
+        case .notAStep: 4
+        }
+    }
+
+    /// What happened, to which operation, and what to do about it.
+    public var errorDescription: String? {
+        switch self {
+        case .alreadyUsed(let operation, let chain):
+            "“\(chain)” did not run, because “\(operation)” is part of another operation already, or in it twice. Create a new one for each step."
+        case .consumed(let chain):
+            "“\(chain)” did not run, because it has become part of a longer chain. Start what then() returned."
+        case .alreadyStarted(let chain):
+            "“\(chain)” had been started before it was continued. Add all steps or jobs before the start."
+        case .notAStep(let operation, let chain):
+            "“\(chain)” did not run, because a step was to take the output of “\(operation)”, which is no earlier step of it."
+        }
+    }
+
+    /// The localized description.
+    public var errorUserInfo: [String: Any] {
+        descriptionUserInfo
+    }
+}
