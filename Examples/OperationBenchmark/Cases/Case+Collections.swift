@@ -6,7 +6,7 @@ import OperationKit
 extension Case {
     static let items = Case(
         id: "B6",
-        summary: "a collection whose items complete at once",
+        summary: "a collection whose items complete immediately",
         baseline: "a loop with a completion for each item and a lock for the errors; closures with a DispatchGroup",
         timed: "the call that performs the items, until its completion is called"
     ) { scale in
@@ -66,7 +66,7 @@ private func looping(_ items: [Int]) -> Trial {
     }
 }
 
-/// A loop that relies on completions that come at once, on its own thread: no lock, no next item that waits.
+/// A loop that relies on completions that come immediately, on its own thread: no lock, no next item that waits.
 private func loopingWithoutLock(_ items: [Int]) -> Trial {
     {
         let end = End()

@@ -8,7 +8,7 @@ extension Case {
         timed: "starting, or adding, until all values are there, in a task"
     ) { scale in
         [false, true].map { isTogether in
-            let manner = isTogether ? "all at once" : "one after the other"
+            let manner = isTogether ? "all at the same time" : "one after the other"
             let operations = Side("TaskOperations, \(manner)", units: scale.count) {
                 let operations = (0..<scale.count).map { number in TaskOperation { number } }
                 return {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The loop that one would write by hand without the library: a completion for each item, which may come at once or
+/// The loop that one would write by hand without the library: a completion for each item, which may come immediately or
 /// later on any thread; the next item after it; the errors in an array, behind a lock. As long as completions come at
 /// once, the stack does not grow.
 final class GuardedLoop: @unchecked Sendable {

@@ -5,7 +5,7 @@ struct UsageError: Error, Equatable {
 
 /// Turns the arguments into a command. A pure value: it looks at nothing but the arguments.
 ///
-/// Values are given as `--count 1000` or `--count=1000`. `--help` and `--list` answer at once, whatever follows.
+/// Values are given as `--count 1000` or `--count=1000`. `--help` and `--list` answer immediately, whatever follows.
 struct ArgumentParser {
     private var remaining: ArraySlice<String>
     private var options = Options()

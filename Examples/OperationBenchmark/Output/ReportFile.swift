@@ -5,7 +5,7 @@ struct ReportFile {
     private let path: String
     private var url: URL { URL(fileURLWithPath: path) }
 
-    /// Looks whether the file can be written, so that nobody waits for a run whose report is lost. What is in the file
+    /// Checks that the file can be written before a long run, so that its report isn't lost. What is in the file
     /// stays there.
     init(path: String) throws(UsageError) {
         self.path = path

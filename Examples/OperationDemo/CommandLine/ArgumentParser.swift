@@ -6,7 +6,7 @@ struct UsageError: Error, Equatable {
 /// Turns the arguments into a command. A pure value: it looks at nothing but the arguments.
 ///
 /// Options may stand before and after the scenario, as `--width 4` or `--width=4`; after `--` everything is an operand.
-/// `--help`, `--version` and `--list` answer at once, whatever follows.
+/// `--help`, `--version` and `--list` answer immediately, whatever follows.
 struct ArgumentParser {
     private var remaining: ArraySlice<String>
     private var options = Options()

@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// Control-C as a request to stop, the first time. The second time the process exits at once.
+/// Control-C as a request to stop, the first time. The second time the process exits immediately.
 final class Interruption {
     private let source: any DispatchSourceSignal
 

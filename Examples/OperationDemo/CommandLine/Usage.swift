@@ -27,7 +27,7 @@ enum Usage {
           --mode MODE    serial, concurrent, or both, one after the other
                          (default: both; concurrent for errors, chain, waterfall, glue and files; serial for
                          --interactive)
-          --width N      how many operations run at once on a concurrent queue, \
+          --width N      how many operations run at the same time on a concurrent queue, \
         \(Options.widths.lowerBound) to \(Options.widths.upperBound) (default: 4)
           --speed X      run X times as fast, 0.01 to 1000 (default: 1); files always run at full speed
           --no-color     no colours; so does a non-empty NO_COLOR, and output that is no terminal

@@ -9,7 +9,7 @@ import Musl
 /// The regular files below a directory, one at a time, in the order in which the file system gives them.
 ///
 /// Holds one directory open, and the paths of the directories that are yet to be read, but no files. Symbolic links are not
-/// followed, except for the directory to begin with; so links that go round in circles do not matter. Not thread-safe.
+/// followed, except for the directory to begin with; so links that form a cycle do not matter. Not thread-safe.
 @safe final class DirectoryWalk {
     enum Entry: Equatable {
         case file(RawPath)

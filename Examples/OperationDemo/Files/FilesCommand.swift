@@ -53,7 +53,7 @@ struct FilesCommand {
         }
     }
 
-    /// As many files at once as was asked for, as far as the process may open so many.
+    /// As many files at the same time as was asked for, as far as the process may open so many.
     private var width: Int {
         let reserve = 32
         let openFiles = sysconf(Int32(_SC_OPEN_MAX))

@@ -28,7 +28,7 @@ final class Bench: @unchecked Sendable {
         TimedWork(report: reporter(name), seconds: seconds / speed, failure: failure)
     }
 
-    /// A compound of asynchronous operations that take as long as given, as many at once as the queue allows.
+    /// A compound of asynchronous operations that take as long as given, as many at the same time as the queue allows.
     func compound(_ name: String, _ seconds: [Double]) -> ReportingCompound {
         let reporter = reporter(name)
         let children = seconds.enumerated().map { index, seconds in async("\(name)-\(index + 1)", seconds) }

@@ -31,7 +31,7 @@ struct Console: Sendable {
         write(line + "\n")
     }
 
-    /// Writes text as it is, at once.
+    /// Writes text as it is, immediately.
     ///
     /// When that fails, the process ends: nothing it does can be seen any more. If it is because the reader has gone away, as
     /// in `| head`, it ends without a word.
@@ -47,7 +47,7 @@ struct Console: Sendable {
         }
     }
 
-    /// Writes a line to standard error. If that is gone too, there is nobody left to tell.
+    /// Writes a line to standard error. If that is gone too, the line is lost.
     static func complain(_ line: String) {
         try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
     }

@@ -14,14 +14,14 @@ public import Foundation
 /// ## Children
 ///
 /// Any `Operation` can be a child, synchronous or asynchronous, another compound too. Each is added once and to one
-/// compound, and is started by nobody else. Children may be added before the start, by ``prepare()``, and while the
+/// compound, and is started by that compound only. Children may be added before the start, by ``prepare()``, and while the
 /// compound runs, also from a child's own blocks before that child has ended; the compound finishes after them. It does
 /// not touch their completion blocks. Finished children are released.
 ///
 /// Among the children that are ready, those with the higher `queuePriority` begin first, and those that were added
 /// first among equals. The priority counts that a child has when it is added or the compound starts, whichever is
 /// later. Dependencies between children and on operations outside are honoured. Add them before the start, or before
-/// the child is added: later ones count only if the child has not begun yet, and a circle that they close is not found.
+/// the child is added: later ones count only if the child has not begun yet, and a cycle that they close is not found.
 /// A child that overrides `isReady` has to be ready once it is cancelled. When a child has ended, it lets go of its
 /// dependencies.
 ///
@@ -62,7 +62,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     ///   - operations: Its first children. If one of them is there twice, or belongs to another compound, the compound
     ///     finishes with a ``CompoundAdditionError`` when it is started, and no child runs: all that belong to no other
     ///     compound are cancelled, and finish.
-    ///   - maxConcurrentOperationCount: How many children may run at once. The default leaves it to the system.
+    ///   - maxConcurrentOperationCount: How many children may run at the same time. The default leaves it to the system.
     ///   - failurePolicy: What the first failure of a child means for the others.
     public init(
         name: String? = nil,
@@ -134,7 +134,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
 }
 
 extension CompoundOperation {
-    /// How many children may run at once: 1 for one after the other, 0 for none as long as it is 0, and
+    /// How many children may run at the same time: 1 for one after the other, 0 for none as long as it is 0, and
     /// `OperationQueue.defaultMaxConcurrentOperationCount` for as many as the system likes.
     ///
     /// May change at any time. Children that run are not stopped by a lower limit. An asynchronous child counts until
@@ -165,7 +165,7 @@ extension CompoundOperation {
     /// are compounds, what the compounds around depend on is searched, too.
     ///
     /// - Parameters:
-    ///   - operation: An operation that nobody else starts.
+    ///   - operation: An operation that the compound alone starts.
     ///   - progressWeight: Its share in the progress of the compound, in proportion to those of the other children.
     ///     Below 0 it counts as 0, above 2³¹ as 2³¹.
     /// - Throws: ``CompoundAdditionError`` if all children have finished, or if the operation is a child already;

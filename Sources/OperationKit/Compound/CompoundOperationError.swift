@@ -11,7 +11,7 @@ public enum CompoundOperationError: Error {
     /// The compound was cancelled. `errors` are the failures of children until then, `reason` is what
     /// `cancel(withError:)` was given. Code 2.
     case cancelled(name: String, errors: [SuboperationError], reason: (any Error)? = nil)
-    /// Children wait for each other in a circle: each name on the path for the next one, the last one for the first.
+    /// Children wait for each other in a cycle: each name on the path for the next one, the last one for the first.
     /// Code 3.
     case dependencyCycle(name: String, path: [String])
 
@@ -82,7 +82,7 @@ extension CompoundOperationError: LocalizedError, CustomNSError, NestingError {
                 + (reason.map { text(of: $0, depth: depth) } ?? "")
                 + (errors.isEmpty ? "." : ". Before that, \(summary(of: errors, depth: depth)).")
         case .dependencyCycle(let name, let path):
-            "“\(name)” cannot run, because its operations wait for each other in a circle: "
+            "“\(name)” cannot run, because its operations wait for each other in a cycle: "
                 + (path + path.prefix(1)).map { "“\($0)”" }.joined(separator: " waits for ") + "."
         }
     }

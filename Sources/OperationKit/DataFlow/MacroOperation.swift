@@ -110,7 +110,7 @@ extension MacroOperation {
     /// The macro with one more step, which gets the output of the last one.
     ///
     /// - Parameters:
-    ///   - next: The step. Not part of any other operation, and not started by anybody else.
+    ///   - next: The step. Not part of any other operation, and not started by other code.
     ///   - progressWeight: Its share in the progress, in proportion to those of the other steps.
     /// - Returns: A new macro. This one is consumed.
     public func then<Next>(
@@ -131,7 +131,7 @@ extension MacroOperation {
     /// ```
     ///
     /// - Parameters:
-    ///   - next: The step. Not part of any other operation, and not started by anybody else.
+    ///   - next: The step. Not part of any other operation, and not started by other code.
     ///   - earlier: The step whose output it gets. If it is no earlier step of this macro, the new macro ends with
     ///     ``ChainError/notAStep(operation:chain:)``.
     ///   - progressWeight: Its share in the progress, in proportion to those of the other steps.
@@ -150,7 +150,7 @@ extension MacroOperation {
     /// The macro with one more step, which runs after the last one and gets the outputs of two earlier ones.
     ///
     /// - Parameters:
-    ///   - next: The step. Not part of any other operation, and not started by anybody else.
+    ///   - next: The step. Not part of any other operation, and not started by other code.
     ///   - first: The step whose output is the first part of its input.
     ///   - second: The step whose output is the second part of its input. If one of them is no earlier step of this
     ///     macro, the new macro ends with ``ChainError/notAStep(operation:chain:)``.
@@ -181,7 +181,7 @@ extension MacroOperation {
     /// ```
     ///
     /// - Parameters:
-    ///   - first: The step whose output comes first. Not part of any other operation, and not started by anybody else.
+    ///   - first: The step whose output comes first. Not part of any other operation, and not started by other code.
     ///   - second: The step whose output comes second.
     ///   - progressWeight: The share of each in the progress, in proportion to those of the other steps.
     /// - Returns: A new macro. This one is consumed.
@@ -202,7 +202,7 @@ extension MacroOperation {
     /// outputs, in the order of the steps, are the input of the next one.
     ///
     /// - Parameters:
-    ///   - next: The steps. Not part of any other operation, and not started by anybody else.
+    ///   - next: The steps. Not part of any other operation, and not started by other code.
     ///   - progressWeight: The share of each in the progress, in proportion to those of the other steps.
     /// - Returns: A new macro. This one is consumed.
     public func then<Next>(
@@ -262,7 +262,7 @@ extension MacroOperation {
         if append(step, weight: weight) { step.takeInput(after: sources, input: input) }
     }
 
-    /// Appends a step, if it belongs to nobody.
+    /// Appends a step, if it is not part of another operation.
     ///
     /// - Parameter weight: `nil` for a step that the user does not know of.
     @discardableResult

@@ -21,7 +21,7 @@ import Foundation
 ///
 /// ## Failure and cancellation
 ///
-/// The first error, thrown by a job or of an operation that it returned, ends the waterfall at once: the next job is not
+/// The first error, thrown by a job or of an operation that it returned, ends the waterfall immediately: the next job is not
 /// called. So does an operation that was cancelled. ``failedStep`` says which one it was. Cancelling the waterfall
 /// cancels the operation that runs; no further job is called, apart from one whose turn has just come, and the waterfall
 /// ends with `CancellationError` or the reason, unless that operation reports another error. `finish(withError:)` and `finish(with:)` from outside do the same,
@@ -149,7 +149,7 @@ extension Waterfall {
     /// - Parameters:
     ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
     ///   - job: Gets the previous result and returns an operation that has its input, is part of no other operation, and
-    ///     is started by nobody else; or throws. Called once at most, when its turn comes, and released then.
+    ///     is started by the waterfall only; or throws. Called once at most, when its turn comes, and released then.
     /// - Returns: A new waterfall. This one is consumed.
     public func then<Made: OutputOperation>(
         progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> Made

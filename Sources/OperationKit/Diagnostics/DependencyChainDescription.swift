@@ -2,14 +2,14 @@ import Foundation
 
 /// What an operation waits for, what that waits for in turn, and so on, up to the one that all of them really wait for.
 struct DependencyChainDescription: Equatable {
-    /// How far the search goes. Further away, nobody reads it.
+    /// The maximum number of dependencies to follow.
     static let reach = 1_000
 
     enum End: Equatable {
-        /// The last one waits for nobody.
+        /// The last one waits for nothing.
         case status(OperationStatus)
         /// The last one waits for one that was there before.
-        case circle
+        case cycle
         /// The search was given up.
         case open
     }
@@ -33,7 +33,7 @@ struct DependencyChainDescription: Equatable {
         switch end {
         case .status(.notStarted): parts.append("which has not been started")
         case .status(let status): parts.append(status.text)
-        case .circle: parts.append("in a circle")
+        case .cycle: parts.append("in a cycle")
         case .open: parts.append("which waits for others")
         }
         return parts.joined(separator: ", ")
@@ -57,7 +57,7 @@ extension DependencyChainDescription {
             names.append(last.displayName)
             way.append(last)
             guard seen.insert(ObjectIdentifier(last)).inserted else {
-                end = .circle
+                end = .cycle
                 break
             }
             let status = last.status(at: now)

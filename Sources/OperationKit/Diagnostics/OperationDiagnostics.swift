@@ -3,9 +3,9 @@ import Foundation
 
 /// Finds operations that never finish: those that were released while they were executing, and those that go on for long.
 ///
-/// An ``AsyncOperation`` that nobody finishes never ends, and neither does what waits for it. If somebody still holds it,
+/// An ``AsyncOperation`` that is never finished never ends, and neither does what waits for it. If it is still referenced,
 /// `debugDescription` of the compound around it tells (`po compound`), and ``operations(executingLongerThan:)`` lists it.
-/// If nobody does, it can never be finished, and ``handler`` is told.
+/// If it is not, it can never be finished, and ``handler`` is told.
 ///
 /// How much is recorded is the ``level-swift.type.property`` of the process.
 public enum OperationDiagnostics {
@@ -32,7 +32,7 @@ public enum OperationDiagnostics {
     /// then, and nothing is locked, so the handler may do whatever it likes; further reports wait until it returns. It
     /// may be replaced at any time, which counts for the reports that come later. With `nil` there are no reports.
     ///
-    /// Releasing an operation while it is executing is a mistake in any case: its work goes on without anybody who could
+    /// Releasing an operation while it is executing is a mistake in any case: its work goes on without a reference that could
     /// be told of its end, and what depends on it never begins.
     public static var handler: (@Sendable (UnfinishedOperation) -> Void)? {
         get { reporter.handler }
@@ -120,7 +120,7 @@ final class UnfinishedReporter: @unchecked Sendable {
         }
     }
 
-    /// Somebody has just released an operation, who may hold any lock. So nobody is called at once.
+    /// Reports asynchronously: the releasing thread may hold arbitrary locks.
     func report(_ operation: UnfinishedOperation) {
         queue.async { self.handler?(operation) }
     }

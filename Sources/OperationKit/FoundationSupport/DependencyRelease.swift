@@ -22,7 +22,7 @@ final class DependencyRelease: @unchecked Sendable {
         DependencyRelease.release(&operations)
     }
 
-    /// Frees operations that nobody else holds, without recursion: their dependencies are detached before they go.
+    /// Frees operations without other references, without recursion: their dependencies are detached before they go.
     static func release(_ operations: inout [Operation]) {
         while var operation = operations.popLast() {
             guard isKnownUniquelyReferenced(&operation) else { continue }
@@ -41,7 +41,7 @@ final class DependencyRelease: @unchecked Sendable {
     /// what is gone.
     ///
     /// Those that have not finished are the exception. They hold the operation unretained, and would reach for it
-    /// later. One that finishes at this very moment may do so still: as with every operation of Foundation's, whoever
+    /// later. One that finishes at this very moment may do so still: as with every operation of Foundation's, the code that
     /// drops an operation that was not started sees to it that its dependencies do not finish meanwhile.
     static func hold(_ dependencies: [Operation], remove: (Operation) -> Void) -> DependencyRelease? {
         if dependencies.isEmpty { return nil }

@@ -65,7 +65,7 @@ struct Lifecycle: Sendable {
     private let ending: Ending
 
     /// A cancellation takes effect in two steps, because Foundation has to be told without holding the lock.
-    /// While it is `marking`, an end is held back, so that nobody sees an operation whose outcome says cancelled
+    /// While it is `marking`, an end is held back, so that no thread sees an operation whose outcome says cancelled
     /// and whose `isCancelled` does not.
     private enum Cancellation {
         case none
@@ -99,8 +99,8 @@ extension Lifecycle {
         if case .pending = state { true } else { false }
     }
 
-    /// The outcome once it stands, that is while it is delivered and afterwards. As long as it is held back, nobody
-    /// sees it.
+    /// The outcome once it stands, that is while it is delivered and afterwards. As long as it is held back, it
+    /// cannot be seen.
     var outcome: Outcome? {
         if case .marking = cancellation { return nil }
         return switch state {
@@ -186,7 +186,7 @@ extension Lifecycle {
         }
     }
 
-    /// Somebody gave an outcome. The first one is accepted, every later one is not.
+    /// An outcome was given. The first one is accepted, every later one is not.
     mutating func finished(with given: Outcome) -> (isAccepted: Bool, action: Action?) {
         let request = cancelChildrenIfUnfinished
         switch state {

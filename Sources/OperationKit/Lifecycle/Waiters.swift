@@ -23,7 +23,7 @@ struct Waiters<Continuation> {
 
     /// The continuation of a wait is there.
     ///
-    /// - Returns: How to resume it at once, or `nil` if it has to wait.
+    /// - Returns: How to resume it immediately, or `nil` if it has to wait.
     mutating func registered(_ continuation: Continuation, as id: WaiterID, isFinished: Bool) -> Wakeup? {
         if !others.isEmpty, case .cancelledBeforehand = others.removeValue(forKey: ObjectIdentifier(id)) {
             return .cancelled

@@ -8,7 +8,7 @@ extension AsyncOperation {
     /// returns; only when another thread is just marking the operation as cancelled is the rest left to that thread.
     ///
     /// Before the start the outcome is remembered: a queue does not survive an operation that becomes finished before
-    /// it starts. Once started, the operation finishes at once and `main()` is not called.
+    /// it starts. Once started, the operation finishes immediately and `main()` is not called.
     ///
     /// On a composite, such as ``CompoundOperation``, it is a request: the children are cancelled, and the composite
     /// ends after them, with this outcome.

@@ -9,7 +9,7 @@ extension AsyncOperation {
         var startHandlers: [StartHandler] = []
         /// How many of the startHandlers come last, after those that are still to be added.
         var lastStartHandlers: Int32 = 0
-        /// Created when somebody asks for it.
+        /// Created when it is first read.
         var progress: OperationProgress?
         var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
         /// When and where it began, as long as its end is not delivered. `nil` where that is not recorded.
@@ -40,7 +40,7 @@ extension AsyncOperation {
 extension AsyncOperation {
     /// Has the end of the operation reported, once, unless it has been announced already.
     ///
-    /// - Returns: The outcome, if it has. Then nobody is told.
+    /// - Returns: The outcome, if it has. Then the observer is not told.
     final func observeFinish(_ observer: any FinishObserving) -> Lifecycle.Outcome? {
         withState { state in
             if state.isAnnounced { return state.lifecycle.outcome }

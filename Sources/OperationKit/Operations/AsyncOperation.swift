@@ -31,7 +31,7 @@ public import Foundation
 ///    `main()`, so whatever `main()` stored is there. Work that cannot be stopped may be left behind with
 ///    `finish(withError: CancellationError())`.
 /// 4. Restate `@unchecked Sendable`, as every subclass of `Operation` has to, and mean it: `main()` and `didCancel()`
-///    may run on different threads, though never at once.
+///    may run on different threads, though never at the same time.
 ///
 /// A test that holds for every correct subclass:
 ///
@@ -60,7 +60,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// Guards `state`, and what subclasses inside the library store. Never held while calling out.
     let lock = NSRecursiveLock()
-    // Whoever has the lock has the state for itself, so the run-time checks of that would only cost time.
+    // The lock guarantees exclusive access; skip the run-time checks.
     @exclusivity(unchecked) private var state: State
     #if !canImport(ObjectiveC)
     private var completionRelay: CompletionBlockRelay?
@@ -97,7 +97,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Starts the work. Not overridden, the operation finishes with success.
     ///
     /// Called at most once, on the thread that calls `start()`; not at all when the operation was cancelled or given an
-    /// outcome before its start. Nobody else is to call it.
+    /// outcome before its start. Don't call this method yourself.
     open override func main() {
         finish()
     }
@@ -116,8 +116,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Starts the operation. A queue does this; call it yourself only to run an operation without one.
     ///
     /// Runs ``main()`` on the calling thread. An operation that was cancelled or given an outcome before finishes at
-    /// once instead. Every call but the first does nothing. As in Foundation, whoever starts an operation by hand sees
-    /// to it that its dependencies have finished.
+    /// once instead. Every call but the first does nothing. As in Foundation, callers that start an operation by hand make
+    /// sure that its dependencies have finished.
     public final override func start() {
         perform(withState { $0.lifecycle.started() })
     }

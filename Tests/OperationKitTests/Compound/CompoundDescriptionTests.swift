@@ -237,7 +237,7 @@ import Testing
         #expect(
             withoutAges(compound) == """
                 “Sync”: executing, 0 of 1 children have ended
-                  “child”: waiting for “outside”, which waits for “child”, in a circle
+                  “child”: waiting for “outside”, which waits for “child”, in a cycle
                 """)
         outside.removeDependency(child)
         outside.finish()

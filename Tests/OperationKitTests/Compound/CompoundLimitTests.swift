@@ -3,7 +3,7 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// C6: how many children run at once.
+/// C6: how many children run at the same time.
 @Suite("Compound: limits", .mayNotHang, .serialized) struct CompoundLimitTests {
     @Test(arguments: ChildKind.allCases, [1, 2, 3])
     func c6NeverRunsMoreThanTheLimit(_ kind: ChildKind, limit: Int) async throws {

@@ -98,7 +98,7 @@ import Testing
         #expect(log.events == ["work"])
     }
 
-    @Test func aCircleThroughANestedCompoundIsNotFoundAndEndsWhenItIsCancelled() async {
+    @Test func aCycleThroughANestedCompoundIsNotFoundAndEndsWhenItIsCancelled() async {
         let (inside, outside) = (ScriptedOperation("inside"), ScriptedOperation("outside"))
         let inner = CompoundOperation(operations: [inside])
         outside.addDependency(inner)
@@ -107,7 +107,7 @@ import Testing
         #expect(inside.error is CancellationError && outside.error is CancellationError)
     }
 
-    @Test func aCircleThroughTwoNestedCompoundsIsNotFoundAndEndsWhenItIsCancelled() async {
+    @Test func aCycleThroughTwoNestedCompoundsIsNotFoundAndEndsWhenItIsCancelled() async {
         let (left, right) = (ScriptedOperation(), ScriptedOperation())
         let compounds = [CompoundOperation(operations: [left]), CompoundOperation(operations: [right])]
         left.addDependency(compounds[1])

@@ -95,19 +95,19 @@ import Testing
         children[3].addDependency(children[2])
         children[0].addDependency(children[3])
         children[4].addDependency(children[3])
-        let compound = CompoundOperation(name: "circle", operations: children)
+        let compound = CompoundOperation(name: "cycle", operations: children)
         do {
             try await OperationQueue().run(compound)
             Issue.record("It has to fail.")
         } catch {
-            guard case .dependencyCycle("circle", let path) = error as? CompoundOperationError else { throw error }
+            guard case .dependencyCycle("cycle", let path) = error as? CompoundOperationError else { throw error }
             #expect(Set(path) == ["a", "b", "c", "d"] && path.count == 4)
             // Each waits for the next one.
             let position = try #require(path.firstIndex(of: "d"))
             #expect((0..<4).map { path[(position + $0) % 4] } == ["d", "c", "b", "a"])
         }
         #expect(children.allSatisfy { $0.isFinished && $0.isCancelled })
-        // Operations in a circle hold each other.
+        // Operations in a cycle hold each other.
         for child in children { for dependency in child.dependencies { child.removeDependency(dependency) } }
     }
 
@@ -118,12 +118,12 @@ import Testing
         let b = BlockOperation {}
         (a.name, b.name) = ("a", "b")
         a.addDependency(b)
-        let compound = CompoundOperation(name: "circle", operations: [hold, a])
+        let compound = CompoundOperation(name: "cycle", operations: [hold, a])
         if isRunning { OperationQueue().addOperation(compound) }
         if isRunning { await eventually("not begun") { hold.isExecuting } }
         b.addDependency(a)
         let error = #expect(throws: CompoundOperationError.self) { try compound.addOperation(b) }
-        guard case .dependencyCycle("circle", let path) = try #require(error) else { throw TestError.first }
+        guard case .dependencyCycle("cycle", let path) = try #require(error) else { throw TestError.first }
         #expect(Set(path) == ["a", "b"])
         #expect(!b.isCancelled && !b.isFinished)
 
@@ -143,7 +143,7 @@ import Testing
         let children = (0..<4).map { _ in BlockOperation {} }
         children[1].addDependency(children[2])
         children[2].addDependency(children[1])
-        let compound = CompoundOperation(name: "circle")
+        let compound = CompoundOperation(name: "cycle")
         #expect(throws: CompoundOperationError.self) { try compound.addOperations(children) }
         children[2].removeDependency(children[1])
         try compound.addOperations(children)

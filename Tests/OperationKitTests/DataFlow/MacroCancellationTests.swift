@@ -210,7 +210,7 @@ extension BlockOperation {
         let tracker = LeakTracker()
         let most = Shared(0)
         do {
-            // Whoever starts the macro holds its steps until then.
+            // The thread that starts the macro holds its steps until then.
             let isStarted = Gate()
             let first = Step<LeakTracker.Token, LeakTracker.Token> { step, input in
                 elsewhere {

@@ -139,7 +139,7 @@ import Testing
     ) async throws {
         let operation = TaskOperation { Task.currentPriority }
         operation.qualityOfService = quality
-        // Read without awaiting: whoever waits for a task lends it a higher priority.
+        // Read without awaiting: a caller that waits for a task lends it a higher priority.
         await onThread {
             operation.start()
             operation.waitUntilFinished()

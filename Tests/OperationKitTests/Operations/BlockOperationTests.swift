@@ -180,7 +180,7 @@ import Testing
     }
 
     @Test func aCancelledOperationWhoseBlockDidNotRunHasAnErrorOnceItReadsAsFinished() async {
-        // Whoever sees the end, a dependent for one, must not take a cancelled operation for a successful one.
+        // A dependent, or other code that sees the end, must not take a cancelled operation for a successful one.
         struct Subject: Sendable {
             let hasRun = Shared(false)
             let operation: ThrowingBlockOperation

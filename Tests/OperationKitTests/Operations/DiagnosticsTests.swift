@@ -7,7 +7,7 @@ import Testing
 
 /// Operations that never finish are found.
 @Suite("Diagnostics", .mayNotHang, .enabled(if: OperationDiagnostics.isRecording)) struct DiagnosticsTests {
-    /// A reporter of its own, so that nobody else's operations are in the way.
+    /// A reporter of its own, so that operations of other tests are not in the way.
     private struct Reports {
         let reporter = UnfinishedReporter()
         let reports = Shared<[UnfinishedOperation]>([])
@@ -69,7 +69,7 @@ import Testing
             })
             queue.addOperation(onQueue)
             queue.waitUntilAllOperationsAreFinished()
-            // On Linux a thread takes no name until whoever started it has noted which one it is.
+            // On Linux a thread takes no name until the thread that started it has noted which one it is.
             while Thread.current.name != threadName { Thread.current.name = threadName }
             let byHand = ScriptedOperation.idle()
             byHand.start()

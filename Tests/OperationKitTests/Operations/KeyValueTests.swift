@@ -3,7 +3,7 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// L2, as far as it can be seen on Linux: whoever listens to Foundation reacts, and finds the state that was announced.
+/// L2, as far as it can be seen on Linux: code that listens to Foundation reacts, and finds the state that was announced.
 @Suite("L2, changes are announced", .mayNotHang) struct KeyValueTests {
     /// Writes down what its dependency reads as whenever Foundation asks for its readiness.
     private final class Probe: Operation, @unchecked Sendable {
@@ -46,7 +46,7 @@ import Testing
         }
         log.add("before: \(operation.isExecuting) \(operation.isFinished)")
         await start(operation)
-        // Whoever waits for the end may go on before `main()` returns.
+        // Code that waits for the end may go on before `main()` returns.
         await returns.opened()
         #expect(
             log.events == [

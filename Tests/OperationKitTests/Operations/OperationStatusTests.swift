@@ -51,7 +51,7 @@ import Testing
         (wait("b", .status(.notStarted)), "waiting for “b”, which has not been started"),
         (wait("b", .status(.finishing)), "waiting for “b”, delivering its outcome"),
         (wait("bc"), "waiting for “b”, which waits for “c”, executing for 31 s"),
-        (wait("bcd", .circle), "waiting for “b”, which waits for “c”, which waits for “d”, in a circle"),
+        (wait("bcd", .cycle), "waiting for “b”, which waits for “c”, which waits for “d”, in a cycle"),
         (
             wait("bcde"),
             "waiting for “b”, which waits for “c”, which waits for “d”, which waits for “e”, executing for 31 s"
@@ -115,18 +115,18 @@ import Testing
         #expect(notify.debugDescription == "“notify”: not started")
     }
 
-    @Test func aCircleIsNotFollowedForEver() {
+    @Test func aCycleIsNotFollowedForEver() {
         let operations = "abc".map { ScriptedOperation.idle(String($0)) }
         for index in 0..<3 { operations[index].addDependency(operations[(index + 1) % 3]) }
         #expect(
             operations[0].debugDescription
-                == "“a”: waiting for “b”, which waits for “c”, which waits for “a”, in a circle")
-        // One that is not on the circle, but waits for one that is.
+                == "“a”: waiting for “b”, which waits for “c”, which waits for “a”, in a cycle")
+        // One that is not on the cycle, but waits for one that is.
         let outside = ScriptedOperation.idle("outside")
         outside.addDependency(operations[1])
         #expect(
             outside.debugDescription
-                == "“outside”: waiting for “b”, which waits for “c”, which waits for “a”, which waits for “b”, in a circle"
+                == "“outside”: waiting for “b”, which waits for “c”, which waits for “a”, which waits for “b”, in a cycle"
         )
         for operation in operations { for other in operation.dependencies { operation.removeDependency(other) } }
     }
