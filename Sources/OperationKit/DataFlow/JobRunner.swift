@@ -58,7 +58,7 @@ final class JobRunner: @unchecked Sendable {
         }
         let turn = JobTurnOperation(self)
         _ = turn.setParent(children, from: nil)
-        children.addClaimed(turn, weight: 0)
+        children.addAdopted(turn, weight: 0)
         children.run()
     }
 

@@ -30,7 +30,7 @@ final class StepList: @unchecked Sendable {
             if isHidden || !places.isEmpty { places.append(isHidden ? -1 : count) }
             if isHidden { hiddenCount += 1 } else { count += 1 }
         }
-        children.addClaimed(operation, weight: weight)
+        children.addAdopted(operation, weight: weight)
     }
 
     /// Makes the operation a step of this list and of no other.

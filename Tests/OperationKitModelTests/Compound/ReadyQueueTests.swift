@@ -11,7 +11,7 @@ import Testing
         return ordinals
     }
 
-    @Test func thoseThatComeLateAreInTheirPlace() {
+    @Test("Children that become ready late are in their place") func late() {
         var queue = ReadyQueue()
         for ordinal in [5, 9, 3, 1, 4, 2, 0, 8, 7, 6] {
             queue.insert(.init(ordinal: ordinal, slot: 0), priority: .normal)
@@ -21,7 +21,7 @@ import Testing
         #expect(queue.isEmpty)
     }
 
-    @Test func thoseThatAreLateOnlyComeAfterAllOthersWereTaken() {
+    @Test("Children that are late come in their order after others were taken") func lateAfterOthers() {
         var queue = ReadyQueue()
         for ordinal in [1, 7, 3] { queue.insert(.init(ordinal: ordinal, slot: 0), priority: .low) }
         #expect(queue.popFirst()?.ordinal == 1)
@@ -30,7 +30,7 @@ import Testing
         #expect(order(of: &queue) == [8, 2, 3, 7])
     }
 
-    @Test func everyOrderOfArrivalComesOutSorted() {
+    @Test("Every order of arrival comes out sorted") func everyOrder() {
         var random = SplitMix64(seed: 7)
         for count in 1...40 {
             var queue = ReadyQueue()

@@ -11,6 +11,7 @@ import Testing
 
     // not begun | suspended | cancelling | limit 2 | none
     static let table: [(ChildPhase, isReady: Bool, [String?])] = [
+        (.added, true, [nil] + Array(repeating: "about to become ready", count: 4)),
         (.waiting, true, [nil] + Array(repeating: "about to become ready", count: 4)),
         (
             .ready, true,
@@ -20,7 +21,8 @@ import Testing
             ]
         ),
         (.starting, true, Array(repeating: "starting", count: 5)),
-        (.running, true, Array(repeating: "starting", count: 5)),
+        (.detached, true, Array(repeating: "starting", count: 5)),
+        (.ending(.detached), true, Array(repeating: "starting", count: 5)),
         (.queued, false, Array(repeating: "not ready by itself", count: 5)),
         (
             .queued, true,
@@ -34,7 +36,7 @@ import Testing
     @Test(arguments: table)
     func everyStateHasAReason(phase: ChildPhase, isReady: Bool, reasons: [String?]) {
         let wait = DependencyChainDescription(names: ["b"], others: 0, end: .status(.starting))
-        let waits = [.waiting, .queued].contains(phase)
+        let waits = [.added, .waiting, .queued].contains(phase)
         for (blockedReason, reason) in zip(Self.blockedReasons, reasons) {
             #expect(
                 ChildSnapshot.Child.reason(phase, wait: nil, isReady: isReady, blockedReason: blockedReason) == reason,

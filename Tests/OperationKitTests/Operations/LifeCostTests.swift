@@ -115,8 +115,7 @@ import Testing
     }
 
     @Test func theBookkeepingForAChildIsAFewDozenBytes() {
-        #expect(MemoryLayout<ChildSchedule.Record>.stride <= 40)
-        #expect(MemoryLayout<ChildScheduler.Child?>.stride <= 24)
+        #expect(MemoryLayout<ChildTable.Record>.stride <= 48)
     }
 
     /// Begins its operations when it is told to.

@@ -1,39 +1,22 @@
 import Foundation
 
-/// What a composite does itself, around its children. The closures refer to the composite unowned.
-struct CompositeHandlers: Sendable {
-    /// Called on the thread that starts the composite. It prepares the children, and then calls ``ChildScheduler/run()``.
-    let start: @Sendable () -> Void
-    /// Called once with the failures that count, on the thread on which the last child finished.
-    let finished: @Sendable (_ failures: [SuboperationError]) -> Void
-    /// Called once, after `asyncCompletionBlock` and before the composite becomes finished.
-    var outcomeWasDelivered: @Sendable () -> Void = {}
-    /// Called instead of `start` if the children only have to end, on the thread that starts the composite.
-    var willDrain: @Sendable () -> Void = {}
-    /// Called for descriptions, on any thread, with a snapshot to be put in the words of the composite.
-    var describe: @Sendable (_ snapshot: inout ChildSnapshot) -> Void = { _ in }
-}
-
 extension ChildScheduler {
     /// Makes the children those of a composite.
     func attach(to composite: AsyncOperation, _ handlers: CompositeHandlers) {
-        var previous: CompositeHandlers? = handlers
-        withState { state in
-            state.composite = composite
-            swap(&previous, &state.handlers)
-        }
+        let previous = machine.withLock { $0.composite.attach(to: composite, handlers) }
+        withExtendedLifetime(previous) {}
     }
 
     /// Takes the children away from their composite. They stay together, for another one to take.
     func detach() {
-        withState { $0.composite = nil }
+        machine.withLock { $0.composite.detach() }
     }
 }
 
 extension ChildScheduler: ChildGroup {
-    var operation: AsyncOperation? { withState { $0.composite } }
+    var operation: AsyncOperation? { machine.withLock { $0.composite.composite } }
 
-    private var handlers: CompositeHandlers? { withState { $0.handlers } }
+    private var handlers: CompositeHandlers? { machine.withLock { $0.composite.handlers } }
 
     var unitCount: Int64 { OperationProgress.fineUnitCount }
 
@@ -58,11 +41,11 @@ extension ChildScheduler: ChildGroup {
     }
 
     /// The children that have not finished.
-    var operations: [Operation] { withState { $0.operations } }
+    var operations: [Operation] { machine.withLock { $0.operations } }
 
-    var foreignDependencies: Set<ObjectIdentifier> { withState { $0.foreignDependencies } }
+    var foreignDependencies: Set<ObjectIdentifier> { machine.withLock { $0.composite.foreignDependencies } }
 
     func addForeignDependency(_ operation: Operation) {
-        withState { _ = $0.foreignDependencies.insert(ObjectIdentifier(operation)) }
+        machine.withLock { _ = $0.composite.foreignDependencies.insert(ObjectIdentifier(operation)) }
     }
 }

@@ -1,142 +1,92 @@
 import Foundation
 
-/// Runs the children of one compound, or of another composite, on its private queue.
+/// Runs the children of one composite on its private queue.
 ///
-/// ``ChildSchedule`` decides, a lock guards it, and what follows is done after unlocking. Ready `AsyncOperation`s are begun
-/// by workers, operations of the private queue each of which calls `start()` on one child after the other. So inside a
-/// child the current queue is the private one, and a thousand quick children cost one operation of the queue, not a
-/// thousand.
+/// ``ChildStateMachine`` decides, a lock guards it, and its effects are performed after unlocking: see ``update(_:)``. Ready
+/// `AsyncOperation`s are started by workers, operations of the private queue each of which calls `start()` on one child after
+/// the other. So inside a child the current queue is the private one, and a thousand quick children cost one operation of
+/// the queue, not a thousand.
 ///
-/// Workers hand all other children to the private queue, which begins them: Foundation's own `start()` traps if the
+/// Workers hand all other children to the private queue, which starts them: Foundation's own `start()` traps if the
 /// operation is given a dependency at that moment, except where a queue calls it. So do they with an `AsyncOperation` that
 /// is not ready when its turn comes, because its class overrides `isReady`.
 ///
-/// The end of an `AsyncOperation` is reported by itself. Others are watched, and so are operations outside for which
-/// children wait, each of them once.
-final class ChildScheduler: @unchecked Sendable {
+/// The end of an `AsyncOperation` is reported by itself. Others are observed, and so are external dependencies, each of them
+/// once.
+final class ChildScheduler: Sendable {
     /// After how many children a worker goes to the end of the queue, so that others get their turn.
     static let batch = 256
 
     let queue = OperationQueue.ofComposite()
-    let failurePolicy: FailurePolicy
-    /// Whether a child that was cancelled counts as one that failed, as long as the others are not cancelled. Failures
-    /// come in the order in which they happened then.
-    let countsCancellations: Bool
+    let failureRules: FailureCollection.Rules
+    var failurePolicy: FailurePolicy { failureRules.policy }
+
+    let machine: Locked<ChildStateMachine>
     /// What descriptions call the children.
     let unit: String
 
-    private let lock = NSLock()
-    // Whoever has the lock has the state for itself, so the run-time checks of that would only cost time.
-    @exclusivity(unchecked) private var state: State
-
+    /// - Parameter countsCancellations: Whether a child that was cancelled counts as one that failed, as long as the others
+    ///   are not cancelled. Failures come in the order in which they happened then.
     init(
         limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false,
         unit: String = "children"
     ) {
-        self.failurePolicy = failurePolicy
         self.unit = unit
-        self.countsCancellations = countsCancellations
-        unsafe state = State(schedule: ChildSchedule(limit: limit, keepsOrder: countsCancellations))
+        failureRules = .init(policy: failurePolicy, countsCancellations: countsCancellations)
+        machine = Locked(ChildStateMachine(limit: limit, failureRules: failureRules))
         queue.maxConcurrentOperationCount = limit
     }
 
     deinit {
-        var operations = unsafe state.operations
-        unsafe state.children = []
+        var operations = machine.withLock { $0.removeAll() }
         DependencyRelease.release(&operations)
     }
 
-    /// Reads and changes the state, with the lock held. `body` calls nobody but, for its number, a child.
-    func withState<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
-        try lock.withLock { try unsafe body(&state) }
-    }
-}
-
-// What the compound asks for.
-extension ChildScheduler {
-    /// Begins the children, and reports to the composite when all of them have ended.
-    func run() {
-        let (composite, slots, isCancelled) = withState { state in
-            state.stage = .preparing
-            state.running = state.composite
-            // All of them are asked again. Children that come meanwhile are connected as they come.
-            state.forgetDependencies()
-            return (state.composite, state.children.indices, state.schedule.cancelsNewChildren)
-        }
-        // It calls this, so it is there.
-        guard let composite else { return }
-        var cycle: CompoundOperationError?
-        for first in stride(from: 0, to: slots.count, by: ChildScheduler.batch) {
-            let last = min(first + ChildScheduler.batch, slots.count)
-            let found = getToKnow(first..<last, of: composite, isCancelled: isCancelled)
-            cycle = cycle ?? found
-        }
-        if let cycle = cycle ?? circle(of: composite) { composite.finish(withError: cycle) }
-        let due = withState { state in
-            state.schedule.began()
-            state.stage = .running
-            return consequences(of: &state)
-        }
-        perform(due)
-    }
-
-    /// Asks the children in some of the slots what they are like, and whom they wait for.
+    /// Runs an event of the machine with the lock held, then performs its effects.
     ///
-    /// - Returns: An error, if one of them waits for the compound.
-    private func getToKnow(
-        _ slots: Range<Int>, of compound: AsyncOperation, isCancelled: Bool
-    ) -> CompoundOperationError? {
-        var children: [Arrival] = []
-        var cycle: CompoundOperationError?
-        for child in withState({ $0.present(in: slots) }) {
-            if child.operation.isFinished, withState({ $0.isSettled(child) }) {
-                ended(child, error: child.operation.endingError)
-                continue
-            }
-            let arrival = Arrival(child, isCancelled: isCancelled)
-            children.append(arrival)
-            guard let around = arrival.unfinished.first(where: { compound.isInside($0) }) else { continue }
-            let index = withState { $0.schedule.ordinal(of: child.slot) }
-            cycle = .dependencyCycle(
-                name: compound.displayName, path: [child.operation.displayName(at: index), around.displayName])
-        }
-        withState { state in
-            for child in children where state.isPresent(child.next) {
-                state.connect(child.slot, to: child.unfinished)
-                if state.isSettled(child.next) { state.known(child) }
-            }
-        }
-        return cycle
+    /// - Returns: The next child for the worker, if it is a worker that calls this.
+    @discardableResult
+    func update(_ event: (inout ChildStateMachine) -> ChildStateMachine.Effects) -> ChildReference? {
+        perform(machine.withLock(event))
     }
 
-    /// An error, if children wait for each other in a circle.
-    private func circle(of compound: AsyncOperation) -> CompoundOperationError? {
-        let circle = withState { $0.circle(through: $0.children.indices) }
-        guard let circle else { return nil }
-        return .dependencyCycle(
-            name: compound.displayName, path: circle.map { $0.operation.displayName(at: $0.index) })
-    }
-
-    /// Cancels all children, and those that are added from now on. When it returns, all of them are cancelled.
-    ///
-    /// Several threads may do so at once, each of them for all children. Only one that is cancelling them already, and
-    /// comes here again from a hook of a child's, returns at once.
-    func cancelAll() {
-        let thread = ObjectIdentifier(Thread.current)
-        let operations = withState { state -> [Operation]? in
-            state.schedule.cancelling()
-            if state.schedule.isCancelled || !state.cancelling.insert(thread).inserted { return nil }
-            return state.operations
+    private func perform(_ effects: ChildStateMachine.Effects) -> ChildReference? {
+        let others = effects.others
+        if let report = others?.progress { return perform(report) }
+        effects.ended?.detachFromDependencies()
+        if let settings = effects.settings { apply(settings) }
+        // The queue gets the child before the next worker, so that it can start in its turn.
+        if let child = effects.queued { enqueue(child) }
+        if effects.requestsWorker { queue.addOperation(ChildWorker(self, priority: effects.workerPriority)) }
+        if let changes = others?.externals { perform(changes) }
+        if let requests = others?.requests { perform(requests) }
+        if effects.cancelsChildren { cancelAll() }
+        if let completion = others?.finished {
+            completion.handlers?.finished(completion.failures)
         }
-        guard let operations else { return }
-        stopStarting(inside: operations)
-        for operation in operations { operation.cancel() }
-        change { $0.cancelled() }
-        withState { _ = $0.cancelling.remove(thread) }
+        return effects.next
     }
 
-    /// Keeps children at any depth from beginning, before the first operation is cancelled: one of them may wait for
-    /// another one to end, and would begin before its turn to be cancelled comes.
+    private func perform(_ report: ChildStateMachine.ProgressReport) -> ChildReference? {
+        report.composite.progressed(to: report.fraction)
+        guard let end = report.end else { return nil }
+        return update { $0.progressReported(end) }
+    }
+
+    private func perform(_ changes: ExternalDependencies.Changes) {
+        for operation in changes.toObserve { observe(operation) }
+        for observer in changes.staleObservers { observer.end() }
+    }
+
+    private func perform(_ requests: ChildStateMachine.ChildRequests) {
+        if requests.cancellingThread != nil { stopStarting(inside: requests.cancel) }
+        for operation in requests.cancel { operation.cancel() }
+        for operation in requests.reportProgress { (operation as? AsyncOperation)?.children?.startReportingProgress() }
+        if let thread = requests.cancellingThread { update { $0.childrenCancelled(by: thread) } }
+    }
+
+    /// Keeps children at any depth from starting, before the first operation is cancelled: one of them may wait for another
+    /// one to end, and would start before its turn to be cancelled comes.
     ///
     /// A group that is stopped already has been asked with all that is inside it, so each is asked once.
     private func stopStarting(inside operations: [Operation]) {
@@ -146,138 +96,68 @@ extension ChildScheduler {
         }
     }
 
-    func stopStarting() -> [Operation] {
-        withState { state in
-            if state.schedule.cancelsNewChildren { return [] }
-            state.schedule.cancelling()
-            return state.operations
+    /// Tells the private queue its limit, and whether it is suspended. If that changes meanwhile, this thread tells it, too.
+    private func apply(_ settings: QueueSettings) {
+        var next: QueueSettings? = settings
+        while let settings = next {
+            queue.maxConcurrentOperationCount = settings.limit
+            queue.isSuspended = settings.isSuspended
+            next = machine.withLock { $0.settingsApplied(settings) }
         }
     }
 
-    /// A child was cancelled, by the compound or by itself. One that waits for its siblings may end before them.
-    func childWasCancelled(_ child: Operation) {
-        let due = withState { state in
-            guard !state.schedule.cancelsNewChildren, let slot = state.slot(of: child) else { return Consequences() }
-            state.schedule.released(slot)
-            return consequences(of: &state)
-        }
-        perform(due)
-    }
-
-    var limit: Int {
-        get { withState { $0.schedule.limit } }
-        set { change { $0.limit = newValue } }
-    }
-
-    var isSuspended: Bool {
-        get { withState { $0.schedule.isSuspended } }
-        set { change { $0.isSuspended = newValue } }
-    }
-
-    private func change(_ body: (inout ChildSchedule) -> Void) {
-        var due = withState { state in
-            body(&state.schedule)
-            return consequences(of: &state)
-        }
-        due.changesSettings = true
-        perform(due)
-    }
-
-    /// Gives the private queue the limit and the suspension that are in force, also when several threads change them at
-    /// once: whoever writes last has looked afterwards.
-    func applySettings() {
-        var applied: (limit: Int, isSuspended: Bool)
-        repeat {
-            applied = withState { ($0.schedule.limitInForce, $0.schedule.isSuspendedInForce) }
-            queue.maxConcurrentOperationCount = applied.limit
-            queue.isSuspended = applied.isSuspended
-        } while applied != withState { ($0.schedule.limitInForce, $0.schedule.isSuspendedInForce) }
+    /// Notices the end of an operation that children wait for.
+    private func observe(_ operation: Operation) {
+        let observer = FinishObserver(operation) { self.update { $0.externalDependencyFinished(operation) } }
+        update { $0.externalDependencyObserved(operation, by: observer) }
     }
 }
 
-// What follows from a change, outside the lock.
+// MARK: - For the composite
+
 extension ChildScheduler {
-    struct Consequences {
-        var sendsForWorker = false
-        var workerPriority = Operation.QueuePriority.normal
-        var cancelsOthers = false
-        var changesSettings = false
-        var outside: OutsideChanges?
-        /// The compound, once all its children have ended.
-        var over: End?
-
-        /// What has changed for operations outside. A class, so that the consequences of most ends of children, which are
-        /// none, are passed on for nothing.
-        final class OutsideChanges {
-            /// Operations for which children wait.
-            let toWatch: [Operation]
-            /// Of operations that are not outside any more.
-            let unneeded: [FinishObserver]
-            /// Only to be released.
-            let released: [Operation]
-
-            init(toWatch: [Operation], unneeded: [FinishObserver], released: [Operation]) {
-                self.toWatch = toWatch
-                self.unneeded = unneeded
-                self.released = released
-            }
-        }
-
-        /// A class for the same reason.
-        final class End {
-            /// Kept alive until it has been told.
-            let composite: AsyncOperation
-            let handlers: CompositeHandlers?
-            let failures: [SuboperationError]
-
-            init(of composite: AsyncOperation, _ handlers: CompositeHandlers?, failures: [SuboperationError]) {
-                self.composite = composite
-                self.handlers = handlers
-                self.failures = failures
-            }
-        }
+    /// How many children may run at the same time; negative for as many as the system likes.
+    var limit: Int {
+        get { machine.withLock { $0.schedule.places.limit } }
+        set { update { $0.limitChanged(to: newValue) } }
     }
 
-    /// What follows from the state as it is. To be called with the lock held, and to be performed without it.
-    func consequences(of state: inout State) -> Consequences {
-        var due = Consequences(sendsForWorker: state.schedule.sendsForWorker())
-        if due.sendsForWorker { due.workerPriority = state.schedule.workerPriority }
-        let limit = state.schedule.limitInForce
-        due.changesSettings = state.appliedLimit != limit
-        state.appliedLimit = limit
-        if state.stage == .running, state.schedule.remaining == 0 {
-            due.over = state.end(sortsFailures: !countsCancellations)
-            // A worker that is on its way has to arrive, or the queue would not be freed.
-            due.changesSettings = due.changesSettings || state.schedule.isSuspended || state.schedule.limit == 0
-        }
-        due.outside = state.takeOutsideChanges()
-        return due
+    var isSuspended: Bool {
+        get { machine.withLock { $0.schedule.places.isSuspended } }
+        set { update { $0.suspensionChanged(to: newValue) } }
     }
 
-    func perform(_ due: Consequences) {
-        if due.changesSettings { applySettings() }
-        if due.sendsForWorker { queue.addOperation(ChildWorker(self, priority: due.workerPriority)) }
-        if let outside = due.outside {
-            for operation in outside.toWatch { watchOutside(operation) }
-            for watch in outside.unneeded { watch.end() }
-        }
-        if due.cancelsOthers { cancelAll() }
-        if let end = due.over {
-            end.handlers?.finished(end.failures)
-        }
+    /// Cancels all children, and those that are added from now on. When it returns, all of them are cancelled, except that a
+    /// call from a hook of a child that the same thread is cancelling here returns immediately.
+    func cancelAll() {
+        let thread = ObjectIdentifier(Thread.current)
+        update { $0.cancellationStarted(by: thread) }
     }
 
-    /// Notices the end of an operation for which children wait.
-    private func watchOutside(_ operation: Operation) {
-        let watch = FinishObserver(operation) { self.outsideEnded(operation) }
-        if !withState({ $0.watched(operation, by: watch) }) { watch.end() }
+    func stopStarting() -> [Operation] {
+        machine.withLock { $0.startingStopped() }
     }
 
-    private func outsideEnded(_ operation: Operation) {
-        let due = withState { state in
-            state.outsideEnded(operation)
-            return consequences(of: &state)
-        }
-        perform(due)
+    /// A child was cancelled, by the composite or by itself.
+    func childWasCancelled(_ child: Operation) {
+        update { $0.childCancelled(child) }
+    }
+
+    /// How far the children have come, from 0 to 1.
+    var fraction: Double { machine.withLock { $0.ledger.fraction } }
+
+    /// The progress of the composite is observed, and so is that of its children.
+    func startReportingProgress() {
+        update { $0.progressObserved() }
+    }
+
+    /// A child reports how far it has come.
+    func childProgressed(_ child: AsyncOperation, to fraction: Double) {
+        update { $0.childProgressed(child, to: fraction) }
+    }
+
+    /// Changes what is known of the progress, and reports it if it is observed.
+    func changeProgress(_ change: (inout ProgressLedger) -> Void) {
+        update { $0.workChanged(change) }
     }
 }

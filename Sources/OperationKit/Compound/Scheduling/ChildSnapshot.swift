@@ -8,13 +8,13 @@ struct ChildSnapshot {
         let phase: ChildPhase
     }
 
-    /// Why no further child begins.
+    /// Why no further child starts.
     enum BlockedReason: Equatable {
         case notBegun, suspended, cancelling
         case limit(Int)
     }
 
-    /// Those that have begun first, otherwise in the order in which they were added.
+    /// First those that have started; both these and the others in the order in which they were added.
     var children: [Child]
     /// How many others have not ended.
     var omitted: Int
@@ -24,68 +24,63 @@ struct ChildSnapshot {
 
     /// Of a composite whose scheduler does not know its children yet.
     init(notBegun operations: [Operation], atMost limit: Int, unit: String) {
-        children = operations.prefix(limit).enumerated().map { .init(operation: $1, index: $0, phase: .waiting) }
+        children = operations.prefix(limit).enumerated().map { .init(operation: $1, index: $0, phase: .added) }
         omitted = max(0, operations.count - limit)
         summary = ["\(operations.count) \(unit)"]
         blockedReason = .notBegun
     }
 
-    fileprivate init(of state: ChildScheduler.State, atMost limit: Int, unit: String) {
-        let schedule = state.schedule
-        blockedReason = schedule.hasBegun ? schedule.blockedReason : .notBegun
-        var begun: [Child] = []
+    fileprivate init(of schedule: ReadySchedule, atMost limit: Int, unit: String) {
+        let table = schedule.table
+        let places = schedule.places
+        blockedReason = schedule.isStarted ? schedule.blockedReason : .notBegun
+        var started: [Child] = []
         var others: [Child] = []
-        for (slot, child) in state.children.enumerated() {
-            guard let operation = child?.operation else { continue }
-            let child = Child(
-                operation: operation, index: schedule.ordinal(of: slot), phase: schedule.records[slot].phase)
-            if child.hasBegun {
-                if begun.count < limit { begun.append(child) }
+        for record in table.records {
+            guard let operation = record.operation else { continue }
+            let child = Child(operation: operation, index: record.ordinal, phase: record.phase)
+            if child.hasStarted {
+                if started.count < limit { started.append(child) }
             } else if others.count < limit {
                 others.append(child)
             }
-            // A million that wait are not looked at, if all that have begun are there.
-            if others.count == limit, begun.count == min(schedule.begun + schedule.queued, limit) { break }
+            // A million that wait are not looked at, if all that have started are there.
+            if others.count == limit, started.count == min(places.started + places.queued, limit) { break }
         }
         // Slots are used again, so they say nothing about the order.
-        begun.sort { $0.index < $1.index }
+        started.sort { $0.index < $1.index }
         others.sort { $0.index < $1.index }
-        children = Array((begun + others).prefix(limit))
-        omitted = schedule.remaining - children.count
-        summary = ["\(schedule.added - schedule.remaining) of \(schedule.added) \(unit) have ended"]
-        if schedule.isSuspended { summary.append("suspended") }
+        children = Array((started + others).prefix(limit))
+        omitted = table.remaining - children.count
+        summary = ["\(table.added - table.remaining) of \(table.added) \(unit) have ended"]
+        if places.isSuspended { summary.append("suspended") }
     }
 }
 
 extension ChildSnapshot.Child {
-    var hasBegun: Bool {
-        switch phase {
-        case .starting, .running, .queued: true
-        case .free, .waiting, .ready, .gone, .outside: false
-        }
-    }
+    var hasStarted: Bool { phase.place != nil }
 
     /// Why a child has not started; `nil` if there is nothing to say.
     ///
     /// - Parameters:
     ///   - isReady: What the operation says itself.
-    ///   - blockedReason: Why no further child begins.
+    ///   - blockedReason: Why no further child starts.
     static func reason(
         _ phase: ChildPhase, wait: DependencyChainDescription?, isReady: Bool,
         blockedReason: ChildSnapshot.BlockedReason?
     ) -> String? {
         switch phase {
-        case .free, .waiting, .queued, .gone, .outside:
+        case .free, .adding, .added, .waiting, .queued, .gone, .external:
             if let wait { return wait.text }
-        case .ready, .starting, .running:
+        case .ready, .starting, .detached, .ending:
             // What it depends on does not matter any more, because it was cancelled.
             break
         }
         switch (phase, blockedReason) {
-        case (.starting, _), (.running, _): return "starting"
+        case (.starting, _), (.detached, _), (.ending, _): return "starting"
         case (.queued, _) where !isReady: return "not ready by itself"
         case (_, .notBegun): return nil
-        case (.waiting, _): return "about to become ready"
+        case (.adding, _), (.added, _), (.waiting, _): return "about to become ready"
         case (_, .suspended): return "ready, but the children are suspended"
         case (_, .cancelling): return "ready, but the children are being cancelled"
         case (_, .limit(let limit)): return "ready, but the limit of \(limit) is reached"
@@ -94,13 +89,15 @@ extension ChildSnapshot.Child {
     }
 }
 
-extension ChildSchedule {
-    /// Why no further child may begin, if none may.
+extension ReadySchedule {
+    /// Why no further child may start, if none may.
     fileprivate var blockedReason: ChildSnapshot.BlockedReason? {
-        if isCancelled { return nil }
-        if cancelsNewChildren { return .cancelling }
-        if isSuspended { return .suspended }
-        return limit >= 0 && begun >= limit ? .limit(limit) : nil
+        switch cancellation {
+        case .complete: return nil
+        case .inProgress: return .cancelling
+        case .none where places.isSuspended: return .suspended
+        case .none: return places.hasPlaceForChild ? nil : .limit(places.limit)
+        }
     }
 }
 
@@ -111,6 +108,6 @@ extension ChildScheduler {
     ///   - limit: How many there are to be at most.
     ///   - unit: What to call them.
     func snapshot(atMost limit: Int, unit: String = "children") -> ChildSnapshot {
-        withState { ChildSnapshot(of: $0, atMost: limit, unit: unit) }
+        machine.withLock { ChildSnapshot(of: $0.schedule, atMost: limit, unit: unit) }
     }
 }

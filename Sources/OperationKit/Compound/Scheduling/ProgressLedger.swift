@@ -37,7 +37,7 @@ struct ProgressLedger {
         if !hasSucceeded { frozen += share }
     }
 
-    /// From 0 to 1. It falls when work comes; whoever shows it keeps it from going back.
+    /// From 0 to 1. It falls when work comes; what is published of it does not.
     var fraction: Double {
         total > 0 ? min(max((Double(finished) + partial + frozen) / Double(total), 0), 1) : 0
     }

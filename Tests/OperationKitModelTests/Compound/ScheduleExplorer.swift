@@ -5,16 +5,16 @@ import OperationKitTestSupport
 
 /// A schedule with its surroundings, as far as they have come: the children, the workers, and what may still happen.
 ///
-/// Each step does what ``ChildScheduler`` does in one region of its lock. All that the test knows of ``ChildSchedule``'s
-/// parts is in this file.
-struct ScheduleWalk {
-    private(set) var schedule: ChildSchedule
+/// Each step does what ``ChildStateMachine`` does in one event. All that the test knows of ``ReadySchedule``'s parts is in
+/// this file.
+struct ScheduleExplorer {
+    private(set) var schedule: ReadySchedule
     private(set) var children: [Child] = []
     private(set) var budget: Budget
     /// Whether a child that does not wait any more waits for its siblings nevertheless.
     private let keepsOrder: Bool
-    /// The slot of an operation outside, as long as children wait for it.
-    private var outsideSlot: Int?
+    /// The slot of an external dependency, as long as children wait for it.
+    private var externalSlot: Int?
     /// How many children have ended without having waited for its end, since these were forgotten last.
     private var abandoned = 0
     private var onTheWay = 0
@@ -26,7 +26,7 @@ struct ScheduleWalk {
     private(set) var violation: String?
 
     init(children count: Int, dependencies: [(Int, Int)], limit: Int, keepsOrder: Bool = false, budget: Budget) {
-        schedule = ChildSchedule(limit: limit, keepsOrder: keepsOrder)
+        schedule = ReadySchedule(limit: limit, keepsOrder: keepsOrder)
         self.keepsOrder = keepsOrder
         self.budget = budget
         for _ in 0..<count { children.append(Child(slot: schedule.addedChild())) }
@@ -34,15 +34,17 @@ struct ScheduleWalk {
         connect()
     }
 
-    /// Tells the schedule who waits for whom.
+    /// Tells the schedule which child waits for which.
     private mutating func connect() {
-        if children.contains(where: { $0.stage != .ended && $0.waitsFor.contains(ScheduleWalk.outside) }) {
-            outsideSlot = schedule.addedOutside()
+        if children.contains(where: { $0.stage != .ended && $0.waitsFor.contains(ScheduleExplorer.external) }) {
+            externalSlot = schedule.addedExternal()
         }
         for child in children where child.stage != .ended {
             for other in child.waitsFor.sorted() {
-                guard let slot = other == ScheduleWalk.outside ? outsideSlot : children[other].slot else { continue }
-                schedule.depends(child.slot, on: slot)
+                guard let slot = other == ScheduleExplorer.external ? externalSlot : children[other].slot else {
+                    continue
+                }
+                schedule.table.addDependency(of: child.slot, on: slot)
             }
         }
     }
@@ -55,9 +57,9 @@ struct ScheduleWalk {
 }
 
 // What can happen.
-extension ScheduleWalk {
+extension ScheduleExplorer {
     /// One walk for each step that can be next.
-    func followers() -> [ScheduleWalk] {
+    func followers() -> [ScheduleExplorer] {
         possibleSteps().map { step in
             var walk = self
             walk.steps.append(step)
@@ -72,23 +74,24 @@ extension ScheduleWalk {
         if !hasBegun { steps.append(.begin) }
         if budget.cancellations > 0, !isCancelling { steps.append(.cancelling) }
         if isCancelling, !isCancelled { steps.append(.cancelled) }
-        if budget.suspensions > 0, !schedule.isSuspended { steps.append(.suspend) }
+        if budget.suspensions > 0, !schedule.places.isSuspended { steps.append(.suspend) }
         // A pause is ended at some time, unless there is nothing more to begin.
-        if schedule.isSuspended, !hasEnded { steps.append(.resume) }
+        if schedule.places.isSuspended, !hasEnded { steps.append(.resume) }
         steps += budget.limits.map { .limit($0) }
-        if schedule.limit == 0, budget.limits.isEmpty, !hasEnded { steps.append(.limit(1)) }
+        if schedule.places.limit == 0, budget.limits.isEmpty, !hasEnded { steps.append(.limit(1)) }
         let isOpen = !hasBegun || children.contains { $0.stage != .ended && $0.stage != .watchedEnded }
         if budget.additions > 0, isOpen {
             steps.append(.add(dependsOn: nil))
             steps += children.indices.filter { children[$0].stage != .ended && children[$0].stage != .watchedEnded }.map
             { .add(dependsOn: $0) }
         }
-        if outsideSlot != nil {
-            steps.append(.outsideEnds)
-            if budget.adoptions > 0, isOpen { steps.append(.outsideJoins) }
+        if externalSlot != nil {
+            steps.append(.externalEnds)
+            if budget.adoptions > 0, isOpen { steps.append(.externalJoins) }
         }
-        if onTheWay > 0, hasPlace, !schedule.isSuspendedInForce { steps.append(.workerComes) }
+        if onTheWay > 0, hasPlace, !schedule.queueSettings.isSuspended { steps.append(.workerComes) }
         for (index, child) in children.enumerated() {
+            if budget.reports > 0, child.mayBeEnding { steps.append(.ending(index)) }
             let mayBeReleased = budget.releases > 0 && !child.isReleased && !isCancelling
             if mayBeReleased, child.stage == .added || child.stage == .waiting { steps.append(.release(index)) }
             switch child.stage {
@@ -99,7 +102,9 @@ extension ScheduleWalk {
                 }
                 if !hasBegun { steps.append(.isFinished(index)) }
             case .starting:
-                steps += [.isWatched(index), .leftToQueue(index, isLast: false), .leftToQueue(index, isLast: true)]
+                if !child.isEnding {
+                    steps += [.isWatched(index), .leftToQueue(index, isLast: false), .leftToQueue(index, isLast: true)]
+                }
                 steps += [.hasEnded(index, isLast: false), .hasEnded(index, isLast: true)]
             case .watched: steps += [.goesOn(index, isLast: false), .goesOn(index, isLast: true), .ends(index)]
             case .watchedEnded: steps += [.goesOn(index, isLast: false), .goesOn(index, isLast: true)]
@@ -112,8 +117,8 @@ extension ScheduleWalk {
 
     /// Whether there is a place for one more worker.
     private var hasPlace: Bool {
-        if schedule.limit < 0 { return true }
-        let places = isCancelled || hasEnded ? max(schedule.limit, 1) : schedule.limit - count(.alone)
+        if schedule.places.limit < 0 { return true }
+        let places = isCancelled || hasEnded ? max(schedule.places.limit, 1) : schedule.places.limit - count(.alone)
         return children.count(where: \.stage.isWorker) < places
     }
 
@@ -122,47 +127,47 @@ extension ScheduleWalk {
         case .begin:
             hasBegun = true
             // They are asked again then.
-            schedule.forgetDependencies()
-            outsideSlot = nil
+            schedule.prepared()
+            externalSlot = nil
             abandoned = 0
             connect()
             for index in children.indices where children[index].stage == .added { becomeKnown(index) }
-            schedule.began()
+            schedule.started()
         case .cancelling:
             budget.cancellations -= 1
             isCancelling = true
-            schedule.cancelling()
+            schedule.cancellationStarted()
             return
         case .cancelled:
             isCancelled = true
             schedule.cancelled()
         case .suspend:
             budget.suspensions -= 1
-            schedule.isSuspended = true
+            schedule.suspensionChanged(to: true)
         case .resume:
-            schedule.isSuspended = false
+            schedule.suspensionChanged(to: false)
         case .limit(let limit):
             budget.limits.removeAll { $0 == limit }
-            schedule.limit = limit
+            schedule.limitChanged(to: limit)
         case .add(let other):
             budget.additions -= 1
-            var child = Child(slot: schedule.addedChild())
+            var child = Child(slot: schedule.added(.placeholder, phase: hasBegun ? .adding : .added))
             if let other {
-                schedule.depends(child.slot, on: children[other].slot)
+                schedule.table.addDependency(of: child.slot, on: children[other].slot)
                 child.waitsFor = [other]
             }
             children.append(child)
             return
-        case .outsideEnds:
-            if let slot = outsideSlot { schedule.outsideEnded(slot) }
-            outsideSlot = nil
-            for index in children.indices { children[index].waitsFor.remove(ScheduleWalk.outside) }
-        case .outsideJoins:
+        case .externalEnds:
+            if let slot = externalSlot { schedule.externalEnded(slot) }
+            externalSlot = nil
+            for index in children.indices { children[index].waitsFor.remove(ScheduleExplorer.external) }
+        case .externalJoins:
             budget.adoptions -= 1
-            guard let slot = outsideSlot else { return }
-            outsideSlot = nil
-            schedule.adopted(slot)
-            for index in children.indices where children[index].waitsFor.remove(ScheduleWalk.outside) != nil {
+            guard let slot = externalSlot else { return }
+            externalSlot = nil
+            schedule.adopted(slot, .placeholder)
+            for index in children.indices where children[index].waitsFor.remove(ScheduleExplorer.external) != nil {
                 children[index].waitsFor.insert(children.count)
             }
             children.append(Child(slot: slot))
@@ -171,25 +176,29 @@ extension ScheduleWalk {
             becomeKnown(index)
         case .takeBack(let index):
             budget.takenBack -= 1
-            schedule.removed(children[index].slot)
+            schedule.takenBack(children[index].slot)
             children.removeLast()
         case .release(let index):
             budget.releases -= 1
             children[index].isReleased = true
-            schedule.released(children[index].slot)
+            schedule.ignoresDependencies(children[index].slot)
         case .isFinished(let index):
             end(index)
         case .workerComes:
             onTheWay -= 1
-            schedule.workerCame()
+            schedule.workerStarted()
             takeNext(isLast: false, looksAtQueue: false)
         case .isWatched(let index):
             children[index].stage = .watched
             return
         case .goesOn(let index, let isLast):
-            if children[index].stage == .watched { schedule.wentOn(children[index].slot) }
+            if children[index].stage == .watched { schedule.detached(children[index].slot) }
             children[index].stage = children[index].stage == .watched ? .alone : .ended
             takeNext(isLast: isLast)
+        case .ending(let index):
+            budget.reports -= 1
+            children[index].isEnding = true
+            schedule.ending(children[index].slot)
         case .ends(let index):
             let isWatched = children[index].stage == .watched
             end(index)
@@ -202,8 +211,8 @@ extension ScheduleWalk {
             children[index].stage = .queued
             takeNext(isLast: isLast)
         }
-        if schedule.sendsForWorker() { onTheWay += 1 }
-        if hasBegun, !hasEnded, schedule.remaining == 0 {
+        if schedule.requestWorkerIfNeeded() { onTheWay += 1 }
+        if hasBegun, !hasEnded, schedule.table.remaining == 0 {
             hasEnded = true
             schedule.finished()
         }
@@ -211,36 +220,36 @@ extension ScheduleWalk {
 
     private mutating func becomeKnown(_ index: Int) {
         children[index].stage = .waiting
-        schedule.known(children[index].slot, priority: index == 2 ? .high : .normal)
+        schedule.registered(children[index].slot, priority: index == 2 ? .high : .normal)
     }
 
     private mutating func end(_ index: Int) {
         schedule.ended(children[index].slot)
         children[index].stage = .ended
         for other in children.indices { children[other].waitsFor.remove(index) }
-        if children[index].waitsFor.remove(ScheduleWalk.outside) != nil { stopWaiting() }
+        if children[index].waitsFor.remove(ScheduleExplorer.external) != nil { stopWaiting() }
     }
 
-    /// A child has ended, though the operation outside has not.
+    /// A child has ended, though the external dependency has not.
     private mutating func stopWaiting() {
-        guard let slot = outsideSlot else { return }
+        guard let slot = externalSlot else { return }
         abandoned += 1
-        if waitingForOutside == 0 {
-            schedule.outsideEnded(slot)
-            outsideSlot = nil
+        if waitingForExternal == 0 {
+            schedule.externalEnded(slot)
+            externalSlot = nil
             abandoned = 0
-        } else if abandoned > waitingForOutside {
-            schedule.forgetEndedDependents(of: slot)
+        } else if abandoned > waitingForExternal {
+            schedule.table.removeEndedDependents(of: slot)
             abandoned = 0
         }
     }
 
-    private var waitingForOutside: Int { children.count { $0.waitsFor.contains(ScheduleWalk.outside) } }
+    private var waitingForExternal: Int { children.count { $0.waitsFor.contains(ScheduleExplorer.external) } }
 
     private mutating func takeNext(isLast: Bool, looksAtQueue: Bool = true) {
-        if isLast || (looksAtQueue && !schedule.hasRoomForWorker) { return schedule.workerLeft() }
+        if isLast || (looksAtQueue && !schedule.places.hasRoomForWorker) { return schedule.workerLeft() }
         let expected = next
-        let slot = schedule.next()
+        let slot = schedule.startNext()
         if slot != expected.map({ children[$0].slot }) {
             violation = "slot \(String(describing: slot)) is next instead of child \(String(describing: expected))"
         }
@@ -250,18 +259,20 @@ extension ScheduleWalk {
 }
 
 // What has to be true.
-extension ScheduleWalk {
+extension ScheduleExplorer {
     /// The child that has to be next.
     private var next: Int? {
         guard hasBegun else { return nil }
         if !isCancelled {
-            if isCancelling || schedule.isSuspended { return nil }
-            if schedule.limit >= 0, children.count(where: \.stage.isBegun) >= schedule.limit { return nil }
+            if isCancelling || schedule.places.isSuspended { return nil }
+            if schedule.places.limit >= 0, children.count(where: \.stage.isBegun) >= schedule.places.limit {
+                return nil
+            }
         }
         let ready = children.indices.filter {
             let child = children[$0]
             guard child.stage == .waiting else { return false }
-            let waitsForSibling = child.waitsFor.contains { $0 != ScheduleWalk.outside }
+            let waitsForSibling = child.waitsFor.contains { $0 != ScheduleExplorer.external }
             return isCancelled || child.waitsFor.isEmpty || (child.isReleased && !(keepsOrder && waitsForSibling))
         }
         return ready.contains(2) ? 2 : ready.first
@@ -271,19 +282,21 @@ extension ScheduleWalk {
         if violation != nil { return }
         // Where all places are taken, one of those who have them looks for the next child when it comes back.
         if next != nil, onTheWay == 0, hasPlace { violation = "child \(next ?? 0) is forgotten" }
-        if schedule.remaining != children.count - count(.ended, .watchedEnded) { violation = "remaining is wrong" }
-        if schedule.queued != count(.queued) { violation = "queued is wrong" }
-        let counters = schedule.counters
+        if schedule.table.remaining != children.count - count(.ended, .watchedEnded) {
+            violation = "remaining is wrong"
+        }
+        if schedule.places.queued != count(.queued) { violation = "queued is wrong" }
+        let places = schedule.places
+        let counters = [places.started, places.active, places.detachedCount]
         let expected = [
-            "begun": children.count(where: \.stage.isBegun), "active": children.count(where: \.stage.isWorker),
-            "withoutPlace": count(.alone),
+            children.count(where: \.stage.isBegun), children.count(where: \.stage.isWorker), count(.alone),
         ]
         for child in children where child.stage == .added || child.stage == .waiting {
-            let outside = child.waitsFor.contains(ScheduleWalk.outside) ? 1 : 0
-            if Int(schedule.records[child.slot].openOutside) != outside { violation = "openOutside is wrong" }
+            let external = child.waitsFor.contains(ScheduleExplorer.external) ? 1 : 0
+            if Int(schedule.table.records[child.slot].openExternal) != external { violation = "openExternal is wrong" }
         }
-        if let outsideSlot, schedule.dependentCount(of: outsideSlot) != waitingForOutside + abandoned {
-            violation = "\(schedule.dependentCount(of: outsideSlot)) wait for the operation outside"
+        if let externalSlot, schedule.table.dependentCount(of: externalSlot) != waitingForExternal + abandoned {
+            violation = "\(schedule.table.dependentCount(of: externalSlot)) wait for the external dependency"
         }
         let slots = children.filter { $0.stage != .ended && $0.stage != .watchedEnded }.map(\.slot)
         if Set(slots).count != slots.count { violation = "a slot is used twice" }
@@ -297,30 +310,18 @@ extension ScheduleWalk {
     var identity: [Int] {
         var numbers = [
             onTheWay, abandoned, hasEnded ? 1 : 0, hasBegun ? 1 : 0, isCancelling ? 1 : 0, isCancelled ? 1 : 0,
-            schedule.limit,
+            schedule.places.limit,
         ]
-        numbers += [schedule.isSuspended ? 1 : 0, budget.hashValue, children.count, outsideSlot ?? -1]
+        numbers += [schedule.places.isSuspended ? 1 : 0, budget.hashValue, children.count, externalSlot ?? -1]
         for child in children {
-            numbers += [child.slot, child.stage.rawValue, child.isReleased ? 1 : 0]
+            numbers += [child.slot, child.stage.rawValue, child.isReleased ? 1 : 0, child.isEnding ? 1 : 0]
             numbers.append(child.waitsFor.reduce(0) { $0 | 1 << ($1 + 1) })
         }
-        for record in schedule.records {
-            numbers += [record.phase.hashValue, record.ordinal, Int(record.open), record.isKnown ? 1 : 0]
-            numbers += [Int(record.openOutside), record.isReleased ? 1 : 0, record.dependents.count]
+        for record in schedule.table.records {
+            numbers += [record.phase.hashValue, record.ordinal, Int(record.open)]
+            numbers += [Int(record.openExternal), record.ignoresDependencies ? 1 : 0, record.dependents.count]
             numbers += record.dependents
         }
         return numbers
-    }
-}
-
-extension ChildSchedule {
-    /// What it counts for itself, by name.
-    fileprivate var counters: [String: Int] {
-        let names: Set = ["begun", "active", "withoutPlace"]
-        var counters: [String: Int] = [:]
-        for child in Mirror(reflecting: self).children {
-            if let name = child.label, names.contains(name) { counters[name] = child.value as? Int }
-        }
-        return counters
     }
 }

@@ -1,7 +1,10 @@
+import Foundation
 import OperationKitTestSupport
 
-extension ScheduleWalk {
-    /// What may happen from outside, and how often.
+@testable import OperationKit
+
+extension ScheduleExplorer {
+    /// What other threads may do, and how often.
     struct Budget: Hashable {
         var additions = 0
         var limits: [Int] = []
@@ -9,12 +12,14 @@ extension ScheduleWalk {
         var releases = 0
         var cancellations = 0
         var takenBack = 0
-        /// Whether the operation outside may become a child.
+        /// Whether the external dependency may become a child.
         var adoptions = 0
+        /// How many ends of children are reported as progress before they count.
+        var reports = 0
     }
 
-    /// How the operation outside is called among those that a child waits for.
-    static let outside = -1
+    /// What the external dependency is called among those that a child waits for.
+    static let external = -1
 
     enum Stage: Int, Hashable {
         case added, waiting
@@ -33,6 +38,15 @@ extension ScheduleWalk {
         var stage = Stage.added
         var waitsFor: Set<Int> = []
         var isReleased = false
+        /// Whether its end is being reported.
+        var isEnding = false
+
+        var mayBeEnding: Bool {
+            switch stage {
+            case .starting, .watched, .alone, .queued: !isEnding
+            case .added, .waiting, .watchedEnded, .ended: false
+            }
+        }
     }
 
     enum Step {
@@ -40,8 +54,17 @@ extension ScheduleWalk {
             Int)
         case limit(Int), suspend, resume
         case workerComes
-        case outsideEnds, outsideJoins
-        case isWatched(Int), goesOn(Int, isLast: Bool), ends(Int), hasEnded(Int, isLast: Bool)
+        case externalEnds, externalJoins
+        case isWatched(Int), goesOn(Int, isLast: Bool), ending(Int), ends(Int), hasEnded(Int, isLast: Bool)
         case leftToQueue(Int, isLast: Bool)
     }
+}
+
+extension Operation {
+    /// Stands for every child: the schedule does not look at its operations.
+    static let placeholder = Operation()
+}
+
+extension ReadySchedule {
+    mutating func addedChild() -> Int { added(.placeholder) }
 }

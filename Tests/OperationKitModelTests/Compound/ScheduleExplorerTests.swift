@@ -5,20 +5,20 @@ import Testing
 @testable import OperationKit
 
 /// Walks through everything that can happen to a few children, in every order, and checks at each step that they begin
-/// when they should, that nobody is forgotten, and that the counts are right; and in the end that there is always a way
+/// when they should, that none is forgotten, and that the counts are right; and in the end that there is always a way
 /// on. The short extent of a test run visits some of the states of each scene, and looks for the way on where that is all.
-@Suite("Child schedule, every order of events", .serialized, .takesTurns, .mayNotHang) struct ChildScheduleWalkTests {
+@Suite("Ready schedule, every order of events", .serialized, .takesTurns, .mayNotHang) struct ScheduleExplorerTests {
     struct Scene: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let children: Int
         var dependencies: [(Int, Int)] = []
         let limit: Int
         let keepsOrder: Bool
-        let budget: ScheduleWalk.Budget
+        let budget: ScheduleExplorer.Budget
 
         init(
             _ name: String, children: Int, _ dependencies: [(Int, Int)] = [], limit: Int, keepsOrder: Bool = false,
-            _ budget: ScheduleWalk.Budget = .init()
+            _ budget: ScheduleExplorer.Budget = .init()
         ) {
             self.keepsOrder = keepsOrder
             testDescription = "\(name), limit \(limit)"
@@ -39,22 +39,27 @@ import Testing
             Scene("additions", children: 1, limit: limit, .init(additions: 2, takenBack: 1)),
             Scene("additions, and the end", children: 1, limit: limit, .init(additions: 1, cancellations: 1)),
             Scene(
-                "an operation outside", children: 2, [(1, ScheduleWalk.outside)], limit: limit,
+                "an external dependency", children: 2, [(1, ScheduleExplorer.external)], limit: limit,
                 .init(releases: 1, cancellations: 1)),
             Scene(
-                "an operation outside that joins", children: 2, [(0, ScheduleWalk.outside), (1, ScheduleWalk.outside)],
+                "an external dependency that joins", children: 2,
+                [(0, ScheduleExplorer.external), (1, ScheduleExplorer.external)],
                 limit: limit, .init(cancellations: 1, adoptions: 1)),
             Scene(
-                "steps in a row", children: 3, [(1, 0), (2, 1), (2, ScheduleWalk.outside)], limit: limit,
+                "steps in a row", children: 3, [(1, 0), (2, 1), (2, ScheduleExplorer.external)], limit: limit,
                 keepsOrder: true, .init(releases: 1, cancellations: 1)),
             Scene(
-                "an operation outside that is given up", children: 3, (0..<3).map { ($0, ScheduleWalk.outside) },
+                "an external dependency that is given up", children: 3, (0..<3).map { ($0, ScheduleExplorer.external) },
                 limit: limit, .init(releases: 2)),
+            Scene(
+                "progress that is reported", children: 3, [(2, 0)], limit: limit,
+                .init(cancellations: 1, reports: 2)),
             Scene("a limit and a pause", children: 2, limit: limit, .init(limits: [1], suspensions: 1)),
         ]
     }
 
-    @Test(arguments: scenes) func theGuaranteesHoldInEveryOrderOfEvents(scene: Scene) async {
+    @Test("The guarantees hold in every order of events", arguments: scenes)
+    func everyOrder(scene: Scene) async {
         let seed = SplitMix64.freshSeed()
         let failure = await onThread { Self.failure(in: scene, seed: seed) }
         if let failure { Issue.record("\(failure), seed \(seed)") }
@@ -64,7 +69,7 @@ import Testing
     private static func failure(in scene: Scene, seed: UInt64) -> String? {
         let most = TestExtent.choose(150, long: Int.max)
         var random = SplitMix64(seed: seed)
-        let first = ScheduleWalk(
+        let first = ScheduleExplorer(
             children: scene.children, dependencies: scene.dependencies, limit: scene.limit,
             keepsOrder: scene.keepsOrder, budget: scene.budget)
         var numbers: [[Int]: Int] = [first.identity: 0]
@@ -95,7 +100,7 @@ import Testing
         }
         let ends = walks.indices.filter { walks[$0].isOver }
         TestExtent.report(
-            "Child schedule, \(scene.testDescription): \(walks.count) states, \(steps) steps, \(ends.count) ends")
+            "Ready schedule, \(scene.testDescription): \(walks.count) states, \(steps) steps, \(ends.count) ends")
         if !open.isEmpty { return nil }
         if ends.isEmpty { return "no end" }
         // Backwards from the ends.

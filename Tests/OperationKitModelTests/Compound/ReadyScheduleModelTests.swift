@@ -4,9 +4,9 @@ import Testing
 
 @testable import OperationKit
 
-/// Random programs of events against a naive model: who may begin, in which order, and that nobody is forgotten.
-@Suite("Child schedule against a model", .serialized, .takesTurns) struct ChildScheduleModelTests {
-    @Test func randomProgramsEndWithEveryChildEnded() {
+/// Random programs of events against a naive model: which child may start, in which order, and that none is forgotten.
+@Suite("Ready schedule against a model", .serialized, .takesTurns) struct ReadyScheduleModelTests {
+    @Test("Random programs end with every child ended") func randomPrograms() {
         let seed = SplitMix64.freshSeed()
         for program in 0..<TestExtent.choose(1_000, long: 4_000) {
             var model = Model(seed: seed &+ UInt64(program))
@@ -25,7 +25,7 @@ import Testing
         }
 
         var random: SplitMix64
-        var schedule: ChildSchedule
+        var schedule: ReadySchedule
         /// By ordinal.
         var waiting: [Int: Child] = [:]
         var ended: Set<Int> = []
@@ -40,9 +40,9 @@ import Testing
 
         init(seed: UInt64) {
             random = SplitMix64(seed: seed)
-            schedule = ChildSchedule(limit: [-1, 0, 1, 2, 3][Int(seed % 5)])
+            schedule = ReadySchedule(limit: [-1, 0, 1, 2, 3][Int(seed % 5)])
             for _ in 0..<Int(random.next() % 8) { add() }
-            schedule.began()
+            schedule.started()
             send()
         }
 
@@ -52,30 +52,30 @@ import Testing
 
         mutating func add() {
             let slot = schedule.addedChild()
-            let ordinal = schedule.added - 1
+            let ordinal = schedule.table.added - 1
             let priority: Operation.QueuePriority = [.low, .normal, .normal, .high][pick(4)]
             var child = Child(slot: slot, priority: priority, waitsFor: [])
             for (other, open) in waiting where pick(3) == 0 {
-                schedule.depends(slot, on: open.slot)
+                schedule.table.addDependency(of: slot, on: open.slot)
                 child.waitsFor.insert(other)
             }
             for (other, open) in begun where pick(4) == 0 {
-                schedule.depends(slot, on: open.slot)
+                schedule.table.addDependency(of: slot, on: open.slot)
                 child.waitsFor.insert(other)
             }
-            schedule.known(slot, priority: priority)
+            schedule.registered(slot, priority: priority)
             waiting[ordinal] = child
         }
 
         mutating func send() {
-            if schedule.sendsForWorker() { onTheWay += 1 }
+            if schedule.requestWorkerIfNeeded() { onTheWay += 1 }
         }
 
         /// The one that has to be next according to the model.
         var expected: Int? {
             if !isCancelled {
-                if schedule.isSuspended { return nil }
-                if schedule.limit >= 0, running >= schedule.limit { return nil }
+                if schedule.places.isSuspended { return nil }
+                if schedule.places.limit >= 0, running >= schedule.places.limit { return nil }
             }
             return waiting.filter { isCancelled || $0.value.waitsFor.isEmpty }
                 .min { ($1.value.priority.rawValue, $0.key) < ($0.value.priority.rawValue, $1.key) }?.key
@@ -83,12 +83,12 @@ import Testing
 
         mutating func takeNext() {
             let expected = expected
-            guard let slot = schedule.next() else {
+            guard let slot = schedule.startNext() else {
                 if let expected { failure = "\(expected) was forgotten" }
                 schedule.workerLeft()
                 return send()
             }
-            let ordinal = schedule.ordinal(of: slot)
+            let ordinal = schedule.table.records[slot].ordinal
             if ordinal != expected { failure = "\(ordinal) began instead of \(String(describing: expected))" }
             waiting[ordinal] = nil
             begun[ordinal] = (slot, .starting)
@@ -114,7 +114,7 @@ import Testing
                 schedule.workerLeft()
                 send()
             default:
-                schedule.wentOn(slot)
+                schedule.detached(slot)
                 begun[ordinal]?.stage = .alone
                 takeNext()
             }
@@ -123,10 +123,10 @@ import Testing
         mutating func change() {
             changesLeft -= 1
             switch pick(5) {
-            case 0: schedule.isSuspended.toggle()
-            case 1: schedule.limit = [-1, 0, 1, 2, 5][pick(5)]
+            case 0: schedule.suspensionChanged(to: !schedule.places.isSuspended)
+            case 1: schedule.limitChanged(to: [-1, 0, 1, 2, 5][pick(5)])
             case 2 where pick(3) == 0:
-                schedule.cancelling()
+                schedule.cancellationStarted()
                 schedule.cancelled()
                 isCancelled = true
             default: if additionsLeft > 0 { additionsLeft -= 1; add() }
@@ -142,7 +142,7 @@ import Testing
                 switch pick(4) {
                 case 0 where onTheWay > 0:
                     onTheWay -= 1
-                    schedule.workerCame()
+                    schedule.workerStarted()
                     takeNext()
                 case 1 where !starting.isEmpty:
                     let child = starting[pick(starting.count)]
@@ -154,13 +154,15 @@ import Testing
                     change()
                 default:
                     if onTheWay == 0, begun.isEmpty, changesLeft == 0 {
-                        if waiting.isEmpty { return schedule.remaining == 0 ? nil : "the count is wrong" }
-                        // Nothing goes on by itself: somebody has to resume it or give it a place.
-                        guard schedule.isSuspended || schedule.limit == 0 else { return "\(waiting.keys) never began" }
-                        schedule.isSuspended = false
-                        schedule.limit = 2
+                        if waiting.isEmpty { return schedule.table.remaining == 0 ? nil : "the count is wrong" }
+                        // Nothing goes on by itself: another thread has to resume it or give it a place.
+                        guard schedule.places.isSuspended || schedule.places.limit == 0 else {
+                            return "\(waiting.keys) never began"
+                        }
+                        schedule.suspensionChanged(to: false)
+                        schedule.limitChanged(to: 2)
                         send()
-                        if onTheWay == 0 { return "nobody was sent for" }
+                        if onTheWay == 0 { return "no worker is requested" }
                     }
                 }
             }

@@ -1,0 +1,187 @@
+import Foundation
+
+// MARK: - Starting the composite
+
+extension ChildScheduler {
+    /// Starts the children, and reports to the composite when all of them have ended.
+    func run() {
+        let (composite, slots, isCancelled) = machine.withLock { $0.prepared() }
+        // It calls this, so it is there.
+        guard let composite else { return }
+        var error: CompoundOperationError?
+        for first in stride(from: 0, to: slots.count, by: ChildScheduler.batch) {
+            let last = min(first + ChildScheduler.batch, slots.count)
+            let found = register(first..<last, of: composite, isCancelled: isCancelled)
+            error = error ?? found
+        }
+        if let error = error ?? dependencyCycleError(in: composite) { composite.finish(withError: error) }
+        update { $0.started() }
+    }
+
+    /// Asks the children in some of the slots what they are like, and what they wait for.
+    ///
+    /// - Returns: An error, if one of them waits for the composite.
+    private func register(
+        _ slots: Range<Int>, of composite: AsyncOperation, isCancelled: Bool
+    ) -> CompoundOperationError? {
+        var registrations: [ChildRegistration] = []
+        var error: CompoundOperationError?
+        for child in machine.withLock({ $0.schedule.table.children(in: slots) }) {
+            if child.operation.isFinished, machine.withLock({ $0.isCommitted(child) }) {
+                ended(child, error: child.operation.endingError)
+                continue
+            }
+            let registration = ChildRegistration(child, isCancelled: isCancelled)
+            registrations.append(registration)
+            guard let parent = registration.unfinished.first(where: { composite.isInside($0) }) else { continue }
+            let index = machine.withLock { $0.ordinal(of: child) }
+            error = .dependencyCycle(
+                name: composite.displayName, path: [child.operation.displayName(at: index), parent.displayName])
+        }
+        update { $0.registered(registrations) }
+        return error
+    }
+
+    /// An error, if children wait for each other in a cycle.
+    private func dependencyCycleError(in composite: AsyncOperation) -> CompoundOperationError? {
+        guard let cycle = machine.withLock({ $0.dependencyCycle() }) else { return nil }
+        return .dependencyCycle(
+            name: composite.displayName, path: cycle.map { $0.operation.displayName(at: $0.index) })
+    }
+}
+
+// MARK: - Starting children
+
+extension ChildScheduler {
+    /// What became of a child that a worker has started.
+    private enum Started {
+        case ended((any Error)?)
+        /// It will report its end.
+        case detached
+        /// The queue has to start it.
+        case needsQueue
+    }
+
+    /// What a worker does: it starts one ready child after the other, until none is left or others have their turn.
+    fileprivate func work() {
+        var next = update { $0.workerStarted() }
+        var count = 0
+        while let child = next {
+            count += 1
+            next = work(on: child, turn: count == ChildScheduler.batch ? .leaves : .continues)
+        }
+    }
+
+    /// - Returns: The next child for this worker.
+    private func work(on child: ChildReference, turn: WorkerTurn) -> ChildReference? {
+        switch start(child) {
+        case .ended(let error): ended(child, error: error, turn: turn)
+        case .detached: update { $0.detached(child, turn: turn) }
+        case .needsQueue: update { $0.handedToQueue(child, turn: turn) }
+        }
+    }
+
+    /// Starts a child on this thread, if it can be. Foundation's own `start()` traps if the operation is not ready, and a
+    /// dependency that is added at this moment makes it so. A queue starts an operation without asking it again.
+    private func start(_ child: ChildReference) -> Started {
+        guard let operation = child.operation as? AsyncOperation else {
+            let operation = child.operation
+            if operation.isFinished { return .ended(operation.endingError) }
+            if !operation.isExecuting { return .needsQueue }
+            observe(child)
+            return .detached
+        }
+        if operation.hasToWait, !operation.isCancelled, !operation.countsRemovedDependency { return .needsQueue }
+        startOnWorker(operation)
+        if let outcome = operation.observeFinish(self) { return .ended(outcome.error) }
+        return .detached
+    }
+
+    /// A worker starts many children, so what one of them leaves to the pool is released before the next one.
+    private func startOnWorker(_ operation: Operation) {
+        #if canImport(ObjectiveC)
+        autoreleasepool { operation.start() }
+        #else
+        operation.start()
+        #endif
+    }
+
+    /// Hands a child to the private queue.
+    func enqueue(_ child: ChildReference) {
+        if let operation = child.operation as? AsyncOperation {
+            // Another thread may have started it.
+            if let outcome = operation.observeFinish(self) { return _ = ended(child, error: outcome.error) }
+        } else {
+            observe(child)
+        }
+        queue.addOperation(child.operation)
+        child.operation.announceReadiness()
+    }
+
+    private func observe(_ child: ChildReference) {
+        FinishObserver(child.operation) { self.ended(child, error: child.operation.endingError) }
+    }
+}
+
+// MARK: - Ends of children
+
+extension ChildScheduler: FinishObserving {
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?) {
+        // An operation that is observed has been a child, so it has a slot.
+        guard let slot = operation.slot else { return }
+        ended(ChildReference(slot: slot, operation: operation), error: error)
+    }
+
+    /// A child has ended.
+    ///
+    /// - Returns: The next child for the worker, if it is a worker that calls this.
+    @discardableResult
+    private func ended(
+        _ child: ChildReference, error: (any Error)?, turn: WorkerTurn = .none
+    ) -> ChildReference? {
+        let end = ChildEnd(
+            child: child, hasSucceeded: error == nil, failure: failure(of: child, error: error), turn: turn)
+        return update { $0.childEnded(end) }
+    }
+
+    /// What a child that has finished with this error reports, if it is a failure.
+    private func failure(of child: ChildReference, error: (any Error)?) -> SuboperationError? {
+        guard let error, failureRules.isFailure(error) else { return nil }
+        let index = machine.withLock { $0.ordinal(of: child) }
+        return SuboperationError(name: child.operation.displayName(at: index), index: index, error: error)
+    }
+}
+
+extension Operation {
+    /// Whether the operation cannot be started yet. One that another thread has started does not have to.
+    fileprivate var hasToWait: Bool {
+        !isReady && !isExecuting && !isFinished
+    }
+}
+
+extension AsyncOperation {
+    /// Whether the operation is not ready only because Foundation on Linux goes on counting a dependency that was removed
+    /// before it had finished.
+    fileprivate var countsRemovedDependency: Bool {
+        withState { $0.hasRemovedDependency } && unfinishedDependencies.isEmpty
+    }
+}
+
+/// An operation of the private queue that starts children.
+final class ChildWorker: Operation, @unchecked Sendable {
+    private let scheduler: ChildScheduler
+
+    init(_ scheduler: ChildScheduler, priority: Operation.QueuePriority) {
+        self.scheduler = scheduler
+        super.init()
+        if priority != .normal { queuePriority = priority }
+    }
+
+    /// Does nothing. A child that cancels all operations of its current queue reaches the worker that is on its way, too,
+    /// and a worker that does not arrive would be awaited forever.
+    override func cancel() {}
+
+    override func main() {
+        scheduler.work()
+    }
+}

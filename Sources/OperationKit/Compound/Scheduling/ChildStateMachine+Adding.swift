@@ -1,0 +1,174 @@
+import Foundation
+
+// Children come: all of a batch, or none.
+extension ChildStateMachine {
+    /// Children were added to a composite that has not started. What they wait for is asked when it does, or when another
+    /// child is added.
+    mutating func addedInitially(_ operations: some Collection<Operation>, weight: Int64 = 1) -> Effects {
+        schedule.table.reserveCapacity(operations.count)
+        for operation in operations { unregistered.append(insert(operation, weight: weight, phase: .added)) }
+        return requests(to: operations)
+    }
+
+    /// Takes the children that were not asked yet what they wait for.
+    mutating func takeUnregistered() -> [ChildReference] {
+        if unregistered.isEmpty { return [] }
+        return exchange(&unregistered, with: []).compactMap { schedule.table.child(in: $0) }
+    }
+
+    /// These children were asked what they wait for, before another one is added.
+    mutating func connected(_ children: [(child: ChildReference, unfinished: [Operation])]) {
+        // Otherwise the composite asks them itself.
+        guard schedule.stage == .idle else { return }
+        for (child, unfinished) in children where schedule.table.isPresent(child) { connect(child, to: unfinished) }
+    }
+
+    /// Children are added: they get their slots, and are counted from here on, so that the composite does not end
+    /// meanwhile. They start after ``committed(_:)``.
+    ///
+    /// If they close a cycle, they are taken back before another thread can see them.
+    mutating func adding(_ registrations: inout [ChildRegistration]) -> Effects {
+        if let rejection = rejection(of: registrations) { return effects(rejection: rejection) }
+        for index in registrations.indices {
+            let child = registrations[index]
+            registrations[index].slot = insert(child.operation, weight: child.weight, phase: .adding)
+        }
+        for registration in registrations { connect(registration.child, to: registration.unfinished) }
+        if let cycle = dependencyCycle(through: registrations.lazy.map(\.slot)) {
+            takeBack(registrations)
+            return effects(rejection: .cycle(cycle))
+        }
+        return requests(to: registrations.lazy.map(\.operation))
+    }
+
+    /// A thread that cancels or observes the children from now on finds these among them. Otherwise it has come before.
+    private func requests(to operations: some Collection<Operation>) -> Effects {
+        guard schedule.cancelsNewChildren || isProgressObserved else { return Effects() }
+        return Effects(
+            requests: ChildRequests(
+                cancel: schedule.cancelsNewChildren ? Array(operations) : [],
+                reportProgress: isProgressObserved ? Array(operations) : []))
+    }
+
+    private func rejection(of registrations: [ChildRegistration]) -> Rejection? {
+        var seen = Set<ObjectIdentifier>()
+        for child in registrations {
+            if schedule.stage == .finished { return .finished(child.operation) }
+            let isNew =
+                schedule.table.slot(of: child.operation) == nil
+                && seen.insert(ObjectIdentifier(child.operation)).inserted
+            if !isNew { return .duplicate(child.operation) }
+        }
+        return nil
+    }
+
+    /// The addition of children is complete.
+    mutating func committed(_ registrations: [ChildRegistration]) -> Effects {
+        for registration in registrations {
+            if registration.ignoresDependencies { schedule.ignoresDependencies(registration.slot) }
+        }
+        for registration in registrations {
+            if schedule.stage == .idle {
+                schedule.table.records[registration.slot].phase = .added
+            } else {
+                register(registration)
+            }
+        }
+        return effects()
+    }
+
+    private mutating func connect(_ child: ChildReference, to dependencies: [Operation]) {
+        for dependency in dependencies {
+            if let other = schedule.table.slot(of: dependency) {
+                schedule.table.addDependency(of: child.slot, on: other)
+            } else {
+                externals.awaited(dependency, by: child.slot, in: &schedule)
+            }
+        }
+    }
+
+    private mutating func disconnect(_ child: ChildReference, from dependencies: [Operation]) {
+        for dependency in dependencies {
+            if let other = schedule.table.slot(of: dependency) {
+                schedule.table.removeDependency(of: child.slot, on: other)
+            } else {
+                externals.notAwaited(dependency, by: child.slot, in: &schedule)
+            }
+        }
+    }
+
+    /// Children that wait for each other, if there are some.
+    private mutating func dependencyCycle(
+        through slots: some Sequence<Int>
+    ) -> [(operation: Operation, index: Int)]? {
+        schedule.table.dependencyCycle(through: slots)?.compactMap { slot in
+            schedule.table.child(in: slot).map { ($0.operation, ordinal(of: $0)) }
+        }
+    }
+
+    private mutating func insert(_ operation: Operation, weight: Int64, phase: ChildPhase) -> Int {
+        ledger.added(ProgressLedger.weight(weight))
+        guard let slot = externals.adopted(operation) else {
+            return schedule.added(operation, weight: weight, phase: phase)
+        }
+        schedule.adopted(slot, operation, weight: weight, phase: phase)
+        return slot
+    }
+
+    /// Takes back children that were added last, before anything else has happened.
+    private mutating func takeBack(_ registrations: [ChildRegistration]) {
+        for registration in registrations { disconnect(registration.child, from: registration.unfinished) }
+        for registration in registrations.reversed() {
+            let slot = registration.slot
+            ledger.added(-Int64(schedule.table.records[slot].weight))
+            schedule.takenBack(slot)
+            if schedule.table.records[slot].phase == .external {
+                externals.childTakenBack(registration.child, in: schedule)
+            }
+        }
+        externals.removeUnobservedThatAreNotAwaited()
+    }
+}
+
+// MARK: - Starting the composite
+
+extension ChildStateMachine {
+    /// The composite starts. All children are asked again what they wait for; those that are added meanwhile were asked
+    /// before.
+    ///
+    /// - Returns: The slots of the children to ask, and whether these are about to be cancelled and only have to end.
+    mutating func prepared() -> (composite: AsyncOperation?, slots: Range<Int>, isCancelled: Bool) {
+        let running = composite.run()
+        unregistered = []
+        if schedule.table.hasDependencies { externals.removeAll() }
+        schedule.prepared()
+        return (running, schedule.table.records.indices, schedule.cancelsNewChildren)
+    }
+
+    /// Children were asked what they are like, and what they wait for.
+    mutating func registered(_ registrations: [ChildRegistration]) -> Effects {
+        for registration in registrations where schedule.table.isPresent(registration.child) {
+            connect(registration.child, to: registration.unfinished)
+            if isCommitted(registration.child) { register(registration) }
+        }
+        return effects()
+    }
+
+    /// Children that wait for each other, if there are some.
+    mutating func dependencyCycle() -> [(operation: Operation, index: Int)]? {
+        dependencyCycle(through: schedule.table.records.indices)
+    }
+
+    /// The children may start.
+    mutating func started() -> Effects {
+        schedule.started()
+        return effects()
+    }
+
+    private mutating func register(_ registration: ChildRegistration) {
+        let slot = registration.slot
+        schedule.table.records[slot].mayHaveDependencies = registration.mayHaveDependencies
+        if registration.ignoresDependencies { schedule.ignoresDependencies(slot) }
+        schedule.registered(slot, priority: registration.priority)
+    }
+}

@@ -1,0 +1,92 @@
+import Foundation
+
+extension ChildStateMachine {
+    /// What has to be done after an event, without the lock. Most events have no effects but the next child, so what is rare
+    /// is behind one reference that is `nil` then.
+    struct Effects {
+        /// The child that the worker that caused the event starts next.
+        var next: ChildReference?
+        /// A child that the private queue has to start.
+        var queued: ChildReference?
+        /// A child that has ended, and has to release its dependencies.
+        var ended: Operation?
+        /// Whether a worker has to be sent, and with which priority.
+        var requestsWorker = false
+        var workerPriority = Operation.QueuePriority.normal
+        /// Whether all children have to be cancelled, because one has failed.
+        var cancelsChildren = false
+        /// What the private queue has to be told. ``ChildStateMachine/settingsApplied(_:)`` follows.
+        var settings: QueueSettings?
+        var others: Others?
+    }
+
+    /// The rare effects of an event.
+    final class Others {
+        /// The progress to report. Nothing else follows then, before it has been reported.
+        let progress: ProgressReport?
+        let externals: ExternalDependencies.Changes?
+        let requests: ChildRequests?
+        /// Why children were not added.
+        let rejection: Rejection?
+        /// The composite, once all its children have ended.
+        let finished: Completion?
+
+        init(
+            progress: ProgressReport? = nil, externals: ExternalDependencies.Changes? = nil,
+            requests: ChildRequests? = nil, rejection: Rejection? = nil, finished: Completion? = nil
+        ) {
+            self.progress = progress
+            self.externals = externals
+            self.requests = requests
+            self.rejection = rejection
+            self.finished = finished
+        }
+    }
+
+    /// How far the composite has come.
+    struct ProgressReport {
+        let composite: AsyncOperation
+        let fraction: Double
+        /// The end of a child that is reported with it. ``ChildStateMachine/progressReported(_:)`` follows.
+        let end: ChildEnd?
+    }
+
+    /// What is asked of children.
+    struct ChildRequests {
+        /// Children to cancel.
+        var cancel: [Operation] = []
+        /// The thread that cancels all children. ``ChildStateMachine/childrenCancelled(by:)`` follows.
+        var cancellingThread: ObjectIdentifier?
+        /// Children to observe the progress of.
+        var reportProgress: [Operation] = []
+    }
+
+    /// Why children are not added.
+    enum Rejection {
+        /// All children have ended.
+        case finished(Operation)
+        case duplicate(Operation)
+        /// Children would wait for each other.
+        case cycle([(operation: Operation, index: Int)])
+    }
+
+    /// The end of all children.
+    struct Completion {
+        /// Kept alive until it has been told.
+        let composite: AsyncOperation
+        let handlers: CompositeHandlers?
+        let failures: [SuboperationError]
+    }
+}
+
+extension ChildStateMachine.Effects {
+    /// Nothing but a report of the progress: what else follows, does so after it.
+    init(progress: ChildStateMachine.ProgressReport) {
+        self.init(others: .init(progress: progress))
+    }
+
+    /// Nothing but requests to children.
+    init(requests: ChildStateMachine.ChildRequests) {
+        self.init(others: .init(requests: requests))
+    }
+}

@@ -1,0 +1,199 @@
+import Foundation
+
+/// Whether an event is caused by a worker, which takes its next child then.
+enum WorkerTurn {
+    /// Another thread causes the event.
+    case none
+    /// The worker goes on to its next child.
+    case continues
+    /// The worker leaves, so that others get their turn.
+    case leaves
+}
+
+/// How a child has ended.
+struct ChildEnd {
+    let child: ChildReference
+    let hasSucceeded: Bool
+    /// Its failure, if it counts as one.
+    let failure: SuboperationError?
+    let turn: WorkerTurn
+}
+
+// MARK: - Starting children
+
+extension ChildStateMachine {
+    /// A worker has arrived on a thread of the private queue.
+    mutating func workerStarted() -> Effects {
+        schedule.workerStarted()
+        return effects(next: startNext())
+    }
+
+    /// `start()` of a child returned on its worker, and the child will report its end.
+    mutating func detached(_ child: ChildReference, turn: WorkerTurn) -> Effects {
+        // It may have ended meanwhile.
+        if schedule.table.isPresent(child) { schedule.detached(child.slot) }
+        return effects(next: next(for: turn))
+    }
+
+    /// A worker cannot start a child, so the private queue has to. The worker leaves if the queue has no place for the child
+    /// otherwise.
+    mutating func handedToQueue(_ child: ChildReference, turn: WorkerTurn) -> Effects {
+        schedule.handedToQueue(child.slot)
+        return effects(next: next(for: turn), queued: child)
+    }
+
+    /// The next child for a worker that has started one. It leaves also when children that the queue starts wait for a
+    /// place: it goes to the end of the queue then.
+    private mutating func next(for turn: WorkerTurn) -> ChildReference? {
+        switch turn {
+        case .none: return nil
+        case .continues where schedule.places.hasRoomForWorker: return startNext()
+        case .continues, .leaves:
+            schedule.workerLeft()
+            return nil
+        }
+    }
+
+    /// The next child for a worker. If there is none, the worker leaves.
+    private mutating func startNext() -> ChildReference? {
+        if let slot = schedule.startNext(), let child = schedule.table.child(in: slot) { return child }
+        schedule.workerLeft()
+        return nil
+    }
+}
+
+// MARK: - Ends of children
+
+extension ChildStateMachine {
+    /// A child has ended: on its worker, or on any other thread.
+    ///
+    /// Progress is reported before another child can start, so that it finds the progress as it is. The child keeps its place
+    /// until then: ``progressReported(_:)`` follows. As long as the progress is not observed, there is nothing to report, and
+    /// the lock is taken once.
+    mutating func childEnded(_ end: ChildEnd) -> Effects {
+        let child = end.child
+        // Another thread may have recorded its end already.
+        guard schedule.table.isPresent(child), !schedule.table.isEnding(child.slot) else {
+            return effects(next: next(for: end.turn))
+        }
+        ledger.ended(
+            child.slot, weight: Int64(schedule.table.records[child.slot].weight), hasSucceeded: end.hasSucceeded)
+        guard isProgressObserved, let running = composite.running else { return removed(end) }
+        schedule.ending(child.slot)
+        return Effects(progress: .init(composite: running, fraction: ledger.fraction, end: end))
+    }
+
+    /// The progress that a child has brought by its end has been reported.
+    mutating func progressReported(_ end: ChildEnd) -> Effects {
+        removed(end)
+    }
+
+    /// What the end of a child means for the others.
+    private mutating func removed(_ end: ChildEnd) -> Effects {
+        let slot = end.child.slot
+        let mayHaveDependencies = schedule.table.records[slot].mayHaveDependencies
+        let operation = schedule.ended(slot)
+        externals.childEnded(slot, in: &schedule)
+        var cancelsChildren = false
+        if let failure = end.failure, failures.add(failure, isCancelling: schedule.cancelsNewChildren) {
+            schedule.cancellationStarted()
+            cancelsChildren = true
+        }
+        return effects(
+            next: next(for: end.turn), ended: mayHaveDependencies ? operation : nil, cancelsChildren: cancelsChildren)
+    }
+
+    /// An external dependency has finished.
+    mutating func externalDependencyFinished(_ operation: Operation) -> Effects {
+        externals.finished(operation, in: &schedule)
+        return effects()
+    }
+
+    /// An external dependency is observed.
+    mutating func externalDependencyObserved(_ operation: Operation, by observer: FinishObserver) -> Effects {
+        externals.observed(operation, by: observer)
+        return effects()
+    }
+}
+
+// MARK: - Progress
+
+extension ChildStateMachine {
+    /// The progress of the composite is observed, and so is that of its children.
+    mutating func progressObserved() -> Effects {
+        isProgressObserved = true
+        return Effects(requests: ChildRequests(reportProgress: operations))
+    }
+
+    /// A child reports how far it has come.
+    mutating func childProgressed(_ child: Operation, to fraction: Double) -> Effects {
+        guard let slot = schedule.table.slot(of: child), !schedule.table.isEnding(slot) else { return Effects() }
+        ledger.advanced(slot, weight: Int64(schedule.table.records[slot].weight), to: fraction)
+        return progressEffects()
+    }
+
+    /// The amount of work has changed, or some is done that is no child's.
+    mutating func workChanged(_ change: (inout ProgressLedger) -> Void) -> Effects {
+        change(&ledger)
+        return progressEffects()
+    }
+
+    private func progressEffects() -> Effects {
+        guard isProgressObserved, let running = composite.running else { return Effects() }
+        return Effects(progress: .init(composite: running, fraction: ledger.fraction, end: nil))
+    }
+}
+
+// MARK: - Cancellation and settings
+
+extension ChildStateMachine {
+    /// A thread is about to cancel all children, and those that are added from now on.
+    ///
+    /// Several threads may do so at the same time, each of them for all children. Only one that is cancelling them already,
+    /// and comes here again from a hook of a child's, has nothing to do.
+    mutating func cancellationStarted(by thread: ObjectIdentifier) -> Effects {
+        schedule.cancellationStarted()
+        if schedule.cancellation == .complete || !cancellingThreads.insert(thread).inserted { return Effects() }
+        return Effects(requests: ChildRequests(cancel: operations, cancellingThread: thread))
+    }
+
+    /// The children, at any depth, are about to be cancelled together with others.
+    ///
+    /// - Returns: The children, the first time: what is inside them is to be stopped as well.
+    mutating func startingStopped() -> [Operation] {
+        if schedule.cancelsNewChildren { return [] }
+        schedule.cancellationStarted()
+        return operations
+    }
+
+    /// All children are cancelled.
+    mutating func childrenCancelled(by thread: ObjectIdentifier) -> Effects {
+        cancellingThreads.remove(thread)
+        schedule.cancelled()
+        return effects()
+    }
+
+    /// A child was cancelled, by the composite or by itself. One that waits for its siblings may end before them.
+    mutating func childCancelled(_ child: Operation) -> Effects {
+        guard !schedule.cancelsNewChildren, let slot = schedule.table.slot(of: child) else { return Effects() }
+        schedule.ignoresDependencies(slot)
+        return effects()
+    }
+
+    mutating func limitChanged(to limit: Int) -> Effects {
+        schedule.limitChanged(to: limit)
+        return effects()
+    }
+
+    mutating func suspensionChanged(to isSuspended: Bool) -> Effects {
+        schedule.suspensionChanged(to: isSuspended)
+        return effects()
+    }
+
+    /// The private queue has been told.
+    ///
+    /// - Returns: What it has to be told next, because that has changed meanwhile.
+    mutating func settingsApplied(_ applied: QueueSettings) -> QueueSettings? {
+        settings.wrote(applied)
+    }
+}

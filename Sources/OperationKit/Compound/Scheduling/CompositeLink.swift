@@ -1,0 +1,48 @@
+import Foundation
+
+/// The composite that children belong to, and what it does itself.
+struct CompositeLink {
+    private(set) weak var composite: AsyncOperation?
+    private(set) var handlers: CompositeHandlers?
+    /// The composite, kept alive while it runs.
+    private(set) var running: AsyncOperation?
+    /// What the composite depends on that does not know what it is part of.
+    var foreignDependencies: Set<ObjectIdentifier> = []
+
+    /// - Returns: The handlers of the composite before, to be released after unlocking.
+    mutating func attach(to composite: AsyncOperation, _ handlers: CompositeHandlers) -> CompositeHandlers? {
+        self.composite = composite
+        return exchange(&self.handlers, with: handlers)
+    }
+
+    mutating func detach() {
+        composite = nil
+    }
+
+    /// The composite starts its children.
+    mutating func run() -> AsyncOperation? {
+        running = composite
+        return running
+    }
+
+    /// The children have ended.
+    ///
+    /// - Returns: The composite, which is not kept alive any more.
+    mutating func finish() -> AsyncOperation? {
+        running.take()
+    }
+}
+
+/// What a composite does itself, around its children. The closures refer to the composite unowned.
+struct CompositeHandlers: Sendable {
+    /// Called on the thread that starts the composite. It prepares the children, and then calls ``ChildScheduler/run()``.
+    let start: @Sendable () -> Void
+    /// Called once with the failures that count, on the thread on which the last child finished.
+    let finished: @Sendable (_ failures: [SuboperationError]) -> Void
+    /// Called once, after `asyncCompletionBlock` and before the composite becomes finished.
+    var outcomeWasDelivered: @Sendable () -> Void = {}
+    /// Called instead of `start` if the children only have to end, on the thread that starts the composite.
+    var willDrain: @Sendable () -> Void = {}
+    /// Called for descriptions, on any thread, with a snapshot to be put in the words of the composite.
+    var describe: @Sendable (_ snapshot: inout ChildSnapshot) -> Void = { _ in }
+}

@@ -1,0 +1,171 @@
+import Foundation
+
+/// An operation that is no child, but that children wait for. It may become a child later. The lock of the state
+/// machine guards it.
+final class ExternalDependency: @unchecked Sendable {
+    let slot: Int
+    /// `nil` once it has ended, has become a child, or is not waited for any more.
+    fileprivate(set) var operation: Operation?
+    fileprivate var observer: FinishObserver?
+    /// How many children wait for it.
+    fileprivate var waiting: Int
+    /// How many children have ended without having waited for its end.
+    fileprivate var abandoned = 0
+
+    fileprivate init(_ operation: Operation, slot: Int, waiting: Int = 0) {
+        self.operation = operation
+        self.slot = slot
+        self.waiting = waiting
+    }
+}
+
+/// The external dependencies of a composite's children: who waits for them, and how their ends are noticed.
+///
+/// Each is observed once, however many children wait for it, and only while some do. Like the rest of the state machine it
+/// calls nothing: what has to be observed, and which observers are not needed any more, is taken with ``takeChanges(isStarted:)``.
+struct ExternalDependencies {
+    /// What has to be done for external dependencies after unlocking.
+    struct Changes {
+        /// Operations that children wait for now.
+        let toObserve: [Operation]
+        /// The observers of operations that are no external dependencies any more. An observer and what it observes hold
+        /// each other until it is ended.
+        let staleObservers: [FinishObserver]
+        /// To be released after unlocking only: these may be the last references.
+        private let released: [Operation]
+
+        fileprivate init(toObserve: [Operation], staleObservers: [FinishObserver], released: [Operation]) {
+            self.toObserve = toObserve
+            self.staleObservers = staleObservers
+            self.released = released
+        }
+    }
+
+    private var dependencies: [ObjectIdentifier: ExternalDependency] = [:]
+    /// Those that a child waits for, by its slot.
+    private var awaited: [Int: [ExternalDependency]] = [:]
+    private var unobserved: [Operation] = []
+    private var staleObservers: [FinishObserver] = []
+    private var released: [Operation] = []
+
+    /// Takes what has to be done after unlocking. Nothing is observed before the children may start.
+    mutating func takeChanges(isStarted: Bool) -> Changes? {
+        if unobserved.isEmpty, staleObservers.isEmpty, released.isEmpty { return nil }
+        if !isStarted, staleObservers.isEmpty, released.isEmpty { return nil }
+        defer {
+            if isStarted { unobserved = [] }
+            staleObservers = []
+            released = []
+        }
+        return Changes(
+            toObserve: isStarted ? unobserved : [], staleObservers: staleObservers, released: released)
+    }
+}
+
+// MARK: - Children that wait
+
+extension ExternalDependencies {
+    /// A child waits for an operation that is no child.
+    mutating func awaited(_ operation: Operation, by child: Int, in schedule: inout ReadySchedule) {
+        let dependency =
+            dependencies[ObjectIdentifier(operation)]
+            ?? add(ExternalDependency(operation, slot: schedule.addedExternal()), operation)
+        schedule.table.addDependency(of: child, on: dependency.slot)
+        dependency.waiting += 1
+        awaited[child, default: []].append(dependency)
+    }
+
+    /// A child that is taken back does not wait for an operation after all.
+    mutating func notAwaited(_ operation: Operation, by child: Int, in schedule: inout ReadySchedule) {
+        awaited[child] = nil
+        guard let dependency = dependencies[ObjectIdentifier(operation)] else { return }
+        schedule.table.removeDependency(of: child, on: dependency.slot)
+        dependency.waiting -= 1
+        endIfNotAwaited(dependency, in: &schedule)
+    }
+
+    /// A child has ended, perhaps without having waited for what it depends on.
+    mutating func childEnded(_ child: Int, in schedule: inout ReadySchedule) {
+        guard !awaited.isEmpty, let dependencies = awaited.removeValue(forKey: child) else { return }
+        for dependency in dependencies where dependency.operation != nil {
+            dependency.waiting -= 1
+            dependency.abandoned += 1
+            endIfNotAwaited(dependency, in: &schedule)
+            // Half of what is looked at is removed, so this costs O(1) for each child that has ended.
+            if dependency.operation != nil, dependency.abandoned > dependency.waiting {
+                dependency.abandoned = 0
+                schedule.table.removeEndedDependents(of: dependency.slot)
+            }
+        }
+    }
+
+    /// A child that others wait for was taken back, and kept its slot.
+    mutating func childTakenBack(_ child: ChildReference, in schedule: ReadySchedule) {
+        let dependents = schedule.table.records[child.slot].dependents
+        let dependency = add(
+            ExternalDependency(child.operation, slot: child.slot, waiting: dependents.count), child.operation)
+        for dependent in dependents { awaited[dependent, default: []].append(dependency) }
+    }
+
+    private mutating func add(_ dependency: ExternalDependency, _ operation: Operation) -> ExternalDependency {
+        dependencies[ObjectIdentifier(operation)] = dependency
+        unobserved.append(operation)
+        return dependency
+    }
+}
+
+// MARK: - Dependencies that end
+
+extension ExternalDependencies {
+    /// An operation becomes a child.
+    ///
+    /// - Returns: The slot that it had as an external dependency.
+    mutating func adopted(_ operation: Operation) -> Int? {
+        if dependencies.isEmpty { return nil }
+        guard let dependency = dependencies[ObjectIdentifier(operation)] else { return nil }
+        removeExternalDependency(dependency)
+        return dependency.slot
+    }
+
+    /// An operation has finished. If it is an external dependency, it is not waited for any more.
+    mutating func finished(_ operation: Operation, in schedule: inout ReadySchedule) {
+        guard let dependency = dependencies[ObjectIdentifier(operation)] else { return }
+        removeExternalDependency(dependency)
+        schedule.externalEnded(dependency.slot)
+    }
+
+    /// An operation is observed. It has not to be if no child waits for it any more, or another observer is there: it may
+    /// have been a child for a moment, and have been observed anew since.
+    mutating func observed(_ operation: Operation, by observer: FinishObserver) {
+        guard let dependency = dependencies[ObjectIdentifier(operation)], dependency.observer == nil else {
+            return staleObservers.append(observer)
+        }
+        dependency.observer = observer
+    }
+
+    /// What only children waited for that were refused is not observed, nor held here any longer.
+    mutating func removeUnobservedThatAreNotAwaited() {
+        unobserved.removeAll { dependencies[ObjectIdentifier($0)] == nil }
+    }
+
+    /// Nothing is waited for any more. The slots are not touched.
+    mutating func removeAll() {
+        for dependency in dependencies.values { removeExternalDependency(dependency) }
+        awaited = [:]
+        released += unobserved
+        unobserved = []
+    }
+
+    private mutating func endIfNotAwaited(_ dependency: ExternalDependency, in schedule: inout ReadySchedule) {
+        if dependency.waiting > 0 { return }
+        removeExternalDependency(dependency)
+        schedule.externalEnded(dependency.slot)
+    }
+
+    private mutating func removeExternalDependency(_ dependency: ExternalDependency) {
+        guard let operation = dependency.operation.take() else { return }
+        dependencies[ObjectIdentifier(operation)] = nil
+        released.append(operation)
+        if let observer = dependency.observer.take() { staleObservers.append(observer) }
+    }
+}

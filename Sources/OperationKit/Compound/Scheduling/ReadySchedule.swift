@@ -1,0 +1,248 @@
+import Foundation
+
+/// A state machine that decides which children can start, and in which order.
+///
+/// It knows children by their slots in its ``ChildTable``, holds no lock and calls nothing. Each event costs O(1), and
+/// O(log n) at the worst for one that makes a child ready, plus the dependents of the child that it concerns.
+struct ReadySchedule {
+    /// What has become of the composite.
+    enum Stage { case idle, preparing, running, finished }
+
+    /// What has become of the cancellation of all children.
+    enum Cancellation {
+        case none
+        /// The children are being cancelled, so that none may start until all of them are.
+        case inProgress
+        /// The children are cancelled. Then nothing waits for anything: they only have to end.
+        case complete
+    }
+
+    var table = ChildTable()
+    private var ready = ReadyQueue()
+    private(set) var places: WorkerPlaces
+    private(set) var stage = Stage.idle
+    private(set) var cancellation = Cancellation.none
+    /// Whether a child whose dependencies do not matter any more waits for its siblings nevertheless: steps have their
+    /// turns.
+    private let keepsOrder: Bool
+
+    init(limit: Int, keepsOrder: Bool = false) {
+        places = WorkerPlaces(limit: limit)
+        self.keepsOrder = keepsOrder
+    }
+
+    /// Whether a child that is added now has to be cancelled.
+    var cancelsNewChildren: Bool { cancellation != .none }
+    var isStarted: Bool { stage == .running || stage == .finished }
+
+    /// What the private queue is told. Cancelled children have to end, also where the limit is 0 or the composite is
+    /// suspended, and so has a worker that is still on its way when the last child has ended, or the queue would not be
+    /// freed.
+    var queueSettings: QueueSettings {
+        if cancellation == .complete || stage == .finished {
+            return QueueSettings(limit: places.limit == 0 ? 1 : places.limit, isSuspended: false)
+        }
+        return QueueSettings(limit: places.effectiveLimit, isSuspended: places.isSuspended)
+    }
+
+    mutating func limitChanged(to limit: Int) {
+        places.limit = limit
+    }
+
+    mutating func suspensionChanged(to isSuspended: Bool) {
+        places.isSuspended = isSuspended
+    }
+}
+
+// MARK: - Adding children
+
+extension ReadySchedule {
+    /// A child was added. It waits until ``registered(_:priority:)``.
+    ///
+    /// - Returns: Its slot.
+    mutating func added(_ operation: Operation, weight: Int64 = 1, phase: ChildPhase = .added) -> Int {
+        table.insert(operation, weight: weight, phase: phase)
+    }
+
+    /// Children wait for an operation that is none.
+    ///
+    /// - Returns: Its slot.
+    mutating func addedExternal() -> Int {
+        table.insertExternal()
+    }
+
+    /// An external dependency becomes a child itself.
+    mutating func adopted(_ slot: Int, _ operation: Operation, weight: Int64 = 1, phase: ChildPhase = .added) {
+        table.adopt(slot, operation, weight: weight, phase: phase)
+        table.changeOpenExternal(ofDependentsOf: slot, by: -1)
+    }
+
+    /// All that a child depends on is counted. Where ``cancelsNewChildren`` holds, the child has been cancelled.
+    mutating func registered(_ slot: Int, priority: Operation.QueuePriority) {
+        switch table.records[slot].phase {
+        case .adding, .added: table.records[slot].phase = .waiting
+        case .waiting: break
+        case .free, .ready, .starting, .detached, .queued, .ending, .gone, .external:
+            preconditionFailure("OperationKit: a child is registered that is \(table.records[slot].phase)")
+        }
+        table.records[slot].priority = priority
+        becomeReadyIfDue(slot)
+    }
+
+    /// What a child depends on does not matter any more, because it was cancelled by itself, for example.
+    mutating func ignoresDependencies(_ slot: Int) {
+        table.records[slot].ignoresDependencies = true
+        becomeReadyIfDue(slot)
+    }
+
+    /// Takes back a child that is not registered and depends on none, as if it had never been there. If others wait for
+    /// it, it keeps its slot as an external dependency.
+    mutating func takenBack(_ slot: Int) {
+        table.returnOrdinal(of: slot)
+        _ = table.remove(slot)
+        if table.records[slot].dependents.isEmpty { return leave(slot) }
+        table.records[slot].phase = .external
+        table.changeOpenExternal(ofDependentsOf: slot, by: 1)
+    }
+}
+
+// MARK: - The composite
+
+extension ReadySchedule {
+    /// The composite starts. The children are asked again what they depend on.
+    mutating func prepared() {
+        stage = .preparing
+        if table.hasDependencies { table.removeDependencies() }
+    }
+
+    /// The children may start.
+    mutating func started() {
+        stage = .running
+        for slot in table.records.indices { becomeReadyIfDue(slot) }
+    }
+
+    /// The children are about to be cancelled.
+    mutating func cancellationStarted() {
+        if cancellation == .none { cancellation = .inProgress }
+    }
+
+    /// All children are cancelled. Their dependencies do not matter any more.
+    mutating func cancelled() {
+        cancellation = .complete
+        for slot in table.records.indices { becomeReadyIfDue(slot) }
+    }
+
+    /// All children have ended, and the composite takes no more.
+    mutating func finished() {
+        stage = .finished
+    }
+
+    private mutating func becomeReadyIfDue(_ slot: Int) {
+        guard isStarted, case .waiting = table.records[slot].phase else { return }
+        guard table.records[slot].open == 0 || cancellation == .complete || waitsForNothing(slot) else { return }
+        table.records[slot].phase = .ready
+        ready.insert(
+            .init(ordinal: table.records[slot].ordinal, slot: slot), priority: table.records[slot].priority)
+    }
+
+    private func waitsForNothing(_ slot: Int) -> Bool {
+        table.records[slot].ignoresDependencies
+            && (!keepsOrder || table.records[slot].open == table.records[slot].openExternal)
+    }
+}
+
+// MARK: - Starting and ending children
+
+extension ReadySchedule {
+    /// Takes the next child, which is `starting` from now on; `nil` if none may start.
+    mutating func startNext() -> Int? {
+        guard mayStart, let slot = ready.popFirst()?.slot else { return nil }
+        table.records[slot].phase = .starting
+        places.childStarted()
+        return slot
+    }
+
+    /// A child is handed to the queue, which starts it.
+    mutating func handedToQueue(_ slot: Int) {
+        table.records[slot].phase = .queued
+        places.handedToQueue(priority: table.records[slot].priority)
+    }
+
+    /// `start()` of a child returned, and the child has not ended. If it is ending, it goes on so.
+    mutating func detached(_ slot: Int) {
+        switch table.records[slot].phase {
+        case .starting: table.records[slot].phase = .detached
+        case .ending(.worker): table.records[slot].phase = .ending(.detached)
+        case .free, .adding, .added, .waiting, .ready, .detached, .queued, .ending, .gone, .external:
+            preconditionFailure("OperationKit: a worker leaves a child that is \(table.records[slot].phase)")
+        }
+        places.detached()
+    }
+
+    /// A child has ended, and keeps its place until ``ended(_:)``.
+    mutating func ending(_ slot: Int) {
+        table.records[slot].phase = .ending(table.records[slot].phase.place)
+    }
+
+    /// A child has ended: its dependents may be ready, and its slot is free.
+    ///
+    /// - Returns: The child, whose last reference this may be.
+    @discardableResult
+    mutating func ended(_ slot: Int) -> Operation? {
+        switch table.records[slot].phase {
+        case .adding, .added, .waiting, .starting, .detached, .queued, .ending: break
+        case .free, .ready, .gone, .external:
+            preconditionFailure("OperationKit: a child ends that is \(table.records[slot].phase)")
+        }
+        if let place = table.records[slot].phase.place { places.ended(in: place) }
+        let operation = table.remove(slot)
+        leave(slot)
+        return operation
+    }
+
+    /// An external dependency has ended.
+    mutating func externalEnded(_ slot: Int) {
+        table.changeOpenExternal(ofDependentsOf: slot, by: -1)
+        leave(slot)
+    }
+
+    private mutating func leave(_ slot: Int) {
+        let dependents = table.records[slot].dependents
+        table.records[slot].dependents = []
+        table.records[slot].phase = .gone
+        table.freeIfUnused(slot)
+        for dependent in dependents {
+            table.records[dependent].open -= 1
+            becomeReadyIfDue(dependent)
+            table.freeIfUnused(dependent)
+        }
+    }
+
+    private var mayStart: Bool {
+        switch cancellation {
+        case .none: !places.isSuspended && places.hasPlaceForChild
+        case .inProgress: false
+        case .complete: true
+        }
+    }
+}
+
+// MARK: - Workers
+
+extension ReadySchedule {
+    /// Requests a worker if a child may start.
+    ///
+    /// - Returns: Whether a worker has to be sent.
+    mutating func requestWorkerIfNeeded() -> Bool {
+        guard isStarted, mayStart, !ready.isEmpty else { return false }
+        return places.requestWorker(isCancelled: cancellation == .complete)
+    }
+
+    mutating func workerStarted() {
+        places.workerStarted()
+    }
+
+    mutating func workerLeft() {
+        places.workerLeft()
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+
+/// What the private queue of a composite is told.
+struct QueueSettings: Equatable {
+    var limit: Int
+    var isSuspended: Bool
+}
+
+/// How many children may run at the same time, how many do, and how many workers start them.
+struct WorkerPlaces {
+    /// How many children may run at the same time; negative for as many as the system likes.
+    var limit: Int
+    var isSuspended = false
+
+    /// How many children were started by workers and have not ended.
+    private(set) var started = 0
+    /// How many of these run without a worker.
+    private(set) var detachedCount = 0
+    /// How many children the operation queue was handed.
+    private(set) var queued = 0
+    /// The priority of the child that was handed to the operation queue last.
+    private var queuedPriority = Operation.QueuePriority.normal
+    /// Workers are requested one at a time.
+    private var isWorkerRequested = false
+    /// How many workers are at work.
+    private(set) var active = 0
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    /// Whether one more child may run.
+    var hasPlaceForChild: Bool { limit < 0 || started < limit }
+
+    /// What the operation queue is limited to. Detached children have no place on it, which matters where it starts
+    /// children itself.
+    var effectiveLimit: Int { limit < 0 || queued == 0 ? limit : max(limit - detachedCount, 0) }
+}
+
+// MARK: - Children
+
+extension WorkerPlaces {
+    /// A worker is about to start a child.
+    mutating func childStarted() {
+        started += 1
+    }
+
+    /// A worker hands the child to the queue, which starts it.
+    mutating func handedToQueue(priority: Operation.QueuePriority) {
+        queuedPriority = priority
+        started -= 1
+        queued += 1
+    }
+
+    /// A child goes on without its worker.
+    mutating func detached() {
+        detachedCount += 1
+    }
+
+    /// A child has ended.
+    mutating func ended(in place: ChildPlace) {
+        switch place {
+        case .worker: started -= 1
+        case .detached:
+            started -= 1
+            detachedCount -= 1
+        case .queue: queued -= 1
+        }
+    }
+}
+
+// MARK: - Workers
+
+extension WorkerPlaces {
+    /// Requests a worker, unless one is on its way or there is no place for it.
+    ///
+    /// One is requested at a time: where there is more to start when it comes, the next one is requested.
+    ///
+    /// - Parameter isCancelled: Whether the children only have to end, also where the limit is 0.
+    /// - Returns: Whether a worker has to be sent.
+    mutating func requestWorker(isCancelled: Bool) -> Bool {
+        guard !isWorkerRequested, active < mostWorkers(isCancelled: isCancelled) else { return false }
+        isWorkerRequested = true
+        return true
+    }
+
+    /// As many as there are places, and where there is no limit, as many as libdispatch would give threads at most.
+    private func mostWorkers(isCancelled: Bool) -> Int {
+        if limit < 0 { return 64 }
+        return isCancelled ? max(limit, 1) : limit - detachedCount
+    }
+
+    /// The priority of the next worker on the operation queue, where it must not overtake a child that was handed to the
+    /// queue before.
+    var workerPriority: Operation.QueuePriority {
+        queued > 0 && queuedPriority.rawValue < 0 ? queuedPriority : .normal
+    }
+
+    mutating func workerStarted() {
+        isWorkerRequested = false
+        active += 1
+    }
+
+    mutating func workerLeft() {
+        active -= 1
+    }
+
+    /// Whether a worker may go on to its next child. Where children that the queue starts wait for a place, the worker
+    /// leaves and is requested again, so that they get their turn.
+    var hasRoomForWorker: Bool {
+        queued == 0 || limit < 0 || active + queued < limit - detachedCount
+    }
+}
