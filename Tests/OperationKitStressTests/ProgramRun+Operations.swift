@@ -156,7 +156,7 @@ extension ProgramRun {
             log.add(.unitBegan(node.id, unit: unit))
             if collection.hops { hop(end) } else { end() }
         }
-        return numbers.operation(on: Array(0..<collection.units.count * size))
+        return numbers.makeOperation(on: Array(0..<collection.units.count * size))
     }
 }
 

@@ -57,7 +57,7 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
     /// Creates an operation that is a run over a collection, to be put on a queue, into a compound or into a chain.
     ///
     /// - Returns: An operation whose `input` is the collection.
-    func operation() -> CollectionRun<CollectionType>
+    func makeOperation() -> CollectionRun<CollectionType>
 
     /// Returns the items that failed, each with its error: what to try again.
     ///
@@ -78,7 +78,7 @@ extension CollectionOperation {
     /// cannot be cancelled.
     ///
     /// - Returns: An operation whose `input` is the collection.
-    public func operation() -> CollectionRun<CollectionType> {
+    public func makeOperation() -> CollectionRun<CollectionType> {
         let operation = UncheckedSendable(self)
         return CollectionRun(name: displayName) { items in
             .own(itemCount: items.count) { operation.value.performOperation(on: items, completion: $0) }
@@ -101,13 +101,13 @@ extension CollectionOperation {
     ///     func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
     /// }
     ///
-    /// try await OperationQueue().run(Upload().operation(on: [1, 2, 3]))
+    /// try await OperationQueue().run(Upload().makeOperation(on: [1, 2, 3]))
     /// ```
     ///
     /// - Parameter collection: The items. They become the operation's `input`.
     /// - Returns: An operation that has not been started.
-    public func operation(on collection: [CollectionType]) -> CollectionRun<CollectionType> {
-        let operation = operation()
+    public func makeOperation(on collection: [CollectionType]) -> CollectionRun<CollectionType> {
+        let operation = makeOperation()
         operation.input = collection
         return operation
     }
@@ -123,7 +123,7 @@ extension CollectionOperation {
     /// - Returns: A slot for each item or batch, in the order of the collection, with its error or `nil` for success. If
     ///   the options are wrong, one ``CoordinationError``.
     public nonisolated(nonsending) func performOperation(on collection: [CollectionType]) async -> [(any Error)?] {
-        let run = operation(on: collection)
+        let run = makeOperation(on: collection)
         await withCancellationDelivered {
             run.cancel()
         } during: {

@@ -3,7 +3,7 @@ import Foundation
 
 /// One run of a ``CollectionOperation`` over a collection, as an operation. Its `input` is the collection.
 ///
-/// ``CollectionOperation/operation(on:)`` creates it. Like every operation it runs once, can be put on a queue, into a
+/// ``CollectionOperation/makeOperation(on:)`` creates it. Like every operation it runs once, can be put on a queue, into a
 /// compound or into a chain, be cancelled and awaited.
 ///
 /// It succeeds if no item failed. Otherwise its error is ``CompoundOperationError/suboperationFailure(name:errors:)``,

@@ -21,7 +21,7 @@ extension ManagedCollectionOperation {
     /// Creates an operation that is a run over a collection, by the strategy of the type.
     ///
     /// - Returns: An operation whose input is the collection.
-    public func operation() -> CollectionRun<CollectionType> {
+    public func makeOperation() -> CollectionRun<CollectionType> {
         let operation = UncheckedSendable(self)
         return CollectionRun(name: displayName) { items throws(CoordinationError) in
             .units(try CollectionStrategy(of: operation.value).units(of: items))

@@ -95,9 +95,9 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
         case .parallelItems, .sequentialBatches:
             let strategy = kind == .parallelItems ? Strategy.parallelItems : .sequentialBatches
             return strategy.make(limit: kind.limit) { items, completion in begin(items[0], completion) }
-                .operation(on: Array(0..<units))
+                .makeOperation(on: Array(0..<units))
         case .ownStrategy:
-            return OwnStrategy { begin(0, $0) }.operation(on: [0])
+            return OwnStrategy { begin(0, $0) }.makeOperation(on: [0])
         case .boundMacro:
             let macro = chain(of: steps).withInput(0)
             for (step, source) in zip(steps.dropFirst(), steps) {

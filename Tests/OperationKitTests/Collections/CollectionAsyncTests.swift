@@ -101,8 +101,8 @@ import Testing
             self.base = base
         }
 
-        func operation() -> CollectionRun<Int> {
-            let made = base.operation()
+        func makeOperation() -> CollectionRun<Int> {
+            let made = base.makeOperation()
             run.value = made
             return made
         }

@@ -287,7 +287,7 @@ import Testing
             let operation = strategy.make { items, completion in begun.open() }
             tracker.track(operation, "operation")
             operation.performOperation(on: [1, 2]) { _ in token.use() }
-            let run = tracker.track(operation.operation(on: [1]), "run")
+            let run = tracker.track(operation.makeOperation(on: [1]), "run")
             run.start()
         }
         await begun.opened()

@@ -9,7 +9,7 @@ import Testing
 
     @Test("A run on a queue succeeds if no item fails", arguments: Strategy.allCases)
     func success(strategy: Strategy) async throws {
-        let run = strategy.make(batchSize: 2, Self.succeeding).operation(on: [1, 2, 3])
+        let run = strategy.make(batchSize: 2, Self.succeeding).makeOperation(on: [1, 2, 3])
         try await OperationQueue().run(run)
         #expect(run.errors.count == strategy.units(3, batchSize: 2).count)
         #expect(run.errors.allSatisfy { $0 == nil })
@@ -19,7 +19,7 @@ import Testing
     func failures(strategy: Strategy) async throws {
         let run = strategy.make(batchSize: 2) { items, completion in
             completion(items[0] == 1 || items[0] == 4 ? TestError.numbered(items[0]) : nil)
-        }.operation(on: [0, 0, 1, 1, 4, 4])
+        }.makeOperation(on: [0, 0, 1, 1, 4, 4])
         try? await OperationQueue().run(run)
         guard case .suboperationFailure(let name, let errors) = run.error as? CompoundOperationError else {
             Issue.record("\(text(run.error))")
@@ -38,7 +38,7 @@ import Testing
     func insideACompound() async {
         let run = ParallelItems(2, 1, .continueAll) { items, completion in
             completion(items[0] == 2 ? TestError.second : nil)
-        }.operation(on: [1, 2])
+        }.makeOperation(on: [1, 2])
         let compound = CompoundOperation(name: "outer", operations: [run, BlockOperation {}])
         try? await OperationQueue().run(compound)
         let errors = (compound.error as? CompoundOperationError)?.leafErrors
@@ -56,7 +56,7 @@ import Testing
                     if endsFirst { completion(nil) }
                     if items[0] == point { run.value?.cancel() }
                     completion(nil)
-                }.operation(on: Array(0..<8))
+                }.makeOperation(on: Array(0..<8))
                 run.value = operation
                 try? await OperationQueue().run(operation)
                 let begun = log.units.count
@@ -77,7 +77,7 @@ import Testing
     @Test("A run that is cancelled before its start runs nothing", arguments: Strategy.allCases)
     func cancelledBeforeTheStart(strategy: Strategy) async {
         let log = EventLog()
-        let run = strategy.make { _, _ in log.add("work") }.operation(on: [1, 2])
+        let run = strategy.make { _, _ in log.add("work") }.makeOperation(on: [1, 2])
         run.asyncCompletionBlock = { _ in log.add("completion") }
         run.cancel(withError: TestError.reason)
         #expect(!run.isFinished)
@@ -98,7 +98,7 @@ import Testing
             log.began(items)
             log.keep(completion)
             if log.keptCount == strategy.width(3) { full.open() }
-        }.operation(on: Array(0..<10))
+        }.makeOperation(on: Array(0..<10))
         OperationQueue().addOperation(run)
         await full.opened()
         if isFinishedFromOutside {
@@ -126,7 +126,7 @@ import Testing
     @Test("An outcome that is given before the start stands")
     func finishedBeforeTheStart() async {
         let log = EventLog()
-        let run = ParallelItems(2, 1, .continueAll) { _, _ in log.add("work") }.operation(on: [1])
+        let run = ParallelItems(2, 1, .continueAll) { _, _ in log.add("work") }.makeOperation(on: [1])
         run.finish(withError: TestError.first)
         await #expect(throws: TestError.first) { try await OperationQueue().run(run) }
         #expect(log.events.isEmpty && run.errors.map(text) == ["cancelled"])
@@ -136,10 +136,10 @@ import Testing
     func missingInput() async throws {
         let operation = SequentialItems(1, 1, .continueAll, Self.succeeding)
         await #expect(throws: IOOperationError.missingInput(operation: "SequentialItems")) {
-            try await OperationQueue().run(operation.operation())
+            try await OperationQueue().run(operation.makeOperation())
         }
-        try await OperationQueue().run(operation.operation(on: []))
-        let run = operation.operation()
+        try await OperationQueue().run(operation.makeOperation(on: []))
+        let run = operation.makeOperation()
         run.input = [1]
         try await OperationQueue().run(run)
         #expect(run.errors.count == 1)
@@ -149,7 +149,7 @@ import Testing
     func invalidOptions() async {
         let error = CoordinationError.invalidBatchSize(type: "ParallelBatches", batchSize: 0)
         for isCancelled in [false, true] {
-            let run = ParallelBatches(1, 0, .continueAll, Self.succeeding).operation(on: [1, 2])
+            let run = ParallelBatches(1, 0, .continueAll, Self.succeeding).makeOperation(on: [1, 2])
             if isCancelled { run.cancel() }
             await #expect(throws: error) { try await OperationQueue().run(run) }
             #expect(run.errors.map(text) == [text(error)])
@@ -172,7 +172,7 @@ import Testing
         let errors = await own.performOperation(on: ["a", "b"])
         #expect(errors.map(text) == ["success", "second"])
         #expect(own.failures(in: ["a", "b"], errors: errors).map(\.item) == ["b"])
-        let run = own.operation(on: ["c", "d"])
+        let run = own.makeOperation(on: ["c", "d"])
         run.cancel()
         run.start()
         #expect(run.errors.map(text) == ["cancelled", "cancelled"])
@@ -188,7 +188,7 @@ import Testing
         let run = strategy.make(limit: 1) { items, completion in
             seen.change { $0.append(progress.value?.completedUnitCount ?? -1) }
             completion(items[0] == 2 ? TestError.first : nil)
-        }.operation(on: Array(0..<5))
+        }.makeOperation(on: Array(0..<5))
         progress.value = run.progress
         #expect(run.progress === run.progress && run.progress.isIndeterminate)
         run.asyncCompletionBlock = { _ in seen.change { $0.append(progress.value?.completedUnitCount ?? -1) } }
@@ -202,7 +202,7 @@ import Testing
         let operation = ParallelItems(2, 1, .continueAll, Self.succeeding)
         for items in [[], [1, 2, 3]] {
             for asksBefore in [false, true] {
-                let run = operation.operation(on: items)
+                let run = operation.makeOperation(on: items)
                 if asksBefore { _ = run.progress }
                 try await OperationQueue().run(run)
                 #expect(run.progress.fractionCompleted == 1)
@@ -217,7 +217,7 @@ import Testing
         let run = SequentialItems(1, 1, .continueAll) { _, completion in
             log.keep(completion)
             begun.open()
-        }.operation(on: [1, 2, 3])
+        }.makeOperation(on: [1, 2, 3])
         OperationQueue().addOperation(run)
         await begun.opened()
         run.progress.cancel()
@@ -234,7 +234,7 @@ import Testing
         for _ in 0..<50 {
             let run = ParallelItems(8, 1, .continueAll) { _, completion in
                 DispatchQueue.global().async { completion(nil) }
-            }.operation(on: Array(0..<100))
+            }.makeOperation(on: Array(0..<100))
             let progress = run.progress
             let fraction = Shared(0.0)
             run.asyncCompletionBlock = { _ in fraction.value = progress.fractionCompleted }
@@ -257,7 +257,7 @@ import Testing
                 let run = ParallelItems(2, 1, .continueAll) { items, completion in
                     if items[0] % 2 == 0 { return completion(nil) }
                     kept.change { $0.append(completion) }
-                }.operation(on: [0, 1, 2, 3, 4])
+                }.makeOperation(on: [0, 1, 2, 3, 4])
                 _ = run.progress
                 return run
             },
@@ -289,7 +289,7 @@ import Testing
         let tracker = LeakTracker()
         let runs = [false, true].map { isCancelled in
             let operation = tracker.track(ParallelItems(2, 1, .continueAll, Self.succeeding))
-            let run = operation.operation(on: [1])
+            let run = operation.makeOperation(on: [1])
             if isCancelled { run.cancel() }
             return run
         }
@@ -304,7 +304,7 @@ import Testing
         for cancels in [false, true] {
             let operation = strategy.make { _, completion in DispatchQueue.global().async { completion(nil) } }
             tracker.track(operation, "operation")
-            let run = tracker.track(operation.operation(on: Array(0..<20)), "run")
+            let run = tracker.track(operation.makeOperation(on: Array(0..<20)), "run")
             tracker.track(run.progress, "progress")
             if cancels { run.asyncCompletionBlock = { [unowned run] _ in run.cancel() } }
             try? await OperationQueue().run(run)

@@ -21,7 +21,7 @@ import Testing
                 let errors = await sync.performOperation(on: [1, 2])
                 print(sync.failures(in: [1, 2], errors: errors).map(\\.item) as [Int])
                 sync.performOperation(on: [1, 2]) { print($0) }
-                OperationQueue().addOperation(sync.operation(on: [1, 2]))
+                OperationQueue().addOperation(sync.makeOperation(on: [1, 2]))
             }
             """
         #expect(try await Self.messages(code) == nil)

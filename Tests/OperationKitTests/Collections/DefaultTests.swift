@@ -55,7 +55,7 @@ import Testing
         for place in 0..<Interruption.bound {
             let log = WorkLog()
             let run = ParallelItems(3, 1, .continueAll) { _, completion in log.keep(completion) }
-                .operation(on: [1, 2, 3])
+                .makeOperation(on: [1, 2, 3])
             let progress = run.progress
             run.start()
             await eventually("not all items have begun") { log.keptCount == 3 }
@@ -77,7 +77,7 @@ import Testing
 
     @Test("Options that cancel the run are read to the end")
     func optionsThatCancel() async {
-        let run = Canceller().operation(on: [1])
+        let run = Canceller().makeOperation(on: [1])
         run.start()
         #expect(run.isFinished && run.isCancelled)
         #expect(run.errors.map { $0 as? CoordinationError } == [.invalidBatchSize(type: "Canceller", batchSize: 0)])
@@ -92,8 +92,8 @@ import Testing
             return 0
         }
 
-        func operation(on collection: [Int]) -> CollectionRun<Int> {
-            let run = operation()
+        func makeOperation(on collection: [Int]) -> CollectionRun<Int> {
+            let run = makeOperation()
             run.input = collection
             self.run = run
             return run

@@ -42,7 +42,7 @@ import Testing
     func theFirstCallOfTheCompletionCounts(way: Int) async {
         for asksForProgress in [false, true] {
             let own = Own(Self.twice[way])
-            let run = own.operation(on: [1, 2])
+            let run = own.makeOperation(on: [1, 2])
             let log = EventLog()
             run.asyncCompletionBlock = { log.add(($0 as? CompoundOperationError)?.leafErrors.map(text).joined() ?? "") }
             if asksForProgress { _ = run.progress }
@@ -58,7 +58,7 @@ import Testing
             let own = Own { _, completion in
                 for number in 0..<4 { DispatchQueue.global().async { completion([TestError.numbered(number)]) } }
             }
-            let run = own.operation(on: [1])
+            let run = own.makeOperation(on: [1])
             _ = run.progress
             let ends = Shared(0)
             run.asyncCompletionBlock = { _ in ends.change { $0 += 1 } }
@@ -86,7 +86,7 @@ import Testing
     func itemsThatWereCancelledCountAsEnded(strategy: Strategy) async throws {
         let run = strategy.make { items, completion in
             completion(items[0] == 2 ? nil : CancellationError())
-        }.operation(on: [1, 2, 3])
+        }.makeOperation(on: [1, 2, 3])
         #expect(try await Self.fractions(of: run) == [1, 1, 1])
         #expect(run.errors.map(text) == ["cancelled", "success", "cancelled"])
     }
@@ -95,7 +95,7 @@ import Testing
     func itemsThatWereCancelledCountAsEndedInAFailedRun() async {
         let run = SequentialItems(1, 1, .cancelRemaining) { items, completion in
             completion(items[0] == 1 ? CancellationError() : TestError.first)
-        }.operation(on: [1, 2, 3, 4])
+        }.makeOperation(on: [1, 2, 3, 4])
         _ = run.progress
         try? await OperationQueue().run(run)
         #expect(run.progress.completedUnitCount == 2 && run.progress.totalUnitCount == 4)
@@ -106,7 +106,7 @@ import Testing
         for error in [nil, CancellationError()] {
             let run = Own { _, completion in
                 completion((0..<count).map { $0 == 0 ? error : nil })
-            }.operation(on: [1, 2])
+            }.makeOperation(on: [1, 2])
             #expect(try await Self.fractions(of: run) == [1, 1, 1])
         }
     }
@@ -120,7 +120,7 @@ import Testing
                 mayEnd.pass()
                 completion(nil)
             }.start()
-        }.operation(on: Array(0..<10))
+        }.makeOperation(on: Array(0..<10))
         let fractions = try await Self.fractions(of: run) { run in
             begun.pass()
             run.finish(with: ())
@@ -129,7 +129,7 @@ import Testing
         #expect(fractions == [1, 1, 1])
         #expect(run.errors.contains { $0 is CancellationError })
 
-        let early = strategy.make { _, completion in completion(nil) }.operation(on: [1, 2])
+        let early = strategy.make { _, completion in completion(nil) }.makeOperation(on: [1, 2])
         early.finish(with: ())
         #expect(try await Self.fractions(of: early) == [1, 1, 1])
     }
@@ -141,7 +141,7 @@ import Testing
             rounds: 2_000, seed: SplitMix64.freshSeed(),
             prepare: { _ -> (run: CollectionRun<Int>, progress: Progress) in
                 let run = ParallelItems(2, 1, .continueAll) { _, completion in completion(CancellationError()) }
-                    .operation(on: [1, 2, 3])
+                    .makeOperation(on: [1, 2, 3])
                 let progress = run.progress
                 run.asyncCompletionBlock = { error in
                     if error == nil, progress.fractionCompleted != 1 { incomplete.add("\(progress.fractionCompleted)") }

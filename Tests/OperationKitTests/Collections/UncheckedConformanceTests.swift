@@ -27,7 +27,7 @@ import Testing
         #expect(operation.seen == [1, 2, 3])
         #expect(await operation.performOperation(on: [4]).count == 1)
         #expect(try await operation.performOperation(onEach: 5...6).isEmpty)
-        try await OperationQueue().run(operation.operation(on: [7]))
+        try await OperationQueue().run(operation.makeOperation(on: [7]))
         #expect(operation.seen == Array(1...7))
     }
 
@@ -45,7 +45,7 @@ import Testing
             }
         }
         let counting = Counting { seen.change { $0.append(compound.value?.progress.fractionCompleted ?? -1) } }
-        let run = counting.operation(on: [1, 2, 3, 4])
+        let run = counting.makeOperation(on: [1, 2, 3, 4])
         compound.value = CompoundOperation(operations: [run])
         let progress = try #require(compound.value?.progress)
         try await OperationQueue().run(try #require(compound.value))

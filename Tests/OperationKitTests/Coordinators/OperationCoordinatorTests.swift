@@ -39,7 +39,7 @@ import Testing
                     ScriptedOperation(main: { $0.finish(withError: TestError.second) }),
                     cancelled,
                     CompoundOperation(operations: [ThrowingBlockOperation { throw TestError.first }]),
-                    collection.operation(on: [1]),
+                    collection.makeOperation(on: [1]),
                     TaskOperation { throw CancellationError() },
                 ]
             let errors =

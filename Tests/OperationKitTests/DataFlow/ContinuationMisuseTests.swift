@@ -101,7 +101,7 @@ import Testing
         let run = Strategy.sequentialItems.make { _, completion in
             log.add("item")
             completion(nil)
-        }.operation(on: [1])
+        }.makeOperation(on: [1])
         let queue = OperationQueue.serial(name: "serial")
         for operation in [task, closure, throwing, run] {
             try await queue.run(operation)
@@ -133,7 +133,7 @@ import Testing
         let run = Strategy.sequentialItems.make { _, completion in
             log.add("run")
             completion(nil)
-        }.operation(on: [1])
+        }.makeOperation(on: [1])
         return [
             (task, { task.main(input: ()) }), (closure, { closure.main(input: 2) }), (block, {}), (step, {}),
             (macro, { macro.main(input: 2) }), (mapped, { mapped.main(input: 2) }),

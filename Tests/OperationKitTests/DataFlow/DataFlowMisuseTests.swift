@@ -30,7 +30,7 @@ import Testing
                 operation = Waterfall<Int, Int>().then { (number: Int) in work.withInput(number) }
                     .then { (number: Int) in next.withInput(number) }.withInput(1)
             case .map: operation = work.map { $0 + 1 }.withInput(1)
-            case .collection: operation = Waiting(gate).operation(on: [1, 2, 3])
+            case .collection: operation = Waiting(gate).makeOperation(on: [1, 2, 3])
             }
             tracker.track(operation, "operation")
             tracker.track(work, "work")

@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test func aCollectionRunIsAtNothingBeforeItsStart() async throws {
-        let run = Strategy.sequentialItems.make { $1(nil) }.operation(on: [1, 2])
+        let run = Strategy.sequentialItems.make { $1(nil) }.makeOperation(on: [1, 2])
         let progress = run.progress
         #expect(progress.fractionCompleted == 0)
         try await OperationQueue().run(run)
