@@ -12,7 +12,8 @@ import Testing
     ]
     private static let compoundStages: [Stage] = [.enqueued, .started, .workFinished, .asyncCompletion, .completion]
 
-    /// - Parameter speed: Where the order of the lines depends on who is faster, the normal speed leaves the demo its time.
+    /// The sections that the demo prints for these arguments. Where the order of the lines depends on which operation
+    /// is faster, pass the normal speed, 1, which leaves the demo its time.
     private static func sections(_ arguments: String..., speed: Int = 4) async throws -> [PrintedSection] {
         let process = try DemoProcess(arguments + ["--speed", "\(speed)"])
         let result = await process.result()

@@ -11,7 +11,7 @@ package final class ForeignOperation: Operation, @unchecked Sendable {
     private var finished = false
     private let work: Work
 
-    /// - Parameter work: Ends with `finish()`, on any thread.
+    /// Creates an operation whose work ends with `finish()`, on any thread.
     package init(_ name: String? = nil, _ work: @escaping Work) {
         self.work = work
         super.init()

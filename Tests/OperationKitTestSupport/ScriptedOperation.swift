@@ -14,9 +14,8 @@ open class ScriptedOperation: AsyncOperation, @unchecked Sendable {
     private let script: Script
     private let hook: Script
 
-    /// - Parameters:
-    ///   - main: The work. It has to finish the operation, unless the test does.
-    ///   - didCancel: What stops the work.
+    /// Creates an operation from its work, which has to finish the operation unless the test does, and from what stops
+    /// the work.
     package init(
         _ name: String? = nil, main: @escaping Script = { $0.finish() }, didCancel: @escaping Script = { _ in }
     ) {

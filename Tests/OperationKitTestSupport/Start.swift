@@ -6,9 +6,8 @@ import Testing
 package enum Start: CaseIterable, Sendable {
     case byHand, onBusyQueue, onSuspendedQueue
 
-    /// Starts an operation after something else, and waits until both it and its queue are through with it.
-    ///
-    /// - Parameter first: Happens once the operation is where it is going to be started from, and before it is.
+    /// Starts an operation after something else, and waits until both it and its queue are through with it. What is
+    /// first happens once the operation is where it is going to be started from, and before it is.
     package func callAsFunction(_ operation: Operation, after first: @escaping @Sendable () -> Void = {}) async {
         await onThread {
             let queue = OperationQueue()

@@ -1,8 +1,7 @@
 import Foundation
 
-/// Runs a body on a thread of its own, where it may block, and suspends until it returns.
-///
-/// - Parameter stackSize: In bytes; small ones show recursion.
+/// Runs a body on a thread of its own, where it may block, and suspends until it returns. The size of the stack is in
+/// bytes; a small one shows recursion.
 package func onThread<Answer: Sendable>(
     stackSize: Int? = nil, _ body: @escaping @Sendable () -> Answer
 ) async -> Answer {
@@ -35,7 +34,8 @@ package func atOnce(_ bodies: [@Sendable () -> Void]) async {
 /// start line, each after a short random delay, and then checks it.
 ///
 /// - Parameters:
-///   - seed: Of the delays. A check that fails has it in its message, if the caller puts it there.
+///   - rounds: The number of rounds.
+///   - seed: The seed of the delays. Callers put it in the message of a failing check.
 ///   - prepare: Makes the subject of a round.
 ///   - bodies: What races.
 ///   - check: Called once all bodies have returned.

@@ -162,14 +162,16 @@ extension Side {
 }
 
 extension Experiment {
-    /// One of ours in all sizes, against a baseline at some of them, and against itself.
+    /// Returns an experiment that compares one of ours in all sizes, with a baseline at some of them, and with itself.
     ///
     /// - Parameters:
     ///   - what: What there is many of.
+    ///   - scale: The sizes.
     ///   - ours: The sides, in the order of `scale.sizes`.
     ///   - baselines: Sides, each with the size at which it is compared.
     ///   - goal: For the comparisons with the baselines.
     ///   - flatness: What the cost at the largest size should not exceed, in proportion to that at `scale.flatFrom`.
+    /// - Returns: The experiment.
     static func growing(
         _ what: String, _ scale: Scale, _ ours: [Side], against baselines: [(size: Int, side: Side)], goal: Double,
         flatness: Double

@@ -2,10 +2,16 @@
 struct Runner {
     let rounds: Int
 
+    /// Measures an experiment.
+    ///
     /// All sides are measured in every round, so that whatever else the machine does meets them alike; in every second
     /// round the other way round, so that none is always the one that comes first.
     ///
-    /// - Parameter willMeasure: Called before each turn of a side, with the round and the name.
+    /// - Parameters:
+    ///   - experiment: The experiment.
+    ///   - willMeasure: Called before each turn of a side, with the round and the name.
+    /// - Returns: The figures of all sides.
+    /// - Throws: The error of the first side that cannot be measured.
     func run(_ experiment: Experiment, willMeasure: (String) -> Void = { _ in }) throws -> ExperimentResult {
         var figures: [String: [Double]] = [:]
         for round in 0..<rounds {

@@ -37,7 +37,11 @@ final class CountFile: AsyncOperation, @unchecked Sendable {
     private let lock = NSLock()
     private var counted: FileCount?
 
-    /// - Parameter failure: An error that is known already: the operation ends with it, so that one report has them all.
+    /// Creates an operation for one file.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - failure: An error that is known already: the operation ends with it, so that one report has them all.
     init(_ path: RawPath, failure: FileError? = nil) {
         self.path = path
         knownFailure = failure

@@ -13,7 +13,11 @@ final class FilesJob: CompoundOperation, @unchecked Sendable {
     private let lock = NSLock()
     private let walk: DirectoryWalk
 
+    /// Creates a job.
+    ///
     /// - Parameters:
+    ///   - directory: The directory that is searched.
+    ///   - width: The maximum number of files to count at the same time.
     ///   - handler: Called with each file that was counted, on any thread, several at a time.
     init(directory: RawPath, width: Int, handler: @escaping Handler) {
         walk = DirectoryWalk(directory)

@@ -69,9 +69,16 @@ struct FilesTable: Sendable {
 struct ProgressBar {
     private static let width = 24
 
+    /// Returns the line.
+    ///
     /// - Parameters:
+    ///   - files: The number of files counted so far.
+    ///   - bytes: The number of bytes in them.
     ///   - total: How many files there will be, once that is known.
-    ///   - columns: The bar never fills the last one: the terminal would begin a new line.
+    ///   - columns: The width of the terminal. The bar never fills the last column: the terminal would begin a new
+    ///     line.
+    ///   - style: How the bar is set off from the figures.
+    /// - Returns: The line, without a line break.
     static func text(files: Int, bytes: Int, total: Int?, columns: Int, style: Style) -> String {
         let size = Self.size(bytes)
         guard let total, total > 0 else {

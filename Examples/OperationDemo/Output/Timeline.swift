@@ -17,7 +17,11 @@ struct Timeline {
     private let rows: [Row]
     private let end: Int
 
-    /// - Parameter now: Where bars end that have not ended yet; not given, the time of the last event.
+    /// Creates the timeline of a section.
+    ///
+    /// - Parameters:
+    ///   - events: The events of the section, in the order in which they happened.
+    ///   - now: Where bars end that have not ended yet; not given, the time of the last event.
     init(_ events: [Event], until now: Duration? = nil) {
         var rows: [Row] = []
         var indices: [Subject: Int] = [:]

@@ -7,8 +7,8 @@ public protocol BatchOperation<CollectionType>: CollectionOperation {
 
     /// Receives the outcome of a batch: its error, or `nil` for success.
     ///
-    /// May be called from any thread, before the method returns or later. Only the first call for a batch counts. It has to be called on
-    /// every path, or the run never ends.
+    /// May be called from any thread, before the method returns or later. Only the first call for a batch counts. It
+    /// has to be called on every path, or the run never ends.
     typealias BatchCompletion = @Sendable (_ error: (any Error)?) -> Void
 
     /// How many items a batch has. Only the last one may have less.
@@ -37,6 +37,7 @@ public protocol AsyncBatchOperation<CollectionType>: BatchOperation {
     /// Performs the operation on one batch: returns for success, throws for failure.
     ///
     /// - Parameter batch: The items, at least one, in the order of the collection.
+    /// - Throws: The error of the batch, which becomes its outcome.
     func performOperation(onBatch batch: [CollectionType]) async throws
 }
 

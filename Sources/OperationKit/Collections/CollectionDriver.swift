@@ -27,8 +27,11 @@ final class CollectionDriver: Sendable {
     private let state: Locked<State>
     private let unitEnded: (@Sendable () -> Void)?
 
+    /// Creates a run that has not started.
+    ///
     /// - Parameters:
     ///   - units: The work.
+    ///   - qos: The quality of service of the workers.
     ///   - unitEnded: Called after each end of a unit but before the end of the run, on the thread that reported it.
     ///   - completion: Called once, on the thread that reported the last end.
     init(

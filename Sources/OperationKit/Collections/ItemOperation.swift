@@ -9,8 +9,8 @@ public protocol ItemOperation<CollectionType>: CollectionOperation {
 
     /// Receives the outcome of an item: its error, or `nil` for success.
     ///
-    /// May be called from any thread, before the method returns or later. Only the first call for an item counts. It has to be called on
-    /// every path, or the run never ends.
+    /// May be called from any thread, before the method returns or later. Only the first call for an item counts. It
+    /// has to be called on every path, or the run never ends.
     typealias ItemCompletion = @Sendable (_ error: (any Error)?) -> Void
 
     /// Performs the operation on one item.
@@ -48,6 +48,7 @@ public protocol AsyncItemOperation<CollectionType>: ItemOperation {
     /// Performs the operation on one item: returns for success, throws for failure.
     ///
     /// - Parameter item: The item.
+    /// - Throws: The error of the item, which becomes its outcome.
     func performOperation(onItem item: CollectionType) async throws
 }
 

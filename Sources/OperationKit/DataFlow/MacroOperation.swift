@@ -264,7 +264,11 @@ extension MacroOperation {
 
     /// Appends a step, if it is not part of another operation.
     ///
-    /// - Parameter weight: `nil` for a step that the user does not know of.
+    /// - Parameters:
+    ///   - step: The step.
+    ///   - weight: Its share in the progress; `nil` for a step that the user does not know of.
+    /// - Returns: Whether the step was appended. If it was not, the macro ends with
+    ///   ``ChainError/alreadyUsed(operation:chain:)``.
     @discardableResult
     private func append<StepInput, StepOutput>(
         _ step: IOOperation<StepInput, StepOutput>, weight: Int64?

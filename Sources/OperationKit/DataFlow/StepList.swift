@@ -22,6 +22,7 @@ final class StepList: @unchecked Sendable {
     /// Appends a step that has been claimed.
     ///
     /// - Parameters:
+    ///   - operation: The step.
     ///   - weight: Its share in the progress.
     ///   - isHidden: Whether the user does not know of it.
     func append(_ operation: AsyncOperation, weight: Int64 = 1, isHidden: Bool = false) {

@@ -15,6 +15,7 @@ extension IOOperation {
     ///
     /// - Parameter transform: Makes the new output. Called once if this operation succeeds, on the thread that ended it;
     ///   what it throws is the error. Released at the end, and this operation with it.
+    /// - Returns: The new operation.
     public final func map<NewOutput: Sendable>(
         _ transform: @escaping @Sendable (Output) throws -> NewOutput
     ) -> IOOperation<Input, NewOutput> {
@@ -27,6 +28,7 @@ extension IOOperation {
     ///
     /// - Parameter transform: Makes the new error. Called once if this operation fails, on the thread that ended it; not
     ///   called for a cancellation. Released at the end.
+    /// - Returns: The new operation.
     public final func mapError(
         _ transform: @escaping @Sendable (any Error) -> any Error
     ) -> IOOperation<Input, Output> {
@@ -47,6 +49,7 @@ extension IOOperation {
     /// - Parameter recovery: Makes an output from the error, or throws. Called once if this operation fails, on the
     ///   thread that ended it; not called for an operation that was cancelled, because that is no failure. Released at
     ///   the end.
+    /// - Returns: The new operation.
     public final func recover(
         _ recovery: @escaping @Sendable (any Error) throws -> Output
     ) -> IOOperation<Input, Output> {

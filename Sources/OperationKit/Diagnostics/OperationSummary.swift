@@ -17,12 +17,14 @@ struct OperationSummary: Equatable {
 }
 
 extension OperationSummary {
-    /// Asks the operation, so nothing may be locked.
+    /// Creates a summary from what the operation says of itself, so callers must not hold a lock.
     ///
     /// - Parameters:
-    ///   - name: What to call it, if it is not to be called as everywhere.
-    ///   - remarks: What is known of it besides.
-    ///   - reason: Why it has not started, if it has not. Gets what it waits for.
+    ///   - operation: The operation.
+    ///   - name: Another name than the one that the operation is usually shown with.
+    ///   - remarks: What else is known of the operation.
+    ///   - now: The time up to which elapsed times are measured.
+    ///   - reason: Says why an operation that has not started has not. Gets what it waits for.
     init(
         _ operation: Operation, name: String? = nil, remarks: [String] = [], at now: ContinuousClock.Instant,
         reason: (DependencyChainDescription?) -> String? = { $0?.text }

@@ -8,8 +8,10 @@ import Dispatch
 /// a thread holds that is about to resume the task. So a handler that can reach code of a user belongs here.
 ///
 /// - Parameters:
-///   - body: What may be cancelled. It may return before the handler has been called.
+///   - isolation: The actor of the caller, where the body runs.
 ///   - handler: Called at most once, and without a lock. Calls for different tasks may come in any order.
+///   - body: What may be cancelled. It may return before the handler has been called.
+/// - Returns: What the body returns.
 func withCancellationDelivered<Value>(
     isolation: isolated (any Actor)? = #isolation, to handler: @escaping @Sendable () -> Void,
     during body: () async throws -> Value

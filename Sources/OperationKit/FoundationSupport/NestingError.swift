@@ -6,19 +6,22 @@ import Foundation
 /// that they take. They are not made of the `localizedDescription` of what is inside, which Foundation takes from the
 /// `userInfo`: that would convert all that is inside, once more at each level.
 protocol NestingError: LocalizedError, CustomNSError {
-    /// The errors inside, and the names of the operations that ended with them.
+    /// Returns the errors inside, and the names of the operations that ended with them.
     ///
-    /// - Parameter count: How many there are to be at most.
+    /// - Parameter count: The maximum number of errors to return.
+    /// - Returns: The first errors inside, each with the name of its operation.
     func errorsInside(atMost count: Int) -> [(name: String, error: any Error)]
 
-    /// The description.
+    /// Returns the description of this error.
     ///
     /// - Parameter depth: How many levels of errors inside to spell out. At 0 and below there is no recursion.
+    /// - Returns: One sentence or several, each with its full stop.
     func text(depth: Int) -> String
 
-    /// What the `NSError` has.
+    /// Returns the `userInfo` of this error as an `NSError`.
     ///
     /// - Parameter depth: How many levels of errors inside to convert. At 0 and below there is no recursion.
+    /// - Returns: The description, and the errors inside, converted to that depth.
     func userInfo(depth: Int) -> [String: Any]
 }
 
@@ -35,9 +38,10 @@ extension NestingError {
 }
 
 extension Error {
-    /// The description of an error that is inside another one.
+    /// Returns the description of an error that is inside another one.
     ///
     /// - Parameter depth: As of ``NestingError/text(depth:)``.
+    /// - Returns: The text of a nesting error to that depth, and the description of any other error.
     func description(depth: Int) -> String {
         if let error = self as? any NestingError { return error.text(depth: depth) }
         return (self as? any LocalizedError)?.errorDescription ?? localizedDescription
@@ -50,9 +54,10 @@ extension Error {
         return ": " + description(depth: depth - 1)
     }
 
-    /// An error that is inside another one, as Objective-C would see it.
+    /// Returns an error that is inside another one as Objective-C would see it.
     ///
     /// - Parameter depth: As of ``NestingError/userInfo(depth:)``.
+    /// - Returns: A nesting error converted to that depth, and any other error as Foundation converts it.
     func asNSError(depth: Int) -> NSError {
         (self as? any NestingError)?.nsError(depth: depth) ?? self as NSError
     }

@@ -52,7 +52,9 @@ extension AsyncOperation: ProgressReporting {
 
     /// Publishes how far the operation has come, and reports it to its parent.
     ///
-    /// - Parameter unitCount: The total of a composite.
+    /// - Parameters:
+    ///   - fraction: The completed fraction of the work, from 0 to 1.
+    ///   - unitCount: The total of a composite.
     final func progressed(to fraction: Double, of unitCount: Int64 = OperationProgress.fineUnitCount) {
         let (progress, parent) = withState { ($0.progress, $0.membership.parent) }
         if children != nil { progress?.publish(fraction, of: unitCount) }

@@ -7,9 +7,11 @@ extension AsyncOperation {
     /// calls. An error ends the operation without its `main()`.
     typealias StartHandler = @Sendable (AsyncOperation) throws -> Void
 
-    /// Adds a handler, to be done after those that are there. An operation that has begun has none to come.
+    /// Adds a handler that is called after those that are there. Does nothing if the operation has begun.
     ///
-    /// - Parameter isLast: Whether it is to be done after those that are added later, too.
+    /// - Parameters:
+    ///   - isLast: Whether it is called after those that are added later, too.
+    ///   - handler: The handler.
     final func addStartHandler(isLast: Bool = false, _ handler: @escaping StartHandler) {
         withState { state in
             guard state.lifecycle.isPending else { return }
@@ -22,7 +24,8 @@ extension AsyncOperation {
     /// Does what has to be done before the work, then the work, unless the operation was given an outcome meanwhile: by
     /// one of the handlers, or by another thread, since it reads as executing.
     ///
-    /// - Parameter startHandlers: Each is released after its call.
+    /// - Parameter startHandlers: The handlers in order. Each is removed before its call, and released after it.
+    /// - Returns: What to do next, if anything, now that `main()` has returned or been skipped.
     final func runMain(after startHandlers: inout [StartHandler]) -> Lifecycle.Action? {
         startHandlers.reverse()
         while withState({ $0.lifecycle.mayRunMain }) {

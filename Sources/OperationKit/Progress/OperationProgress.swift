@@ -43,7 +43,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     private var lock: NSRecursiveLock { OperationProgress.tree }
     #endif
 
-    /// - Parameter unitCount: The total, -1 as long as it is not known.
+    /// Creates the progress of an operation. The total is -1 as long as it is not known.
     init(of operation: AsyncOperation, unitCount: Int64) {
         #if canImport(ObjectiveC)
         writer = LatestValueWriter(Units(completed: 0, total: unitCount))

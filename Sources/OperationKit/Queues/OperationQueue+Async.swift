@@ -41,6 +41,7 @@ extension OperationQueue {
     /// - Parameters:
     ///   - name: The name of the operation.
     ///   - body: The work.
+    /// - Returns: What the closure returns.
     /// - Throws: What the closure throws, or `CancellationError` if it was cancelled before it began.
     @discardableResult
     public func run<Output: Sendable>(

@@ -15,7 +15,7 @@ enum Samples {
             growth: Growth(what: "children", points: [(10, "ours 10"), (100, "ours 100")]))
     }
 
-    /// - Parameter ours: The three figures of the larger side.
+    /// A report on the experiment, in which the larger side has these three figures.
     static func report(ours: [Double] = [1000, 1200, 1100]) -> Report {
         let figures = ["ours 10": [500.0, 500, 500], "ours 100": ours, "stock": [2000.0, 4000, 5500]]
         let result = CaseResult(

@@ -142,10 +142,7 @@ import Testing
 
 #if DEBUG
 /// Cancels the task that this is called in, whose handlers are called on this thread. Another thread does something at
-/// the place with a certain number.
-///
-/// - Parameter thread: Is this one meanwhile.
-/// - Returns: Whether there was such a place.
+/// the place with a certain number. Returns whether there was such a place. Meanwhile `thread` is the current one.
 private func cancelCurrentTask(
     interruptedAt place: Int, thread: Shared<Thread?>, _ action: @escaping @Sendable () -> Void
 ) -> Bool {

@@ -32,7 +32,7 @@ struct CodeBlock: Equatable {
         text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 
-    /// - Parameter lines: `nil` for a line outside of comments, where no block goes on.
+    /// The blocks in the lines of a file. A line is `nil` outside of comments, where no block goes on.
     private static func blocks(of lines: [String?], file: String) -> [CodeBlock] {
         var blocks: [CodeBlock] = []
         var open: (fence: String, indentation: Int, language: String, line: Int, code: [String])?

@@ -28,7 +28,8 @@ final class Interruption: SchedulingProbe.Observer {
     private var held = 0
     private(set) var hasRun = false
 
-    /// - Parameter action: Runs on the observed thread. What another thread would do belongs into `answersOnAnotherThread`.
+    /// Creates an interruption by an action, which runs on the observed thread. What another thread would do belongs
+    /// in `answersOnAnotherThread`.
     init(at number: Int, _ action: @escaping () -> Void) {
         self.number = number
         self.action = action
