@@ -12,15 +12,19 @@ let package = Package(
     ],
     targets: [
         .target(name: "OperationKit"),
-        .executableTarget(name: "OperationDemo", dependencies: ["OperationKit"], path: "Examples/OperationDemo"),
+        .target(name: "CommandLineSupport", path: "Examples/CommandLineSupport"),
         .executableTarget(
-            name: "OperationBenchmark", dependencies: ["OperationKit"], path: "Examples/OperationBenchmark"),
+            name: "OperationDemo", dependencies: ["OperationKit", "CommandLineSupport"], path: "Examples/OperationDemo"),
+        .executableTarget(
+            name: "OperationBenchmark", dependencies: ["OperationKit", "CommandLineSupport"],
+            path: "Examples/OperationBenchmark"),
         .target(name: "OperationKitTestSupport", dependencies: ["OperationKit"], path: "Tests/OperationKitTestSupport"),
         .testTarget(name: "OperationKitTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
         .testTarget(name: "OperationKitModelTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
         .testTarget(name: "OperationKitStressTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
-        .testTarget(name: "OperationDemoTests", dependencies: ["OperationDemo"]),
-        .testTarget(name: "OperationBenchmarkTests", dependencies: ["OperationBenchmark"]),
+        .testTarget(name: "OperationDemoTests", dependencies: ["OperationDemo", "OperationKitTestSupport"]),
+        .testTarget(
+            name: "OperationBenchmarkTests", dependencies: ["OperationBenchmark", "OperationKitTestSupport"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,3 +1,4 @@
+import CommandLineSupport
 import Foundation
 
 /// The command-line tool as a function from arguments to an exit status.

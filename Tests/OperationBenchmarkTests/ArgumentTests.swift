@@ -1,3 +1,4 @@
+import OperationKitTestSupport
 import Testing
 
 @testable import OperationBenchmark

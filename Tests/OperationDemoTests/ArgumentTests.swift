@@ -1,3 +1,4 @@
+import OperationKitTestSupport
 import Testing
 
 @testable import OperationDemo
@@ -32,7 +33,7 @@ import Testing
         (["--", "--help"], "Unknown scenario “--help”"),
     ])
     func aMistakeIsAnsweredWithASentenceTheUsageAndStatus64(arguments: [String], sentence: String) async throws {
-        let result = await (try DemoProcess(arguments)).result()
+        let result = await (try DemoProcess.start(arguments)).result()
         #expect(result.status == 64)
         #expect(result.output == "")
         let lines = result.errors.split(separator: "\n")

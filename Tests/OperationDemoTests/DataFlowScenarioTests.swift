@@ -1,4 +1,5 @@
 import Foundation
+import OperationKitTestSupport
 import Testing
 
 @testable import OperationDemo
@@ -6,7 +7,7 @@ import Testing
 /// The scenarios that show values moving, as they are printed by the executable.
 @Suite struct DataFlowScenarioTests {
     private static func section(_ scenario: String) async throws -> PrintedSection {
-        let result = await (try DemoProcess([scenario, "--speed", "4"])).result()
+        let result = await (try DemoProcess.start([scenario, "--speed", "4"])).result()
         #expect(result.status == 0 && result.errors == "")
         return try #require(PrintedSection.sections(in: result.lines).first)
     }

@@ -1,4 +1,5 @@
 import Foundation
+import OperationKitTestSupport
 import Testing
 
 @testable import OperationDemo
@@ -19,7 +20,7 @@ import Testing
         }
     }
 
-    private static func rows(_ result: DemoProcess.Result) -> [Row] {
+    private static func rows(_ result: ProductProcess.Result) -> [Row] {
         result.lines.prefix { $0 != "" }.compactMap(Row.init)
     }
 
@@ -126,7 +127,7 @@ import Testing
         try directory.write("done before\n", to: "small")
         // Far more than can be read before the interruption comes.
         try directory.writeHole(of: 1 << 40, to: "large")
-        let process = try DemoProcess(["files", directory.path])
+        let process = try DemoProcess.start(["files", directory.path])
         #expect(await process.hasWritten("/small"))
         process.interrupt()
         let result = await process.result()
@@ -137,7 +138,7 @@ import Testing
 
     @Test func aReaderThatGoesAwayEndsTheDemoWithoutAWord() async throws {
         let directory = try TemporaryDirectory()
-        let demo = try BuildProducts.demo().path
+        let demo = try BuildProducts.executable("OperationDemo").path
         let sources = BuildProducts.repository.appendingPathComponent("Sources").path
         // Once with the signal as a shell's child gets it, once with a parent that ignores it.
         for prefix in ["", "trap '' PIPE; "] {
@@ -172,7 +173,7 @@ import Testing
         let loop = "for d in 1 2 3; do mkdir $d; done; i=0; while [ $i -lt \(count) ]; do"
         _ = try await Shell.output(
             of: "\(loop) i=$((i + 1)); echo a b > $((i % 3 + 1))/$i; done", in: directory.url)
-        let demo = try BuildProducts.demo().path
+        let demo = try BuildProducts.executable("OperationDemo").path
         let line = "ulimit -n 40; '\(demo)' files '\(directory.path)' --width 200"
         let lines = try await Shell.output(of: line, in: directory.url)
         let rows = lines.compactMap(Row.init)

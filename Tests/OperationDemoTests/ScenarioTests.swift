@@ -1,4 +1,5 @@
 import Foundation
+import OperationKitTestSupport
 import Testing
 
 @testable import OperationDemo
@@ -15,7 +16,7 @@ import Testing
     /// The sections that the demo prints for these arguments. Where the order of the lines depends on which operation
     /// is faster, pass the normal speed, 1, which leaves the demo its time.
     private static func sections(_ arguments: String..., speed: Int = 4) async throws -> [PrintedSection] {
-        let process = try DemoProcess(arguments + ["--speed", "\(speed)"])
+        let process = try DemoProcess.start(arguments + ["--speed", "\(speed)"])
         let result = await process.result()
         #expect(result.status == 0)
         #expect(result.errors == "")
@@ -166,7 +167,7 @@ import Testing
     }
 
     @Test func controlCEndsAScenarioWith130() async throws {
-        let process = try DemoProcess(["async", "--speed", "0.01"])
+        let process = try DemoProcess.start(["async", "--speed", "0.01"])
         #expect(await process.hasWritten("started"))
         process.interrupt()
         #expect(await process.result().status == 130)

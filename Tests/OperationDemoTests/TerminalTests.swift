@@ -1,4 +1,5 @@
 import Foundation
+import OperationKitTestSupport
 import Testing
 
 @testable import OperationDemo
@@ -7,7 +8,7 @@ import Testing
 @Suite struct TerminalTests {
     private static func start(_ arguments: [String], on terminal: PseudoTerminal) throws -> Process {
         let process = Process()
-        process.executableURL = try BuildProducts.demo()
+        process.executableURL = try BuildProducts.executable("OperationDemo")
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment
             .filter { $0.key != "NO_COLOR" }

@@ -1,3 +1,4 @@
+import CommandLineSupport
 import Foundation
 
 /// The file that `--json` names.

@@ -1,56 +1,42 @@
-/// A mistake in the arguments, with a sentence that says what was expected.
-struct UsageError: Error, Equatable {
-    let message: String
-}
+import CommandLineSupport
 
-/// Turns the arguments into a command. A pure value: it looks at nothing but the arguments.
+/// Turns the arguments into a command.
 ///
-/// Options may stand before and after the scenario, as `--width 4` or `--width=4`; after `--` everything is an operand.
-/// `--help`, `--version` and `--list` answer immediately, whatever follows.
+/// Options may stand before and after the scenario. `--help`, `--version` and `--list` are answered immediately, whatever
+/// follows.
 struct ArgumentParser {
-    private var remaining: ArraySlice<String>
+    private var arguments: ArgumentReader
     private var options = Options()
     private var operands: [String] = []
     private var isInteractive = false
 
     static func parse(_ arguments: [String]) throws(UsageError) -> Command {
-        var parser = ArgumentParser(remaining: arguments[...])
+        var parser = ArgumentParser(arguments: ArgumentReader(arguments, expectation: expectation(of:)))
         return try parser.command()
     }
 
-    private init(remaining: ArraySlice<String>) {
-        self.remaining = remaining
+    private init(arguments: ArgumentReader) {
+        self.arguments = arguments
     }
 
     private mutating func command() throws(UsageError) -> Command {
-        while let argument = remaining.popFirst() {
-            if argument == "--" {
-                operands += remaining
-                remaining = []
-            } else if argument.hasPrefix("-") && argument != "-" {
-                if let answer = try option(argument) { return answer }
-            } else {
-                operands.append(argument)
+        while let argument = arguments.next() {
+            switch argument {
+            case .option(let name): if let answer = try option(name) { return answer }
+            case .operand(let operand): operands.append(operand)
             }
         }
         return isInteractive ? try interactiveCommand() : try scenarioCommand()
     }
 
     /// Takes in one option with its value. Returns a command if the option is one in itself.
-    private mutating func option(_ argument: String) throws(UsageError) -> Command? {
-        let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        let name = parts[0]
-        let attached = parts.count == 2 ? parts[1] : nil
-
+    private mutating func option(_ name: String) throws(UsageError) -> Command? {
         switch name {
-        case "--mode":
-            options.mode = try mode(value(of: name, attached))
-        case "--width":
-            options.width = try width(value(of: name, attached))
-        case "--speed":
-            options.speed = try speed(value(of: name, attached))
+        case "--mode": options.mode = try mode(of: name)
+        case "--width": options.width = try arguments.number(of: name, in: Options.widths)
+        case "--speed": options.speed = try speed(of: name)
         case "--no-color", "--interactive", "--help", "-h", "--version", "--list":
-            if attached != nil { throw UsageError(message: "\(name) takes no value.") }
+            try arguments.expectNoValue(of: name)
             switch name {
             case "--no-color": options.allowsColor = false
             case "--interactive": isInteractive = true
@@ -66,39 +52,24 @@ struct ArgumentParser {
         return nil
     }
 
-    private mutating func value(of name: String, _ attached: String?) throws(UsageError) -> String {
-        if let attached { return attached }
-        guard let value = remaining.popFirst() else {
-            throw UsageError(message: "\(name) is missing its value: expected \(Self.expectation(of: name)).")
-        }
-        return value
-    }
-
     private static func expectation(of name: String) -> String {
         switch name {
         case "--mode": "serial, concurrent or both"
-        case "--width": "a whole number from \(Options.widths.lowerBound) to \(Options.widths.upperBound)"
+        case "--width": ArgumentReader.expectation(of: Options.widths)
         default: "a number from 0.01 to 1000, such as 2 for twice as fast"
         }
     }
 
-    private func mode(_ text: String) throws(UsageError) -> Mode {
-        guard let mode = Mode(rawValue: text) else { throw Self.wrong(text, for: "--mode") }
+    private mutating func mode(of name: String) throws(UsageError) -> Mode {
+        let text = try arguments.value(of: name)
+        guard let mode = Mode(rawValue: text) else { throw arguments.invalid(text, for: name) }
         return mode
     }
 
-    private func width(_ text: String) throws(UsageError) -> Int {
-        guard let width = Int(text), Options.widths.contains(width) else { throw Self.wrong(text, for: "--width") }
-        return width
-    }
-
-    private func speed(_ text: String) throws(UsageError) -> Double {
-        guard let speed = Double(text), Options.speeds.contains(speed) else { throw Self.wrong(text, for: "--speed") }
+    private mutating func speed(of name: String) throws(UsageError) -> Double {
+        let text = try arguments.value(of: name)
+        guard let speed = Double(text), Options.speeds.contains(speed) else { throw arguments.invalid(text, for: name) }
         return speed
-    }
-
-    private static func wrong(_ text: String, for name: String) -> UsageError {
-        UsageError(message: "“\(text)” is no value for \(name): expected \(expectation(of: name)).")
     }
 
     private func interactiveCommand() throws(UsageError) -> Command {

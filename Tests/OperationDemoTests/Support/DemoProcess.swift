@@ -1,101 +1,13 @@
-import Foundation
-import Testing
+import OperationKitTestSupport
 
-/// The built executable in a process of its own, without a terminal: its output goes into pipes.
-final class DemoProcess: @unchecked Sendable {
-    private let process = Process()
-    private let lock = NSLock()
-    private var output = Data()
-    private var errors = Data()
-    private var isAtEnd = false
-    private var waiters: [(text: Data, continuation: CheckedContinuation<Bool, Never>)] = []
-    private let ended = DispatchGroup()
-
-    /// What a process left behind.
-    struct Result {
-        let status: Int32
-        let output: String
-        let errors: String
-
-        var lines: [String] {
-            output.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-        }
-    }
-
+/// The demo in a process of its own.
+enum DemoProcess {
     /// Runs the demo to its end.
-    static func run(_ arguments: String..., environment: [String: String] = [:]) async throws -> Result {
-        try await DemoProcess(arguments, environment: environment).result()
+    static func run(_ arguments: String..., environment: [String: String] = [:]) async throws -> ProductProcess.Result {
+        try await start(arguments, environment: environment).result()
     }
 
-    init(_ arguments: [String], environment: [String: String] = [:]) throws {
-        process.executableURL = try BuildProducts.demo()
-        process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment
-            .filter { $0.key != "NO_COLOR" }
-            .merging(environment) { $1 }
-        process.standardInput = FileHandle.nullDevice
-        let outputPipe = Pipe()
-        let errorPipe = Pipe()
-        process.standardOutput = outputPipe
-        process.standardError = errorPipe
-        ended.enter()
-        process.terminationHandler = { [ended] _ in ended.leave() }
-        try process.run()
-        collect(outputPipe.fileHandleForReading) { self.outputCame($0) }
-        collect(errorPipe.fileHandleForReading) { data in self.lock.withLock { self.errors += data } }
-    }
-
-    func interrupt() {
-        process.interrupt()
-    }
-
-    /// Suspends until the process has written the text. Returns false if it ended without.
-    func hasWritten(_ text: String) async -> Bool {
-        await withCheckedContinuation { continuation in
-            let answer: Bool? = lock.withLock {
-                if output.range(of: Data(text.utf8)) != nil { return true }
-                if isAtEnd { return false }
-                waiters.append((Data(text.utf8), continuation))
-                return nil
-            }
-            if let answer { continuation.resume(returning: answer) }
-        }
-    }
-
-    /// Suspends until the process and its output are at their end.
-    func result() async -> Result {
-        await withCheckedContinuation { continuation in
-            ended.notify(queue: .global()) { continuation.resume() }
-        }
-        return lock.withLock {
-            Result(
-                status: process.terminationStatus, output: String(decoding: output, as: UTF8.self),
-                errors: String(decoding: errors, as: UTF8.self))
-        }
-    }
-
-    private func outputCame(_ data: Data) {
-        let woken = lock.withLock {
-            output += data
-            isAtEnd = data.isEmpty
-            let woken = waiters.filter { isAtEnd || output.range(of: $0.text) != nil }
-            waiters.removeAll { isAtEnd || output.range(of: $0.text) != nil }
-            return woken.map { ($0.continuation, output.range(of: $0.text) != nil) }
-        }
-        for (continuation, isWritten) in woken { continuation.resume(returning: isWritten) }
-    }
-
-    /// Reads to the end on a thread of its own. The last call is with empty data.
-    private func collect(_ handle: FileHandle, _ handler: @escaping @Sendable (Data) -> Void) {
-        ended.enter()
-        let thread = Thread { [ended] in
-            while true {
-                let data = handle.availableData
-                handler(data)
-                if data.isEmpty { break }
-            }
-            ended.leave()
-        }
-        thread.start()
+    static func start(_ arguments: [String], environment: [String: String] = [:]) throws -> ProductProcess {
+        try ProductProcess("OperationDemo", arguments, environment: environment)
     }
 }
