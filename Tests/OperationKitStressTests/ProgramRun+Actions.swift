@@ -84,7 +84,7 @@ extension ProgramRun {
     private func later(_ index: Int, _ body: @escaping @Sendable () -> Void) {
         hop { [seed = program.seed &+ UInt64(index)] in
             var random = SplitMix64(seed: seed)
-            random.dawdle(upTo: 10_000)
+            random.spinRandomly(upTo: 10_000)
             body()
         }
     }
@@ -151,7 +151,7 @@ extension ProgramRun {
             if iteration == 0 {
                 result.value = Result { try compound.addOperation(operation) }
             } else {
-                dawdle(id, upTo: 300)
+                spinRandomly(id, upTo: 300)
                 operation.cancel()
             }
         }
@@ -182,7 +182,8 @@ extension ProgramRun {
             return true
         } catch {
             keep(operation)
-            // It was opened when it was made, with all that is inside, and will not finish unless it was started by hand.
+            // It was opened when it was made, with all that is inside, and will not finish unless it was started by
+            // hand.
             for node in node.subtree where !node.entry.isStarted && references.change({ $0[node.id] != nil }) {
                 log.closed()
             }

@@ -13,7 +13,8 @@ private final class PreparingCompound: CompoundOperation, @unchecked Sendable {
     }
 }
 
-/// An operation that takes its time to say what it depends on, and whether it is cancelled, so that this changes meanwhile.
+/// An operation that takes its time to say what it depends on, and whether it is cancelled, so that this changes
+/// meanwhile.
 private final class SlowlyReadOperation: ScriptedOperation, @unchecked Sendable {
     override var dependencies: [Operation] { late(super.dependencies) }
 
@@ -21,7 +22,7 @@ private final class SlowlyReadOperation: ScriptedOperation, @unchecked Sendable 
 
     func late<Value>(_ value: Value) -> Value {
         var random = SplitMix64(seed: UInt64(UInt(bitPattern: ObjectIdentifier(self).hashValue)))
-        random.dawdle(upTo: 500)
+        random.spinRandomly(upTo: 500)
         return value
     }
 }
@@ -80,7 +81,7 @@ extension ProgramRun {
             if additions.contains(node.id) { return }
             onThreadOfItsOwn { [seed = program.seed &+ UInt64(node.id)] in
                 var random = SplitMix64(seed: seed)
-                random.dawdle(upTo: 3_000)
+                random.spinRandomly(upTo: 3_000)
                 operation.cancel()
             }
         case .running, .finished: operation.start()
@@ -266,9 +267,9 @@ extension ProgramRun {
     typealias Locked = @Sendable (_ body: (_ finish: ((any Error)?) -> Void) -> Void) -> Void
 
     /// Spends a random short time, another one for each node.
-    func dawdle(_ id: Int, upTo turns: UInt64 = 3_000) {
+    func spinRandomly(_ id: Int, upTo turns: UInt64 = 3_000) {
         var random = SplitMix64(seed: program.seed &+ UInt64(id))
-        random.dawdle(upTo: turns)
+        random.spinRandomly(upTo: turns)
     }
 
     /// An operation that ends with a lock held that its `didCancel()` takes, too.
@@ -280,12 +281,13 @@ extension ProgramRun {
             }, didCancel: { operation in lock.withLock { _ = operation.finish(withError: CancellationError()) } })
     }
 
-    /// Suspends until something has ended that is cancelled with the task that awaits it, often at the moment of its end.
+    /// Suspends until something has ended that is cancelled with the task that awaits it, often at the moment of its
+    /// end.
     func awaitSomething(for node: StressNode) async {
         let task = Task { await end(ofSomethingFor: node) }
         if node.id % 4 > 0 {
             hop { [self] in
-                dawdle(node.id)
+                spinRandomly(node.id)
                 task.cancel()
             }
         }
@@ -300,7 +302,7 @@ extension ProgramRun {
     func beginSomething(for node: StressNode) -> Operation {
         let operation = AsyncBlockOperation { [self] finish in
             hop {
-                self.dawdle(node.id + 2)
+                self.spinRandomly(node.id + 2)
                 finish(nil)
             }
         }
@@ -313,7 +315,7 @@ extension ProgramRun {
         let operation = guarded { [self] locked in
             hop {
                 locked { finish in
-                    self.dawdle(node.id + 1)
+                    self.spinRandomly(node.id + 1)
                     finish(nil)
                 }
             }

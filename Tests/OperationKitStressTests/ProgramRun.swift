@@ -52,19 +52,19 @@ final class ProgramRun: @unchecked Sendable {
 
     /// Runs a program on the calling thread, until all of it has ended.
     ///
-    /// - Parameter patience: How many seconds to wait for its end, and for its objects to be gone.
+    /// - Parameter hangTimeout: How many seconds to wait for its end, and for its objects to be gone.
     /// - Returns: What happened.
     @available(*, noasync)
-    static func events(of program: StressProgram, patience: TimeInterval = 120) -> [StressEvent] {
+    static func events(of program: StressProgram, hangTimeout: TimeInterval = 120) -> [StressEvent] {
         let run = ProgramRun(program)
         run.start()
-        if !run.log.waitUntilClosed(before: Date(timeIntervalSinceNow: patience)) {
+        if !run.log.waitUntilClosed(before: Date(timeIntervalSinceNow: hangTimeout)) {
             // What still runs keeps the run alive, and it may go on to its end; nobody waits for it.
             return run.log.events + [.hung(run.state)]
         }
         run.inspect()
         run.letGo()
-        let deadline = Date(timeIntervalSinceNow: patience)
+        let deadline = Date(timeIntervalSinceNow: hangTimeout)
         while !run.tracker.alive.isEmpty, Date() < deadline { yieldToOtherThreads() }
         let alive = run.tracker.alive
         return run.log.events + (alive.isEmpty ? [] : [.leaked(alive)])
@@ -94,7 +94,7 @@ final class ProgramRun: @unchecked Sendable {
                 for index in actions {
                     guard case .outside(_, let delay) = program.actions[index].trigger else { continue }
                     var random = SplitMix64(seed: program.seed &+ UInt64(index))
-                    random.dawdle(upTo: UInt64(max(delay, 1)))
+                    random.spinRandomly(upTo: UInt64(max(delay, 1)))
                     act(index)
                 }
             }
@@ -171,7 +171,7 @@ final class ProgramRun: @unchecked Sendable {
         outside.value = operation
         onThreadOfItsOwn { [seed = program.seed] in
             var random = SplitMix64(seed: seed)
-            random.dawdle(upTo: 3_000)
+            random.spinRandomly(upTo: 3_000)
             OperationQueue().addOperation(operation)
         }
     }

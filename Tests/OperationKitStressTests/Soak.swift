@@ -58,9 +58,9 @@ final class Soak: @unchecked Sendable {
 
     /// Runs a program a number of times, and shrinks it if it fails.
     @available(*, noasync)
-    static func check(_ program: StressProgram, times: Int = 1, patience: TimeInterval = 120) -> Failure? {
+    static func check(_ program: StressProgram, times: Int = 1, hangTimeout: TimeInterval = 120) -> Failure? {
         for _ in 0..<times {
-            let violations = violations(of: program, patience: patience)
+            let violations = violations(of: program, hangTimeout: hangTimeout)
             if violations.isEmpty { continue }
             // A report that comes before the shrinking survives if that hangs or crashes.
             print("STRESS_SEED=\(program.seed) failed: \(violations)\n\(program)")
@@ -68,7 +68,7 @@ final class Soak: @unchecked Sendable {
             let budget = Date(timeIntervalSinceNow: 60)
             var shrinker = Shrinker { candidate in
                 for _ in 0..<30 where Date() < budget {
-                    let violations = Self.violations(of: candidate, patience: 3)
+                    let violations = Self.violations(of: candidate, hangTimeout: 3)
                     if !violations.isEmpty {
                         last = violations
                         return true
@@ -83,8 +83,8 @@ final class Soak: @unchecked Sendable {
     }
 
     @available(*, noasync)
-    private static func violations(of program: StressProgram, patience: TimeInterval) -> [String] {
-        ProgramOracle.violations(of: program, ProgramRun.events(of: program, patience: patience))
+    private static func violations(of program: StressProgram, hangTimeout: TimeInterval) -> [String] {
+        ProgramOracle.violations(of: program, ProgramRun.events(of: program, hangTimeout: hangTimeout))
     }
 
     private func report() {

@@ -4,8 +4,9 @@ import OperationKitTestSupport
 import Testing
 
 extension Stress {
-    /// Kinds of events that broke the library once, each in a small program of its own, so that they are tried in every run.
-    @Suite("Stress: kinds of events", .mayNotHang) struct StressKindTests {
+    /// Kinds of events that broke the library once, each in a small program of its own, so that they are tried in every
+    /// run.
+    @Suite("Stress: kinds of events", .hangGuard) struct StressKindTests {
         private static func leaf(_ id: Int, _ kind: StressLeaf.Kind = .inline, fails: Bool = false) -> StressNode {
             StressNode(id: id, work: .leaf(StressLeaf(kind: kind, fails: fails)))
         }

@@ -5,7 +5,7 @@ import Testing
 
 extension Stress {
     /// The oracle has to see what is wrong, and nothing else.
-    @Suite("Stress: the oracle itself", .mayNotHang) struct StressOracleTests {
+    @Suite("Stress: the oracle itself", .hangGuard) struct StressOracleTests {
         /// A serial compound of one leaf and another one that comes after it and fails.
         private let program = StressProgram(
             root: StressNode(
@@ -214,7 +214,7 @@ extension Stress {
             // Nobody ever raises the limit again.
             program.actions = [StressAction(trigger: .beforeStart, effect: .squeeze(0, limit: 0))]
             let violations = await onThread { [program] in
-                ProgramOracle.violations(of: program, ProgramRun.events(of: program, patience: 0.2))
+                ProgramOracle.violations(of: program, ProgramRun.events(of: program, hangTimeout: 0.2))
             }
             #expect(violations.count == 1 && violations[0].hasPrefix("it hangs: n0 executing"), "\(violations)")
         }

@@ -36,7 +36,9 @@ extension Stress {
                 ])
             let leaks = await onThread {
                 (0..<3).flatMap { _ in
-                    ProgramRun.events(of: program, patience: 30).filter { if case .leaked = $0 { true } else { false } }
+                    ProgramRun.events(of: program, hangTimeout: 30).filter {
+                        if case .leaked = $0 { true } else { false }
+                    }
                 }
             }
             #expect(leaks == [])

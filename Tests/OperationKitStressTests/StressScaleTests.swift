@@ -5,7 +5,7 @@ import Testing
 
 extension Stress {
     /// Every shape at a size at which anything that is not linear shows: each child runs once, after all it depends on.
-    @Suite("Stress: shapes at scale", .mayNotHang) struct StressScaleTests {
+    @Suite("Stress: shapes at scale", .hangGuard) struct StressScaleTests {
         private func expectRun(_ shape: StressShape, limits: [Int] = [8], seed: UInt64? = nil) async throws {
             for limit in limits {
                 let began = Date()

@@ -5,7 +5,7 @@ import Testing
 
 extension Stress {
     /// Small shapes of every kind against a naive scheduler.
-    @Suite("Stress: shapes against a reference", .mayNotHang) struct StressShapeTests {
+    @Suite("Stress: shapes against a reference", .hangGuard) struct StressShapeTests {
         static func smallShapes() -> [StressShape] {
             (1...12).flatMap { count in
                 [StressShape.flat(count), .chain(count), .binaryTree(count), .starIn(count), .starOut(count)]

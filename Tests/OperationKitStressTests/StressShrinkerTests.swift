@@ -5,8 +5,9 @@ import Testing
 
 extension Stress {
     /// The shrinker has to find the smallest program that fails.
-    @Suite("Stress: the shrinker itself", .mayNotHang) struct StressShrinkerTests {
-        /// An artificial failure: a leaf that fails, comes after another leaf, and is cancelled at any time, in any way.
+    @Suite("Stress: the shrinker itself", .hangGuard) struct StressShrinkerTests {
+        /// An artificial failure: a leaf that fails, comes after another leaf, and is cancelled at any time, in any
+        /// way.
         private static func isFailure(_ program: StressProgram) -> Bool {
             let leaves = program.nodes.filter { $0.leaf != nil }
             return leaves.contains { leaf in

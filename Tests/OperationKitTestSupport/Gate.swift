@@ -3,13 +3,14 @@ package import Testing
 
 extension Trait where Self == TimeLimitTrait {
     /// What hangs fails with its name. Far beyond what any test takes, also with a sanitizer on a busy machine.
-    package static var mayNotHang: Self { .timeLimit(.minutes(10)) }
+    package static var hangGuard: Self { .timeLimit(.minutes(10)) }
 }
 
 /// How long a wait that blocks a thread, or that nobody can cancel, lasts at most before it is reported as a failure.
-package let patience: TimeInterval = 400
+package let hangTimeout: TimeInterval = 400
 
-/// A gate that is opened once and stays open: holds work until the test lets it go, and tells the test how far the work is.
+/// A gate that is opened once and stays open: holds work until the test lets it go, and tells the test how far the work
+/// is.
 ///
 /// Code on a thread of its own or in an operation blocks in ``pass(_:)``, asynchronous code suspends in ``opened()``.
 package final class Gate: @unchecked Sendable {
@@ -38,7 +39,7 @@ package final class Gate: @unchecked Sendable {
     @available(*, noasync)
     @discardableResult
     package func pass(_ location: SourceLocation = #_sourceLocation) -> Bool {
-        let deadline = Date(timeIntervalSinceNow: patience)
+        let deadline = Date(timeIntervalSinceNow: hangTimeout)
         let isOpen = condition.withLock {
             while !isPassable { if !condition.wait(until: deadline) { break } }
             return isPassable

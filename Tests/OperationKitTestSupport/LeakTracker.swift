@@ -32,8 +32,8 @@ package final class LeakTracker: @unchecked Sendable {
         lock.withLock { entries.filter { $0.object != nil } }.map(\.label)
     }
 
-    /// Waits until everything is gone. Foundation lets go of an operation some time after its end, on another thread, so this
-    /// hands the processor to other threads again and again, up to a deadline.
+    /// Waits until everything is gone. Foundation lets go of an operation some time after its end, on another thread,
+    /// so this hands the processor to other threads again and again, up to a deadline.
     package func expectAllReleased(_ location: SourceLocation = #_sourceLocation) async {
         await eventually("still alive: \(alive)", location) { self.alive.isEmpty }
         lock.withLock { entries.removeAll() }
@@ -51,7 +51,7 @@ package final class LeakTracker: @unchecked Sendable {
 package func eventually(
     _ failure: @autoclosure () -> String, _ location: SourceLocation = #_sourceLocation, _ condition: () -> Bool
 ) async {
-    let deadline = Date(timeIntervalSinceNow: patience)
+    let deadline = Date(timeIntervalSinceNow: hangTimeout)
     while !condition() {
         if Date() > deadline {
             Issue.record("\(failure())", sourceLocation: location)

@@ -16,7 +16,7 @@ package struct SplitMix64: RandomNumberGenerator {
 
     /// Spends a random short time, so that two threads meet at ever different places.
     @inline(never)
-    package mutating func dawdle(upTo turns: UInt64 = 300) {
+    package mutating func spinRandomly(upTo turns: UInt64 = 300) {
         for _ in 0..<(next() % turns) { _ = next() }
     }
 

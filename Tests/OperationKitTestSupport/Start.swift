@@ -42,5 +42,5 @@ package func answersOnAnotherThread(_ question: @escaping @Sendable () -> Void) 
         question()
         answered.signal()
     }.start()
-    return answered.wait(timeout: .now() + patience) == .success
+    return answered.wait(timeout: .now() + hangTimeout) == .success
 }

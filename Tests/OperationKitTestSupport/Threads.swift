@@ -30,8 +30,8 @@ package func atOnce(_ bodies: [@Sendable () -> Void]) async {
     }
 }
 
-/// Runs every body on a thread of its own, again and again: each round prepares a subject, lets all bodies go at it from one
-/// start line, each after a short random delay, and then checks it.
+/// Runs every body on a thread of its own, again and again: each round prepares a subject, lets all bodies go at it
+/// from one start line, each after a short random delay, and then checks it.
 ///
 /// - Parameters:
 ///   - rounds: The number of rounds.
@@ -55,7 +55,7 @@ package func race<Subject: Sendable>(
                         if lane == 0 { subjects.value = prepare(round) }
                         begin.meet()
                         guard let subject = subjects.value else { return }
-                        random.dawdle()
+                        random.spinRandomly()
                         body(subject)
                         end.meet()
                         if lane == 0 {

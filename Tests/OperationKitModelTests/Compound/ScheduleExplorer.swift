@@ -58,14 +58,14 @@ struct ScheduleExplorer {
 
 // What can happen.
 extension ScheduleExplorer {
-    /// One walk for each step that can be next.
+    /// One explorer for each step that can be next.
     func followers() -> [ScheduleExplorer] {
         possibleSteps().map { step in
-            var walk = self
-            walk.steps.append(step)
-            walk.take(step)
-            walk.check()
-            return walk
+            var explorer = self
+            explorer.steps.append(step)
+            explorer.take(step)
+            explorer.check()
+            return explorer
         }
     }
 

@@ -7,7 +7,7 @@ import Testing
 /// Walks through everything that can happen to a few children, in every order, and checks at each step that they begin
 /// when they should, that none is forgotten, and that the counts are right; and in the end that there is always a way
 /// on. The short extent of a test run visits some of the states of each scene, and looks for the way on where that is all.
-@Suite("Ready schedule, every order of events", .serialized, .takesTurns, .mayNotHang) struct ScheduleExplorerTests {
+@Suite("Ready schedule, every order of events", .serialized, .takesTurns, .hangGuard) struct ScheduleExplorerTests {
     struct Scene: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let children: Int
@@ -73,7 +73,7 @@ import Testing
             children: scene.children, dependencies: scene.dependencies, limit: scene.limit,
             keepsOrder: scene.keepsOrder, budget: scene.budget)
         var numbers: [[Int]: Int] = [first.identity: 0]
-        var walks = [first]
+        var explorers = [first]
         var leadHere: [[Int]] = [[]]
         var steps = 0
         var open = [0]
@@ -84,23 +84,23 @@ import Testing
             let next = count % 2 == 0 ? open.count - 1 : Int(random.next() % UInt64(open.count))
             open.swapAt(next, open.count - 1)
             let position = open.removeLast()
-            for follower in walks[position].followers() {
+            for follower in explorers[position].followers() {
                 steps += 1
                 if let violation = follower.violation { return "\(violation), after \(follower.history)" }
                 let identity = follower.identity
                 if let number = numbers[identity] {
                     leadHere[number].append(position)
                 } else {
-                    numbers[identity] = walks.count
-                    open.append(walks.count)
-                    walks.append(follower)
+                    numbers[identity] = explorers.count
+                    open.append(explorers.count)
+                    explorers.append(follower)
                     leadHere.append([position])
                 }
             }
         }
-        let ends = walks.indices.filter { walks[$0].isOver }
+        let ends = explorers.indices.filter { explorers[$0].isOver }
         TestExtent.report(
-            "Ready schedule, \(scene.testDescription): \(walks.count) states, \(steps) steps, \(ends.count) ends")
+            "Ready schedule, \(scene.testDescription): \(explorers.count) states, \(steps) steps, \(ends.count) ends")
         if !open.isEmpty { return nil }
         if ends.isEmpty { return "no end" }
         // Backwards from the ends.
@@ -109,6 +109,6 @@ import Testing
         while let number = open.popLast() {
             for earlier in leadHere[number] where reached.insert(earlier).inserted { open.append(earlier) }
         }
-        return walks.indices.first { !reached.contains($0) }.map { "no way on, after \(walks[$0].history)" }
+        return explorers.indices.first { !reached.contains($0) }.map { "no way on, after \(explorers[$0].history)" }
     }
 }

@@ -44,17 +44,17 @@ final class AwaitedSubject: ExplorationSubject, @unchecked Sendable {
             "awaited",
             main: { _ in
                 record.change { $0.mains += 1 }
-                Strand.place("main")
+                VirtualThread.place("main")
             },
             didCancel: { operation in
-                Strand.place("hook")
+                VirtualThread.place("hook")
                 users.withLock { operation.finish(withError: CancellationError()) }
             })
         operation.asyncCompletionBlock = { _ in
-            Strand.place("completion")
+            VirtualThread.place("completion")
             record.change { $0.completions += 1 }
         }
-        queue = StrandQueue(interleaving)
+        queue = VirtualThreadQueue(interleaving)
         interleaving.leaks.track(operation, "the operation")
         interleaving.leaks.track(queue, "the queue")
     }
@@ -66,12 +66,12 @@ final class AwaitedSubject: ExplorationSubject, @unchecked Sendable {
 
     @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     func beginTask() {
-        let new = Task(executorPreference: StrandExecutor(interleaving)) { await self.run() }
+        let new = Task(executorPreference: VirtualThreadExecutor(interleaving)) { await self.run() }
         task.value = new
     }
 
     func cancelTask() {
-        Strand.withRuntimeLock { task.value?.cancel() }
+        VirtualThread.withRuntimeLock { task.value?.cancel() }
         record.change {
             $0.isCancelled = true
             $0.isCancelledBefore = !$0.hasBegun
@@ -106,12 +106,12 @@ final class AwaitedSubject: ExplorationSubject, @unchecked Sendable {
             }
             if !record.value.isCancelled { problems.append("\(error)") }
         }
-        if !Strand.inOneStep({ operation.isFinished }) { problems.append("returned before the end") }
+        if !VirtualThread.inOneStep({ operation.isFinished }) { problems.append("returned before the end") }
         record.change { $0.problems += problems }
     }
 
     func endAll() {
-        let isFinished = Strand.inOneStep { operation.isFinished }
+        let isFinished = VirtualThread.inOneStep { operation.isFinished }
         record.change { if $0.isCancelled, !isFinished { $0.problems.append("the cancellation is lost") } }
         if !isFinished { end() }
     }
@@ -127,12 +127,12 @@ final class AwaitedSubject: ExplorationSubject, @unchecked Sendable {
     }
 }
 
-/// A lock as users have them. A strand that waits for it lets the others go on.
+/// A lock as users have them. A virtual thread that waits for it lets the others go on.
 final class UsersLock: @unchecked Sendable {
     private var isHeld = false
 
     func withLock(_ body: () -> Void) {
-        Strand.wait("the user's lock") { !self.isHeld }
+        VirtualThread.wait("the user's lock") { !self.isHeld }
         isHeld = true
         body()
         isHeld = false

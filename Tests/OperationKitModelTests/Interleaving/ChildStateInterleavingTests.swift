@@ -5,9 +5,9 @@ import Testing
 
 @testable import OperationKit
 
-/// Children with a state of their own before or while a compound gets them, and children that reach for the private queue,
-/// in many orders of their steps.
-@Suite("Every order of steps, states of children", .serialized, .takesTurns, .mayNotHang)
+/// Children with a state of their own before or while a compound gets them, and children that reach for the private
+/// queue, in many orders of their steps.
+@Suite("Every order of steps, states of children", .serialized, .takesTurns, .hangGuard)
 struct ChildStateInterleavingTests {
     private func tryOut(
         _ title: String, _ make: @escaping @Sendable () -> CompoundSubject, _ roles: [Role<CompoundSubject>],
@@ -69,7 +69,7 @@ struct ChildStateInterleavingTests {
                 "cancel the queue, limit \(limit)",
                 {
                     CompoundSubject(children: 3, dependencies: [(2, 0)], limit: limit) { _ in
-                        StrandQueue.ofCurrentStrand?.cancelAllOperations()
+                        VirtualThreadQueue.ofCurrentVirtualThread?.cancelAllOperations()
                     }
                 }, [ChildStateInterleavingTests.start, Role("add") { $0.add() }])
         }

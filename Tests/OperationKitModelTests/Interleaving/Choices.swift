@@ -3,16 +3,16 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// Which strand goes on, at every place of a run, and what comes after that run.
+/// Which virtual thread goes on, at every place of a run, and what comes after that run.
 struct Choices {
     enum Extent {
         /// Every order there is.
         case everything
-        /// Every order in which at most so many strands lose the processor though they could go on. Most mistakes show
-        /// with two.
+        /// Every order in which at most so many virtual threads lose the processor though they could go on. Most
+        /// mistakes show with two.
         case preemptions(Int)
-        /// So many runs with random choices, in which no more strands than `preemptions` lose the processor though they
-        /// could go on.
+        /// So many runs with random choices, in which no more virtual threads than `preemptions` lose the processor
+        /// though they could go on.
         case samples(Int, seed: UInt64, preemptions: Int = .max)
 
         /// In the short extent of a test run, a sample of the orders instead of all of them.
@@ -39,7 +39,7 @@ struct Choices {
     private var preemptions = 0
     private var samples = 0
     private var random = SplitMix64(seed: 0)
-    /// Whether the same choices led to a different run: then the strands are moved by something else, too.
+    /// Whether the same choices led to a different run: then the virtual threads are moved by something else, too.
     private(set) var areContradictory = false
 
     init(_ extent: Extent) {
@@ -49,7 +49,8 @@ struct Choices {
 
     /// Chooses one of several.
     ///
-    /// - Parameter firstGoesOn: Whether the first one is the strand that is at work, so that any other is a preemption.
+    /// - Parameter firstGoesOn: Whether the first one is the virtual thread that is at work, so that any other is a
+    ///   preemption.
     mutating func choose(of count: Int, firstGoesOn: Bool) -> Int {
         if case .samples(_, _, let most) = extent { return sample(of: count, firstGoesOn: firstGoesOn, most) }
         if case .preemptions(let most) = extent, firstGoesOn, preemptions == most { return 0 }

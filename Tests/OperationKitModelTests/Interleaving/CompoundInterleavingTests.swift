@@ -5,9 +5,9 @@ import Testing
 
 @testable import OperationKit
 
-/// A compound whose private queue starts its operations on strands, and those who do something to it or its children, in
-/// many orders of their steps.
-@Suite("Every order of steps, compounds", .serialized, .takesTurns, .mayNotHang) struct CompoundInterleavingTests {
+/// A compound whose private queue starts its operations on virtual threads, and those who do something to it or its
+/// children, in many orders of their steps.
+@Suite("Every order of steps, compounds", .serialized, .takesTurns, .hangGuard) struct CompoundInterleavingTests {
     private func tryOut(
         _ title: String, _ make: @escaping @Sendable () -> CompoundSubject, _ roles: [Role<CompoundSubject>],
         _ location: SourceLocation = #_sourceLocation

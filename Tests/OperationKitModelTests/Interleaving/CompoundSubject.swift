@@ -69,11 +69,11 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             name: "compound", operations: children, maxConcurrentOperationCount: limit, failurePolicy: policy)
         around = isNested ? CompoundOperation(name: "around", operations: [compound]) : nil
         record.note { $0.all = children }
-        for object in children + [compound, outer, late] { Strand.expectRelease(of: object, object.displayName) }
-        if let around { Strand.expectRelease(of: around, "around") }
+        for object in children + [compound, outer, late] { VirtualThread.expectRelease(of: object, object.displayName) }
+        if let around { VirtualThread.expectRelease(of: around, "around") }
         compound.asyncCompletionBlock = { [unowned compound] error in
-            Strand.place("completion")
-            let isFinished = Strand.inOneStep { compound.isFinished }
+            VirtualThread.place("completion")
+            let isFinished = VirtualThread.inOneStep { compound.isFinished }
             record.note {
                 $0.completions.append(text(error))
                 if isFinished { $0.problems.append("completed after isFinished") }
@@ -88,18 +88,18 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             name,
             main: { operation in
                 let (all, limit) = (record.value.all, record.value.limit)
-                let working = Strand.inOneStep { all.count(where: \.isExecuting) }
+                let working = VirtualThread.inOneStep { all.count(where: \.isExecuting) }
                 record.note {
                     $0.begun.append(name)
                     if $0.started?.contains(name) == false { $0.problems.append("\(name) began, though cancelled") }
                     if limit > 0, working > limit { $0.problems.append("\(working) are working") }
                 }
-                let open = Strand.inOneStep { operation.dependencies.filter { !$0.isFinished } }
+                let open = VirtualThread.inOneStep { operation.dependencies.filter { !$0.isFinished } }
                 record.note {
                     if open.isEmpty || operation.isCancelled || $0.startedByHand.contains(name) { return }
                     $0.problems.append("\(name) began early")
                 }
-                Strand.place("child")
+                VirtualThread.place("child")
                 work(name)
                 if !isHeld { operation.finish() }
             })
@@ -122,12 +122,12 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     /// Cancels the compound, or the one around it.
     func cancel(around isAround: Bool = false) {
         (isAround ? around ?? compound : compound).cancel()
-        let isOver = Strand.inOneStep { compound.isFinished || !compound.isCancelled }
+        let isOver = VirtualThread.inOneStep { compound.isFinished || !compound.isCancelled }
         if isOver { return }
-        let started = Strand.inOneStep { children.filter(\.hasStarted) }
+        let started = VirtualThread.inOneStep { children.filter(\.hasStarted) }
         record.note { if $0.started == nil { $0.started = Set(started.compactMap(\.name)) } }
         // A child whose outcome is being delivered ends as it was going to.
-        for child in children where Strand.inOneStep({ !child.isCancelled && !child.hasOutcome }) {
+        for child in children where VirtualThread.inOneStep({ !child.isCancelled && !child.hasOutcome }) {
             record.note { $0.problems.append("\(child.displayName) is not cancelled") }
         }
     }
@@ -137,7 +137,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         record.note { _ = $0.startedByHand.insert(child.displayName) }
         child.start()
         let isChild =
-            Strand.inOneStep { children.contains(child) && compound.hasStarted }
+            VirtualThread.inOneStep { children.contains(child) && compound.hasStarted }
             || record.value.arriving.contains(child.displayName)
         if !isChild { record.note { _ = $0.startedBefore.insert(child.displayName) } }
     }
@@ -159,7 +159,9 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         } catch CompoundAdditionError.alreadyAdded {
             // Another thread is just adding it, too.
         } catch CompoundOperationError.dependencyCycle {
-            let isTouched = Strand.inOneStep { child.isCancelled || child.isFinished || !child.enclosing.isEmpty }
+            let isTouched = VirtualThread.inOneStep {
+                child.isCancelled || child.isFinished || !child.enclosing.isEmpty
+            }
             if isTouched { record.note { $0.problems.append("\(child.displayName) was touched") } }
         } catch {
             record.note { $0.problems.append("\(error)") }
@@ -172,7 +174,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             try compound.addOperation(child)
             added.append(child)
         } catch CompoundAdditionError.compoundFinished {
-            if !Strand.inOneStep({ children.allSatisfy(\.isFinished) }) {
+            if !VirtualThread.inOneStep({ children.allSatisfy(\.isFinished) }) {
                 record.note { $0.problems.append("refused too early") }
             }
         } catch {
@@ -182,7 +184,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
 
     /// What nothing holds back has ended by now.
     func endHeld() {
-        Strand.inOneStep { lookForForgotten() }
+        VirtualThread.inOneStep { lookForForgotten() }
         record.note { $0.limit = -1 }
         start()
         for index in held { end(index) }
@@ -190,11 +192,11 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     }
 
     func endAll() {
-        Strand.inOneStep { lookForForgotten() }
+        VirtualThread.inOneStep { lookForForgotten() }
         outer.start()
         outer.finish()
         // What was left behind on a queue that stays suspended would come back.
-        if Strand.inOneStep({ compound.isFinished }) { return }
+        if VirtualThread.inOneStep({ compound.isFinished }) { return }
         compound.isSuspended = false
         compound.maxConcurrentOperationCount = 2
     }
@@ -261,6 +263,6 @@ extension AsyncOperation {
 extension Shared {
     /// Changes the value in one step: the names that the body asks for are behind locks of the operations.
     fileprivate func note<Answer>(_ body: (inout Value) -> Answer) -> Answer {
-        Strand.inOneStep { change(body) }
+        VirtualThread.inOneStep { change(body) }
     }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import OperationKit
 
-/// What came out of trying the orders in which strands can move.
+/// What came out of trying the orders in which virtual threads can move.
 struct Exploration {
     /// How many runs there were.
     var count = 0
@@ -13,7 +13,7 @@ struct Exploration {
     var failure: (problems: [String], trace: String)?
 }
 
-/// What one strand does with the subject of a run.
+/// What one virtual thread does with the subject of a run.
 struct Role<Subject>: Sendable {
     let name: String
     let body: @Sendable (Subject) -> Void
@@ -24,12 +24,12 @@ struct Role<Subject>: Sendable {
     }
 }
 
-/// Runs strands in one order after the other, until all are tried or something is wrong in one.
+/// Runs virtual threads in one order after the other, until all are tried or something is wrong in one.
 ///
 /// - Parameters:
 ///   - prepare: Makes the subject of a run.
-///   - roles: What the strands do.
-///   - check: What is wrong with the subject once all strands have ended.
+///   - roles: What the virtual threads do.
+///   - check: What is wrong with the subject once all virtual threads have ended.
 func explore<Subject>(
     _ extent: Choices.Extent, grain: Interleaving.Grain = .regions,
     prepare: @escaping @Sendable (Interleaving) -> Subject,
@@ -70,9 +70,9 @@ private func runOnce<Subject>(
 
 /// A subject that can bring a run to its end by itself, and tell what was wrong in it.
 protocol ExplorationSubject: Sendable {
-    /// Ends what the test holds back, once no strand can go on.
+    /// Ends what the test holds back, once no virtual thread can go on.
     func endHeld()
-    /// Ends whatever is left open, once no strand can go on even so.
+    /// Ends whatever is left open, once no virtual thread can go on even so.
     func endAll()
     /// What is wrong after everything is over.
     func problems() -> [String]
@@ -82,8 +82,8 @@ extension ExplorationSubject {
     func endHeld() {}
 }
 
-/// Expects that nothing is wrong in all orders with at most one preemption, or a sample of them in the short extent of a
-/// test run, and in others at random.
+/// Expects that nothing is wrong in all orders with at most one preemption, or a sample of them in the short extent of
+/// a test run, and in others at random.
 ///
 /// - Parameters:
 ///   - samples: How many orders are tried at random, and how many in the smallest steps.

@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// The explorer itself: it finds mistakes that are there, and only those.
-@Suite("Trying every order", .serialized, .takesTurns, .mayNotHang) struct ExplorationTests {
+@Suite("Trying every order", .serialized, .takesTurns, .hangGuard) struct ExplorationTests {
     private final class Counter: @unchecked Sendable {
         private let lock = NSLock()
         private var count = 0
@@ -46,8 +46,8 @@ import Testing
         #expect(exploration.failure == nil)
     }
 
-    /// Strands of s steps each can be interleaved in (2s)! / (s!)² ways if they are two, (3s)! / (s!)³ if three. One
-    /// place makes two steps.
+    /// Virtual threads of s steps each can be interleaved in (2s)! / (s!)² ways if they are two, (3s)! / (s!)³ if
+    /// three. One place makes two steps.
     @Test(arguments: [
         (2, Interleaving.Grain.regions, 6), (2, .everyPlace, 20), (3, .regions, 90), (3, .everyPlace, 1_680),
     ])
@@ -91,14 +91,14 @@ import Testing
                 if !hasHappened { sleepers += 1 }
                 return hasHappened
             }
-            if !mayPass { Strand.wait { self.wakeups > 0 } }
+            if !mayPass { VirtualThread.wait { self.wakeups > 0 } }
         }
 
         /// Wrong: the event can happen before the sleeper is known.
         func lookThenWait() {
             if lock.withLock({ hasHappened }) { return }
             lock.withLock { sleepers += 1 }
-            Strand.wait { self.wakeups > 0 }
+            VirtualThread.wait { self.wakeups > 0 }
         }
     }
 
@@ -113,15 +113,15 @@ import Testing
         #expect(right.failure == nil && right.count > 1)
     }
 
-    @Test func aStrandThatBlocksForRealComesBackWhenTheOthersHaveLetItGo() async {
+    @Test func aVirtualThreadThatBlocksForRealComesBackWhenTheOthersHaveLetItGo() async {
         let exploration = await explore(
             .everything, prepare: { _ in Gate() },
             [
-                Role("blocked") { gate in Strand.outside { gate.pass() } },
+                Role("blocked") { gate in VirtualThread.outside { gate.pass() } },
                 Role("opener") { gate in
-                    Strand.place("before")
+                    VirtualThread.place("before")
                     gate.open()
-                    Strand.place("after")
+                    VirtualThread.place("after")
                 },
             ], check: { gate, _ in gate.isOpen ? [] : ["closed"] })
         #expect(exploration.failure == nil && exploration.count > 1)
@@ -129,7 +129,8 @@ import Testing
 
     @Test func aCallWithTheLockHeldIsCaught() async {
         let exploration = await explore(
-            .everything, prepare: { _ in NSLock() }, [Role("a") { lock in lock.withLock { Strand.place("callback") } }],
+            .everything, prepare: { _ in NSLock() },
+            [Role("a") { lock in lock.withLock { VirtualThread.place("callback") } }],
             check: { _, _ in [] })
         #expect(exploration.failure?.problems == ["callback is called with the lock held"])
     }

@@ -5,7 +5,7 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// One run of several strands, of which exactly one moves at any time.
+/// One run of several virtual threads, of which exactly one moves at any time.
 final class Interleaving: @unchecked Sendable {
     enum Grain {
         /// Others come in before a lock is taken and at the places of the test: what is between two is one step.
@@ -16,14 +16,14 @@ final class Interleaving: @unchecked Sendable {
 
     struct Announcement {
         let operation: ObjectIdentifier
-        let strand: String
+        let thread: String
         let text: String
     }
 
     private struct State {
         var choices: Choices
-        var strands: [Strand] = []
-        /// Whether nobody moves until a strand returns from outside.
+        var threads: [VirtualThread] = []
+        /// Whether nobody moves until a virtual thread returns from outside.
         var isIdle = false
         var isOver = false
         var problems: [String] = []
@@ -44,28 +44,28 @@ final class Interleaving: @unchecked Sendable {
         state = Shared(State(choices: choices))
     }
 
-    /// Adds a strand, which begins when it is chosen.
-    func add(_ name: String, _ standing: Strand.Standing = .ready, _ body: @escaping () -> Void) {
-        let strand = Strand(name, self, standing: standing, body)
-        state.change { $0.strands.append(strand) }
+    /// Adds a virtual thread, which begins when it is chosen.
+    func add(_ name: String, _ status: VirtualThread.Status = .ready, _ body: @escaping () -> Void) {
+        let thread = VirtualThread(name, self, status: status, body)
+        state.change { $0.threads.append(thread) }
     }
 
-    /// Makes something for the run, on the current thread and before any strand moves.
+    /// Makes something for the run, on the current thread and before any virtual thread moves.
     func prepare<Answer>(_ body: () -> Answer) -> Answer {
-        let strand = Strand("preparation", self, standing: .ended) {}
-        return SchedulingProbe.observed(by: strand) { Strand.inOneStep(body) }
+        let thread = VirtualThread("preparation", self, status: .ended) {}
+        return SchedulingProbe.observed(by: thread) { VirtualThread.inOneStep(body) }
     }
 
-    /// Lets the strands move until all have ended.
+    /// Lets the virtual threads move until all have ended.
     ///
     /// - Returns: The choices, and what was found to be wrong.
     func run() -> (choices: Choices, problems: [String]) {
         next(after: nil)?.resume()
-        if over.wait(timeout: .now() + patience) == .timedOut { found("a strand is blocked for good") }
+        if over.wait(timeout: .now() + hangTimeout) == .timedOut { found("a virtual thread is blocked for good") }
         return state.change {
             if $0.choices.areContradictory { $0.problems.append("the run cannot be repeated") }
-            // The strands hold the run.
-            $0.strands = []
+            // The virtual threads hold the run.
+            $0.threads = []
             return ($0.choices, $0.problems)
         }
     }
@@ -73,7 +73,7 @@ final class Interleaving: @unchecked Sendable {
     /// What is still alive, though the subject of the run is gone. Threads that come to their end let go of things a
     /// moment later.
     func leftBehind() -> [String] {
-        let deadline = Date(timeIntervalSinceNow: patience / 10)
+        let deadline = Date(timeIntervalSinceNow: hangTimeout / 10)
         while !leaks.alive.isEmpty, Date() < deadline { sched_yield() }
         return leaks.alive.map { "\($0) is left behind" }
     }
@@ -83,64 +83,66 @@ final class Interleaving: @unchecked Sendable {
 
     func found(_ problem: String) { state.change { $0.problems.append(problem) } }
     func announced(_ announcement: Announcement) { state.change { $0.announcements.append(announcement) } }
-    func arrived(_ strand: Strand, _ label: String) { state.change { $0.trace.append("\(strand.name): \(label)") } }
+    func arrived(_ thread: VirtualThread, _ label: String) {
+        state.change { $0.trace.append("\(thread.name): \(label)") }
+    }
 }
 
 // Whose turn it is.
 extension Interleaving {
-    /// The strand that moves next, if there is one that can.
-    func next(after current: Strand?) -> Strand? {
+    /// The virtual thread that moves next, if there is one that can.
+    func next(after current: VirtualThread?) -> VirtualThread? {
         state.change { state in
-            if case .ended = current?.standing { state.strands.removeAll { $0 === current } }
-            var able = state.strands.filter(\.isAble)
+            if case .ended = current?.status { state.threads.removeAll { $0 === current } }
+            var able = state.threads.filter(\.isAble)
             let goesOn = able.firstIndex { $0 === current }
             if let goesOn { able.swapAt(0, goesOn) }
-            if able.isEmpty { able = Array(state.strands.filter(\.isLast).prefix(1)) }
-            if able.isEmpty { able = Array(state.strands.filter(\.hasReturned).prefix(1)) }
+            if able.isEmpty { able = Array(state.threads.filter(\.isLast).prefix(1)) }
+            if able.isEmpty { able = Array(state.threads.filter(\.hasReturned).prefix(1)) }
             if able.isEmpty {
-                state.isIdle = state.strands.contains(where: \.isOutside)
+                state.isIdle = state.threads.contains(where: \.isOutside)
                 if !state.isIdle {
-                    if !state.strands.isEmpty {
-                        state.problems.append("nobody can go on: \(state.strands.map(\.name).joined(separator: ", "))")
+                    if !state.threads.isEmpty {
+                        state.problems.append("nobody can go on: \(state.threads.map(\.name).joined(separator: ", "))")
                     }
                     state.isOver = true
                 }
                 return nil
             }
-            let strand = able[state.choices.choose(of: able.count, firstGoesOn: goesOn != nil)]
-            strand.standing = .ready
-            return strand
+            let thread = able[state.choices.choose(of: able.count, firstGoesOn: goesOn != nil)]
+            thread.status = .ready
+            return thread
         }
     }
 
-    /// A strand does not go on, and this one comes next.
-    func leave(to next: Strand?) {
+    /// A virtual thread does not go on, and this one comes next.
+    func leave(to next: VirtualThread?) {
         if let next { next.resume() } else if state.value.isOver { over.signal() }
     }
 
-    /// A strand has returned from outside.
+    /// A virtual thread has returned from outside.
     ///
     /// - Returns: Whether it goes on at once, because nobody else can.
-    func returned(_ strand: Strand) -> Bool {
+    func returned(_ thread: VirtualThread) -> Bool {
         state.change { state in
-            strand.standing = state.isIdle ? .ready : .returned
+            thread.status = state.isIdle ? .ready : .returned
             defer { state.isIdle = false }
             return state.isIdle
         }
     }
 }
 
-extension Strand {
+extension VirtualThread {
     fileprivate var isAble: Bool {
-        switch standing {
+        switch status {
         case .ready: true
         case .waiting(let condition): condition()
         case .last, .outside, .returned, .ended: false
         }
     }
 
-    fileprivate var isLast: Bool { if case .last = standing { true } else { false } }
-    fileprivate var isOutside: Bool { if case .outside = standing { true } else { false } }
-    fileprivate var hasReturned: Bool { if case .returned = standing { true } else { false } }
+    fileprivate var isLast: Bool { if case .last = status { true } else { false } }
+    fileprivate var isOutside: Bool { if case .outside = status { true } else { false } }
+    fileprivate var hasReturned: Bool { if case .returned = status { true } else { false } }
 }
 #endif

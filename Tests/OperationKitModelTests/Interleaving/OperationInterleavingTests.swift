@@ -6,23 +6,23 @@ import Testing
 @testable import OperationKit
 
 /// An operation, and two or three who do something to it, in every order in which their steps can be mixed.
-@Suite("Every order of steps, operations", .serialized, .takesTurns, .mayNotHang) struct OperationInterleavingTests {
+@Suite("Every order of steps, operations", .serialized, .takesTurns, .hangGuard) struct OperationInterleavingTests {
     private enum Beginning: CaseIterable { case pending, executing, mainFinishes }
 
-    /// Pairs of different acts, and each act twice.
-    private static let pairs = Act.allCases.enumerated().flatMap { index, first in
-        Act.allCases[index...].map { (first, $0) }
+    /// Pairs of different steps, and each step twice.
+    private static let pairs = OperationStep.allCases.enumerated().flatMap { index, first in
+        OperationStep.allCases[index...].map { (first, $0) }
     }
 
     /// - Returns: How many orders were tried.
     private func tryOut(
-        _ acts: [Act], _ beginning: Beginning, _ extent: Choices.Extent, _ grain: Interleaving.Grain
+        _ steps: [OperationStep], _ beginning: Beginning, _ extent: Choices.Extent, _ grain: Interleaving.Grain
     ) async -> Int {
         let extent = extent.bounded(seed: Choices.seed())
         let exploration = await explore(
             extent, grain: grain,
             prepare: { interleaving in
-                let subject = ActSubject(interleaving, main: { if beginning == .mainFinishes { $0.end(.second) } })
+                let subject = StepSubject(interleaving, main: { if beginning == .mainFinishes { $0.end(.second) } })
                 if beginning == .executing { subject.operation.start() }
                 // Whatever is left open is ended at last, so that nobody waits in vain.
                 interleaving.add("last", .last) {
@@ -31,9 +31,9 @@ import Testing
                 }
                 return subject
             },
-            acts.map { act in Role(act.rawValue) { act($0) } },
+            steps.map { step in Role(step.rawValue) { step($0) } },
             check: { subject, _ in subject.problems() })
-        #expect(exploration.failure == nil, "\(acts), \(beginning), run \(exploration.count) of \(extent)")
+        #expect(exploration.failure == nil, "\(steps), \(beginning), run \(exploration.count) of \(extent)")
         return exploration.count
     }
 
@@ -43,21 +43,21 @@ import Testing
         )
     }
 
-    @Test(arguments: Beginning.allCases) private func everyPairOfActs(beginning: Beginning) async {
+    @Test(arguments: Beginning.allCases) private func everyPairOfSteps(beginning: Beginning) async {
         var counts: [Int] = []
         for (first, second) in OperationInterleavingTests.pairs where !(first.isLong && second.isLong) {
             let isShort = second != .awaitAndGiveUp && (beginning != .mainFinishes || first != .start || !second.isLong)
             counts.append(await tryOut([first, second], beginning, isShort ? .everything : .preemptions(3), .regions))
         }
-        report("two acts, \(beginning), all, at most three preemptions where a wait is long", counts)
+        report("two steps, \(beginning), all, at most three preemptions where a wait is long", counts)
     }
 
-    @Test(arguments: Beginning.allCases) private func everyPairOfActsInSmallSteps(beginning: Beginning) async {
+    @Test(arguments: Beginning.allCases) private func everyPairOfStepsInSmallSteps(beginning: Beginning) async {
         var counts: [Int] = []
         for (first, second) in OperationInterleavingTests.pairs {
             counts.append(await tryOut([first, second], beginning, .preemptions(2), .everyPlace))
         }
-        report("two acts in small steps, \(beginning), at most two preemptions", counts)
+        report("two steps in small steps, \(beginning), at most two preemptions", counts)
     }
 
     @Test func twoWhoAskForTheProgressAtOnceGetTheSameOne() async {
@@ -79,23 +79,23 @@ import Testing
         report("progress of an operation that ends, at most two preemptions", [exploration.count])
     }
 
-    @Test(arguments: Beginning.allCases) private func everyThreeActs(beginning: Beginning) async {
-        let acts: [Act] = [.start, .succeed, .fail, .cancel, .cancelWithReason, .wait, .await]
+    @Test(arguments: Beginning.allCases) private func everyThreeSteps(beginning: Beginning) async {
+        let steps: [OperationStep] = [.start, .succeed, .fail, .cancel, .cancelWithReason, .wait, .await]
         let seed = Choices.seed()
         var bounded: [Int] = []
         var sampled: [Int] = []
-        for (index, first) in acts.enumerated() {
-            for second in index..<acts.count {
-                for third in acts[second...] {
-                    let three = [first, acts[second], third]
+        for (index, first) in steps.enumerated() {
+            for second in index..<steps.count {
+                for third in steps[second...] {
+                    let three = [first, steps[second], third]
                     if three.count(where: \.isLong) > 1 { continue }
                     bounded.append(await tryOut(three, beginning, .preemptions(1), .regions))
                     sampled.append(await tryOut(three, beginning, .samples(20, seed: seed), .everyPlace))
                 }
             }
         }
-        report("three acts, \(beginning), at most one preemption", bounded)
-        report("three acts in small steps, \(beginning), seed \(seed)", sampled)
+        report("three steps, \(beginning), at most one preemption", bounded)
+        report("three steps in small steps, \(beginning), seed \(seed)", sampled)
     }
 }
 #endif

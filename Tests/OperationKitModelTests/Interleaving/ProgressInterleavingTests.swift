@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// Reports of progress against the ends of those who report, in many orders of their steps.
-@Suite("Every order of steps, progress", .serialized, .takesTurns, .mayNotHang) struct ProgressInterleavingTests {
+@Suite("Every order of steps, progress", .serialized, .takesTurns, .hangGuard) struct ProgressInterleavingTests {
     private func tryOut(
         _ title: String, _ make: @escaping @Sendable () -> ProgressSubject, _ roles: [Role<ProgressSubject>],
         _ location: SourceLocation = #_sourceLocation
@@ -53,10 +53,12 @@ private final class ProgressSubject: ExplorationSubject, @unchecked Sendable {
         operation = isLeaf ? reporting : CompoundOperation(name: "compound", operations: [reporting, other])
         progress = operation.progress
         most = [(reporting, 0.5), (other, 0), (third, 0)]
-        for object in [operation, reporting, other, third] { Strand.expectRelease(of: object, object.displayName) }
+        for object in [operation, reporting, other, third] {
+            VirtualThread.expectRelease(of: object, object.displayName)
+        }
         if isLeaf { progress.totalUnitCount = 2 }
         operation.asyncCompletionBlock = { [progress, found] error in
-            let fraction = Strand.inOneStep { progress.fractionCompleted }
+            let fraction = VirtualThread.inOneStep { progress.fractionCompleted }
             if error == nil, fraction != 1 { found.change { $0.append("\(fraction) in the completion block") } }
         }
         operation.start()
@@ -64,7 +66,7 @@ private final class ProgressSubject: ExplorationSubject, @unchecked Sendable {
     }
 
     func report() {
-        Strand.inOneStep { reporting.progress.totalUnitCount = 2 }
+        VirtualThread.inOneStep { reporting.progress.totalUnitCount = 2 }
         reporting.progress.completedUnitCount = 1
         look()
     }
@@ -80,7 +82,7 @@ private final class ProgressSubject: ExplorationSubject, @unchecked Sendable {
 
     /// Work that has not been done is not counted, and the fraction never falls.
     private func look() {
-        Strand.inOneStep {
+        VirtualThread.inOneStep {
             let fraction = progress.fractionCompleted
             // The third may be counted before its addition has returned.
             let bound =

@@ -5,8 +5,9 @@ import Testing
 
 @testable import OperationKit
 
-/// Additions that are refused because they would close a cycle, against others and the start, in many orders of their steps.
-@Suite("Every order of steps, refused additions", .serialized, .takesTurns, .mayNotHang) struct RefusalInterleavingTests
+/// Additions that are refused because they would close a cycle, against others and the start, in many orders of their
+/// steps.
+@Suite("Every order of steps, refused additions", .serialized, .takesTurns, .hangGuard) struct RefusalInterleavingTests
 {
     private func tryOut(
         _ title: String, _ roles: [Role<CompoundSubject>], _ location: SourceLocation = #_sourceLocation

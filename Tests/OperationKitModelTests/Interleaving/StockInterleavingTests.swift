@@ -7,7 +7,7 @@ import Testing
 
 /// A child of a class that the library does not know, and that others change while it is begun, in many orders of their
 /// steps. What it overrides is never called with a lock held.
-@Suite("Every order of steps, stock children", .serialized, .takesTurns, .mayNotHang) struct StockInterleavingTests {
+@Suite("Every order of steps, stock children", .serialized, .takesTurns, .hangGuard) struct StockInterleavingTests {
     private func tryOut(
         _ title: String, limit: Int = -1, _ roles: [Role<StockSubject>], _ location: SourceLocation = #_sourceLocation
     ) async {

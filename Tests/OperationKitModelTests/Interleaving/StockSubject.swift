@@ -15,14 +15,14 @@ final class StockSubject: ExplorationSubject, @unchecked Sendable {
 
     init(limit: Int = -1) {
         let other = ScriptedOperation("other") {
-            Strand.place("other")
+            VirtualThread.place("other")
             $0.finish()
         }
         compound = CompoundOperation(
             name: "compound", operations: [stock, other], maxConcurrentOperationCount: limit)
-        for object in [compound, stock, other, outer] { Strand.expectRelease(of: object, "\(type(of: object))") }
+        for object in [compound, stock, other, outer] { VirtualThread.expectRelease(of: object, "\(type(of: object))") }
         compound.asyncCompletionBlock = { [completions] error in
-            Strand.place("completion")
+            VirtualThread.place("completion")
             completions.change { $0.append(text(error)) }
         }
     }
@@ -36,7 +36,7 @@ final class StockSubject: ExplorationSubject, @unchecked Sendable {
 
     func endHeld() {
         compound.start()
-        let isOpen = Strand.inOneStep { compound.isExecuting && stock.isReady && !stock.isFinished }
+        let isOpen = VirtualThread.inOneStep { compound.isExecuting && stock.isReady && !stock.isFinished }
         if isOpen { found.change { $0.append("the child is forgotten") } }
     }
 
@@ -56,7 +56,8 @@ final class StockSubject: ExplorationSubject, @unchecked Sendable {
     }
 }
 
-/// A synchronous operation with states of its own. Foundation's would end the process where this one writes a problem down.
+/// A synchronous operation with states of its own. Foundation's would end the process where this one writes a problem
+/// down.
 final class StockChild: Operation, @unchecked Sendable {
     struct Record {
         var name: String?
@@ -76,18 +77,18 @@ final class StockChild: Operation, @unchecked Sendable {
     override var isFinished: Bool { record.value.isFinished }
 
     override var isReady: Bool {
-        Strand.place("isReady")
+        VirtualThread.place("isReady")
         return super.isReady
     }
 
     override var dependencies: [Operation] {
-        Strand.place("dependencies")
+        VirtualThread.place("dependencies")
         return super.dependencies
     }
 
     override var queuePriority: QueuePriority {
         get {
-            Strand.place("queuePriority")
+            VirtualThread.place("queuePriority")
             return .normal
         }
         set {}
@@ -95,16 +96,16 @@ final class StockChild: Operation, @unchecked Sendable {
 
     override var name: String? {
         get {
-            Strand.place("name")
+            VirtualThread.place("name")
             return record.value.name
         }
         set { record.value.name = newValue }
     }
 
     override func start() {
-        Strand.place("start")
-        let isOfQueue = StrandQueue.isBeginning(self)
-        if !isOfQueue, !Strand.inOneStep({ isReady }) {
+        VirtualThread.place("start")
+        let isOfQueue = VirtualThreadQueue.isBeginning(self)
+        if !isOfQueue, !VirtualThread.inOneStep({ isReady }) {
             record.change { $0.problems.append("begun though not ready, and not by a queue") }
         }
         guard !isCancelled else { return finish() }
@@ -112,7 +113,7 @@ final class StockChild: Operation, @unchecked Sendable {
             $0.runs += 1
             $0.isExecuting = true
         }
-        Strand.place("main")
+        VirtualThread.place("main")
         finish()
     }
 
@@ -121,7 +122,7 @@ final class StockChild: Operation, @unchecked Sendable {
             $0.isExecuting = false
             $0.isFinished = true
         }
-        Strand.inOneStep {
+        VirtualThread.inOneStep {
             didChangeValue(forKey: "isExecuting")
             didChangeValue(forKey: "isFinished")
         }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import OperationKit
 
-/// Runs over collections, macros and waterfalls whose workers and private queues are strands, and those who do something to
-/// them, in many orders of their steps.
-@Suite("Every order of steps, runs", .serialized, .takesTurns, .mayNotHang) struct WorkInterleavingTests {
+/// Runs over collections, macros and waterfalls whose workers and private queues are virtual threads, and those who do
+/// something to them, in many orders of their steps.
+@Suite("Every order of steps, runs", .serialized, .takesTurns, .hangGuard) struct WorkInterleavingTests {
     private func tryOut(
         _ title: String, _ kind: WorkSubject.Kind, _ make: @escaping @Sendable (WorkSubject.Kind) -> WorkSubject,
         _ roles: [Role<WorkSubject>], _ location: SourceLocation = #_sourceLocation

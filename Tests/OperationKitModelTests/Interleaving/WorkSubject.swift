@@ -4,7 +4,8 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// A run over a collection, a macro or a waterfall in a run of strands, with units that write down what happens to them.
+/// A run over a collection, a macro or a waterfall in a run of virtual threads, with units that write down what happens
+/// to them.
 final class WorkSubject: ExplorationSubject, @unchecked Sendable {
     enum Kind: CaseIterable {
         // Parallel batches and sequential items take the same steps as these two.
@@ -55,7 +56,7 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
                 record.inFlight += 1
                 if record.inFlight > kind.limit { record.problems.append("\(record.inFlight) are in flight") }
             }
-            Strand.place("unit")
+            VirtualThread.place("unit")
             let end: Completion = { error in
                 record.change { $0.inFlight -= 1 }
                 completion(error)
@@ -70,10 +71,10 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
             if isOver { end(failing.contains(unit) ? TestError.first : nil) }
         }
         operation = WorkSubject.make(kind, units, begin)
-        Strand.expectRelease(of: operation, "the run")
+        VirtualThread.expectRelease(of: operation, "the run")
         operation.asyncCompletionBlock = { [unowned operation] error in
-            Strand.place("completion")
-            let isFinished = Strand.inOneStep { operation.isFinished }
+            VirtualThread.place("completion")
+            let isFinished = VirtualThread.inOneStep { operation.isFinished }
             record.change {
                 $0.completions.append(text(error))
                 if isFinished { $0.problems.append("completed after isFinished") }
@@ -147,7 +148,7 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
     /// Ends whatever is left open, once nobody can go on by himself.
     func endAll() {
         let waterfall = operation as? Waterfall<Int, Int>
-        let canGoOn = Strand.inOneStep { operation.isExecuting && waterfall?.isSuspended != true }
+        let canGoOn = VirtualThread.inOneStep { operation.isExecuting && waterfall?.isSuspended != true }
         record.change { if canGoOn, $0.kept.isEmpty { $0.problems.append("the run is forgotten") } }
         operation.start()
         waterfall?.resume()

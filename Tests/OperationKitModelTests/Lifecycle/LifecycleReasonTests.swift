@@ -4,7 +4,7 @@ import Testing
 @testable import OperationKit
 
 /// What the outcome is when an operation is cancelled with a reason, without a thread.
-@Suite("Lifecycle, reasons", .mayNotHang) struct LifecycleReasonTests {
+@Suite("Lifecycle, reasons", .hangGuard) struct LifecycleReasonTests {
     private func cancelledLife(reason: TestError?) -> Lifecycle {
         var lifecycle = Lifecycle(ending: .immediately)
         _ = lifecycle.cancelled(reason: reason)

@@ -4,10 +4,10 @@ import Testing
 
 @testable import OperationKit
 
-/// Every state with every event. A cell has what becomes of the life: whether a finish is accepted (✓, no), the next state,
-/// the actions (with !), x being the outcome that is given. A dash says that nothing changes. `×` is for what the
-/// callers never do, and traps.
-@Suite("Lifecycle, state × event", .mayNotHang) struct LifecycleTableTests {
+/// Every state with every event. A cell has what becomes of the life: whether a finish is accepted (✓, no), the next
+/// state, the actions (with !), x being the outcome that is given. A dash says that nothing changes. `×` is for what
+/// the callers never do, and traps.
+@Suite("Lifecycle, state × event", .hangGuard) struct LifecycleTableTests {
     // started | becameExecuting | mainReturned | finished(x) | ended | cancelled | marked
     static let leaf = """
         pending                            | starting announceExecution!   | ×                           | ×                | ✓ pending(x)            | ×                   | cancelSuperclass! | ×

@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// The crosses of the table: what the callers never do.
-@Suite("Lifecycle, impossible events", .mayNotHang) struct LifecycleTrapTests {
+@Suite("Lifecycle, impossible events", .hangGuard) struct LifecycleTrapTests {
     @Test func becomingExecutingWithoutAStartTraps() async {
         await #expect(processExitsWith: .failure) {
             _ = Lifecycle.after([.becameExecuting], .immediately)

@@ -4,7 +4,7 @@ import Testing
 @testable import OperationKit
 
 /// Those who wait for the end, without a thread: the continuations are names here.
-@Suite("Waiters", .mayNotHang) struct WaitersTests {
+@Suite("Waiters", .hangGuard) struct WaitersTests {
     private enum Event: CaseIterable { case registered, cancelled, finished }
 
     /// Every order of what happens to one wait. A cancellation is optional, and so is the end of the operation.

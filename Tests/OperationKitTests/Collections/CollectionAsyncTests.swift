@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// Asynchronous functions: as the way to call, and as the way to implement.
-@Suite("Collection operations with async", .serialized, .mayNotHang) struct CollectionAsyncTests {
+@Suite("Collection operations with async", .serialized, .hangGuard) struct CollectionAsyncTests {
     private class AsyncNumbers: @unchecked Sendable {
         let maxConcurrentOperationCount = 3
         let batchSize = 1

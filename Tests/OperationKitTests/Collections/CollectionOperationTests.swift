@@ -5,7 +5,7 @@ import OperationKitTestSupport
 import Testing
 
 /// The guarantees of collection operations, in all four strategies. They block dispatch threads, so one at a time.
-@Suite("Collection operations", .serialized, .mayNotHang) struct CollectionOperationTests {
+@Suite("Collection operations", .serialized, .hangGuard) struct CollectionOperationTests {
 
     @Test("Every item or batch has its slot, in the order of the collection", arguments: Strategy.allCases)
     func slots(strategy: Strategy) async {

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// Runs as operations: on queues, in compounds, cancelled at every point.
-@Suite("Collection runs", .serialized, .mayNotHang) struct CollectionRunTests {
+@Suite("Collection runs", .serialized, .hangGuard) struct CollectionRunTests {
     private static let succeeding: Work = { _, completion in completion(nil) }
 
     @Test("A run on a queue succeeds if no item fails", arguments: Strategy.allCases)

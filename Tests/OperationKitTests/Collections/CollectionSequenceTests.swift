@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// Sequences, which are never loaded whole.
-@Suite("Collection operations over sequences", .serialized, .mayNotHang) struct CollectionSequenceTests {
+@Suite("Collection operations over sequences", .serialized, .hangGuard) struct CollectionSequenceTests {
     /// Counts how many items were taken.
     private struct Counted: Sequence, IteratorProtocol, Sendable {
         let taken: Shared<Int>
@@ -115,7 +115,8 @@ import Testing
         }
         let failures = try await operation.performOperation(onEach: 0...)
         #expect(failures.map { text($0.error) } == ["cancelled", "first"])
-        // In parallel, others go on until this one has failed. That the run ends at all is what counts: there is no end.
+        // In parallel, others go on until this one has failed. That the run ends at all is what counts: there is no
+        // end.
         #expect(strategy.isParallel ? log.units.count >= 6 : log.units.count == 6)
     }
 

@@ -3,7 +3,7 @@ import OperationKitTestSupport
 import Testing
 
 /// What compiles and what does not.
-@Suite("Conformances to collection operations", .mayNotHang) struct ConformanceTests {
+@Suite("Conformances to collection operations", .hangGuard) struct ConformanceTests {
     private static func messages(_ code: String) async throws -> String? {
         try await TypeChecker().check([CodeBlock(file: "Conformance.md", line: 1, code: [code])])
     }

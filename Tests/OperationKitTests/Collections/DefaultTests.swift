@@ -5,7 +5,7 @@ import Testing
 
 @testable import OperationKit
 
-@Suite("Coordination: defaults", .mayNotHang) struct CoordinationDefaultTests {
+@Suite("Coordination: defaults", .hangGuard) struct CoordinationDefaultTests {
     private final class Batches: ParallelBatchOperation {
         let batchSize = 2
 

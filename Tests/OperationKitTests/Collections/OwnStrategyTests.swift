@@ -5,7 +5,7 @@ import OperationKitTestSupport
 import Testing
 
 /// A strategy of the type's own, which reports its slots as it likes, and the progress of what succeeds.
-@Suite("Collection operations with a strategy of their own", .mayNotHang) struct OwnStrategyTests {
+@Suite("Collection operations with a strategy of their own", .hangGuard) struct OwnStrategyTests {
     private final class Own: CollectionOperation, Sendable {
         typealias Strategy = @Sendable (_ items: [Int], _ completion: @escaping Completion) -> Void
 

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// What a conforming class may look like.
-@Suite("Coordination: classes without Sendable", .mayNotHang) struct UncheckedConformanceTests {
+@Suite("Coordination: classes without Sendable", .hangGuard) struct UncheckedConformanceTests {
     /// No `Sendable`, as in code that is older than the word: it sees to its safety itself.
     private final class Unchecked: SequentialItemOperation {
         var seen: [Int] = []

@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// Why a child has not started: where it stands × why no further one begins, from values.
-@Suite("Descriptions: reasons", .mayNotHang) struct ChildSnapshotTests {
+@Suite("Descriptions: reasons", .hangGuard) struct ChildSnapshotTests {
     private typealias BlockedReason = ChildSnapshot.BlockedReason
     private static let blockedReasons: [BlockedReason?] = [.notBegun, .suspended, .cancelling, .limit(2), nil]
 

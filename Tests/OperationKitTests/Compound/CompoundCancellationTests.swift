@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// C4, the rest of C2, and L11: how a compound is cancelled, and who decides its outcome.
-@Suite("Compound: cancellation", .mayNotHang) struct CompoundCancellationTests {
+@Suite("Compound: cancellation", .hangGuard) struct CompoundCancellationTests {
     private func isCancelled(_ error: (any Error)?, errors count: Int = 0, reason: TestError? = nil) -> Bool {
         guard case .cancelled(_, let errors, let given) = error as? CompoundOperationError else { return false }
         return errors.count == count && given as? TestError == reason

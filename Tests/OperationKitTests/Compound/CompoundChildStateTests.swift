@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// Children whose own state makes what they depend on irrelevant.
-@Suite("Compound: children that come with a state", .mayNotHang) struct CompoundChildStateTests {
+@Suite("Compound: children that come with a state", .hangGuard) struct CompoundChildStateTests {
     enum Moment: CaseIterable { case initializer, beforeTheStart, whileItRuns }
     enum State: CaseIterable { case cancelled, executing, finished }
 

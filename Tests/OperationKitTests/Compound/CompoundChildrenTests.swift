@@ -5,7 +5,7 @@ import OperationKitTestSupport
 import Testing
 
 /// C1, C2, C7, C8, C10: which operations can be children, and when the compound ends.
-@Suite("Compound: children", .mayNotHang, .serialized) struct CompoundChildrenTests {
+@Suite("Compound: children", .hangGuard, .serialized) struct CompoundChildrenTests {
     // C1
 
     @Test(arguments: ChildKind.allCases, [-1, 1, 2])

@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// Descriptions are bounded, keep nothing alive, and can be asked for in the middle of everything.
-@Suite("Compound: descriptions, bounds", .mayNotHang) struct CompoundDescriptionScaleTests {
+@Suite("Compound: descriptions, bounds", .hangGuard) struct CompoundDescriptionScaleTests {
     @Test func aLargeCompoundNamesTheChildrenThatHaveBegunAndSomeOthers() async {
         // The only child that begins is the last one of all.
         let last = ScriptedOperation.idle("last")
@@ -71,8 +71,8 @@ import Testing
         let inner = CompoundOperation(name: "inner", operations: ChildKind.allCases.map { $0.make {} })
     }
 
-    /// One thread describes, while others add, cancel, suspend and finish. That nothing hangs, traps or races (under the
-    /// thread sanitizer) is what is tested, and that each description begins with the compound.
+    /// One thread describes, while others add, cancel, suspend and finish. That nothing hangs, traps or races (under
+    /// the thread sanitizer) is what is tested, and that each description begins with the compound.
     @Test func describingRacesWithEverything() async {
         let bodies: [@Sendable (Subject) -> Void] = [
             { subject in

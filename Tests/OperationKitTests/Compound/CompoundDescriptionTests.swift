@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// What real composites say of themselves, in each state.
-@Suite("Compound: descriptions", .mayNotHang) struct CompoundDescriptionTests {
+@Suite("Compound: descriptions", .hangGuard) struct CompoundDescriptionTests {
     /// Lets the workers of a compound do all that they can, then describes it.
     private func settled(
         _ compound: CompoundOperation, _ expected: String, _ location: SourceLocation = #_sourceLocation

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// C3, C9 and what an error looks like from outside.
-@Suite("Compound: errors", .mayNotHang) struct CompoundErrorTests {
+@Suite("Compound: errors", .hangGuard) struct CompoundErrorTests {
     private func failing(_ error: any Error, _ name: String? = nil) -> Operation {
         ThrowingBlockOperation(name: name) { throw error }
     }

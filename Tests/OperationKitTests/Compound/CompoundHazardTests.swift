@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// What Foundation on Linux does not survive by itself, with compounds.
-@Suite("Compound: hazards", .mayNotHang) struct CompoundHazardTests {
+@Suite("Compound: hazards", .hangGuard) struct CompoundHazardTests {
     private func chain(_ count: Int, _ make: () -> Operation) -> [Operation] {
         var operations: [Operation] = []
         for _ in 0..<count {
@@ -16,7 +16,8 @@ import Testing
         return operations
     }
 
-    /// A cancelled child ends before what it depends on, which holds it unretained and finishes just when the child is freed.
+    /// A cancelled child ends before what it depends on, which holds it unretained and finishes just when the child is
+    /// freed.
     @Test(arguments: [ChildKind.block, .throwing, .asynchronous, .foreign])
     func childrenAreFreedWhileWhatTheyDependOnFinishes(_ kind: ChildKind) async {
         for _ in 0..<TestExtent.choose(5, long: 20) {

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// C6: how many children run at the same time.
-@Suite("Compound: limits", .mayNotHang, .serialized) struct CompoundLimitTests {
+@Suite("Compound: limits", .hangGuard, .serialized) struct CompoundLimitTests {
     @Test(arguments: ChildKind.allCases, [1, 2, 3])
     func c6NeverRunsMoreThanTheLimit(_ kind: ChildKind, limit: Int) async throws {
         let running = Shared((now: 0, most: 0))

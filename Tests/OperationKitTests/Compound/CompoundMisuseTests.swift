@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// What happens to compounds that are not used as they should be. The article *Misuse* lists it all.
-@Suite("Misuse: compounds", .mayNotHang) struct CompoundMisuseTests {
+@Suite("Misuse: compounds", .hangGuard) struct CompoundMisuseTests {
     @Test func aChildThatRunsAlreadyIsWaitedForAndItsErrorReported() async {
         let child = ScriptedOperation.idle("early")
         child.start()

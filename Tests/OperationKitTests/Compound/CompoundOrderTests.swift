@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// C5: in which order children begin, and what can never be right.
-@Suite("Compound: order", .mayNotHang, .serialized) struct CompoundOrderTests {
+@Suite("Compound: order", .hangGuard, .serialized) struct CompoundOrderTests {
     // C5
 
     @Test(arguments: ChildKind.allCases, [-1, 1, 2])

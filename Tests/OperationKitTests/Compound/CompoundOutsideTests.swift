@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// Children that wait for operations outside of the compound.
-@Suite("Compound: operations outside", .mayNotHang) struct CompoundOutsideTests {
+@Suite("Compound: operations outside", .hangGuard) struct CompoundOutsideTests {
     /// An operation outside, and how it is brought to its end.
     private func makeOutside(_ kind: ChildKind) -> (operation: Operation, finish: @Sendable () -> Void) {
         let operation = kind.make("outside") {}

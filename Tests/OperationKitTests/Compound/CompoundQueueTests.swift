@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// Children that use the queue on which they run, and what the compound's queue is left with.
-@Suite("Compound: the private queue", .mayNotHang) struct CompoundQueueTests {
+@Suite("Compound: the private queue", .hangGuard) struct CompoundQueueTests {
     /// The composites that run children on a private queue, each with one child that calls `body` and others after it.
     private enum Composite: CaseIterable {
         case compound, macro, waterfall
@@ -103,7 +103,7 @@ import Testing
 }
 
 /// Children that Foundation begins, because its own `start()` traps where a queue does not.
-@Suite("Compound: synchronous children", .mayNotHang) struct CompoundSynchronousChildTests {
+@Suite("Compound: synchronous children", .hangGuard) struct CompoundSynchronousChildTests {
     /// Holds the thread that asks whether it is ready.
     private final class Slow: Operation, @unchecked Sendable {
         let asked = Shared(0)

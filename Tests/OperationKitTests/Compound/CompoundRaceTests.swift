@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// Compounds under races: whatever wins, they end once, after their children, with an outcome that fits.
-@Suite("Compound: races", .mayNotHang) struct CompoundRaceTests {
+@Suite("Compound: races", .hangGuard) struct CompoundRaceTests {
     private func makeChildren(_ count: Int, _ random: inout SplitMix64) -> [Operation] {
         let children = (0..<count).map { _ in ChildKind.allCases.randomElement(using: &random)!.make {} }
         for index in children.indices.dropFirst() where random.next() % 3 == 0 {
@@ -42,7 +42,7 @@ import Testing
                 { queue.addOperation(compound) },
                 { [turns = random.next() % 3000] in
                     var random = SplitMix64(seed: seed)
-                    random.dawdle(upTo: turns + 1)
+                    random.spinRandomly(upTo: turns + 1)
                     compound.cancel()
                     // Those that are there are all cancelled, or had ended, or deliver their outcome.
                     ending.value = children.filter { !$0.isCancelled && !$0.isFinished }

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// Additions that are refused, while other threads go on.
-@Suite("Compound: refused additions", .mayNotHang) struct CompoundRefusalTests {
+@Suite("Compound: refused additions", .hangGuard) struct CompoundRefusalTests {
     /// Holds the thread that asks for its name, which the error of a refusal has to know.
     private final class Named: AsyncOperation, @unchecked Sendable {
         let isAsked = Gate()

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// Operations that wait for a composite that they are part of, and composites that wait for what is part of them.
-@Suite("Cycles through what contains an operation", .mayNotHang) struct ContainmentCycleTests {
+@Suite("Cycles through what contains an operation", .hangGuard) struct ContainmentCycleTests {
     /// A part of a composite, and how deep it is there.
     enum Part: CaseIterable, Sendable {
         case block, throwing, asynchronous, compound, blockOfACompound, stepOfAMacro, sourceOfAMap, stepOfAMappedMacro

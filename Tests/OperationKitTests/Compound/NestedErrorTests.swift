@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// Errors that are inside other errors, to any depth.
-@Suite("Nested errors", .mayNotHang) struct NestedErrorTests {
+@Suite("Nested errors", .hangGuard) struct NestedErrorTests {
     /// Counts how often it is described.
     private final class Described: LocalizedError, @unchecked Sendable {
         let count = Shared(0)

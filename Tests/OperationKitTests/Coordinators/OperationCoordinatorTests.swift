@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// Coordinators take operations of any class.
-@Suite("Operation coordinators", .serialized, .mayNotHang) struct OperationCoordinatorTests {
+@Suite("Operation coordinators", .serialized, .hangGuard) struct OperationCoordinatorTests {
     private struct Parallel: ParallelOperationCoordinator {
         var maxConcurrentOperationCount = 4
         var failurePolicy = FailurePolicy.continueAll

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// D6: values that flow between operations of any class.
-@Suite("D6 Bindings", .mayNotHang) struct BindingTests {
+@Suite("D6 Bindings", .hangGuard) struct BindingTests {
     final class Fetch: AsyncOperation, @unchecked Sendable {
         var users: [String] = []
         let failure: (any Error)?

@@ -4,8 +4,9 @@ import Testing
 
 @testable import OperationKit
 
-/// Macros and waterfalls that are continued, started or taken apart at the wrong time. The article *Misuse* lists it all.
-@Suite("Misuse: continuing macros and waterfalls", .mayNotHang) struct ContinuationMisuseTests {
+/// Macros and waterfalls that are continued, started or taken apart at the wrong time. The article *Misuse* lists it
+/// all.
+@Suite("Misuse: continuing macros and waterfalls", .hangGuard) struct ContinuationMisuseTests {
     @Test func aStepThatIsAppendedToACancelledMacroIsCancelled() async {
         let macro = MacroOperation(Step<Int, Int>.increment("first"))
         macro.cancel()
@@ -111,7 +112,8 @@ import Testing
         #expect(log.events == ["task", "closure", "throwing", "item"])
     }
 
-    /// One operation of each class of the library that seals its `main()`, with a call of `main(input:)` where there is one.
+    /// One operation of each class of the library that seals its `main()`, with a call of `main(input:)` where there is
+    /// one.
     private static func sealed(_ log: EventLog) -> [(operation: AsyncOperation, mainWithInput: () -> Void)] {
         let task = TaskOperation { log.add("task") }
         let closure = IOBlockOperation<Int, Int> { (number: Int) in

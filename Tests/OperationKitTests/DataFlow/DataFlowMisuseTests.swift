@@ -6,7 +6,7 @@ import Testing
 
 /// What happens to macros, waterfalls and collection runs that are not used as they should be. The article *Misuse*
 /// lists it all.
-@Suite("Misuse: data flow and collections", .mayNotHang) struct DataFlowMisuseTests {
+@Suite("Misuse: data flow and collections", .hangGuard) struct DataFlowMisuseTests {
     /// Something that runs, works until a gate is opened, and is held by nothing.
     enum Dropped: CaseIterable, Sendable {
         case compound, macro, waterfall, map, collection

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// The errors as people and as older code meet them.
-@Suite("Errors", .mayNotHang) struct ErrorTests {
+@Suite("Errors", .hangGuard) struct ErrorTests {
     struct Expectation: Sendable, CustomTestStringConvertible {
         let error: any LocalizedError & CustomNSError
         let domain: String

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// D1: steps without a subclass, and operations made from others.
-@Suite("D1 Closures, map and recover", .mayNotHang) struct IOBlockOperationTests {
+@Suite("D1 Closures, map and recover", .hangGuard) struct IOBlockOperationTests {
     @Test(arguments: Start.allCases) func d1_aSynchronousClosureMakesTheOutput(start: Start) async {
         let measure = IOBlockOperation<String, Int> { $0.count }
         measure.input = "four"

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// What a typed operation adds to the life cycle: what goes in, what comes out, and what is missing.
-@Suite("IOOperation", .mayNotHang) struct IOOperationTests {
+@Suite("IOOperation", .hangGuard) struct IOOperationTests {
     private final class Measure: IOOperation<String, Int>, @unchecked Sendable {
         override func main(input: String) { finish(with: input.count) }
     }

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// Bindings and requirements between the steps of one macro, besides the inputs that the macro hands over.
-@Suite("Bindings between steps", .mayNotHang) struct MacroBindingTests {
+@Suite("Bindings between steps", .hangGuard) struct MacroBindingTests {
     @Test("A step takes from the step before it what a binding says", arguments: [false, true])
     func aBindingToTheStepBefore(isBoundFirst: Bool) async throws {
         let first = Step.increment("first")

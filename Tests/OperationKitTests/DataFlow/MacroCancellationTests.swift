@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// D2: cancelling a chain of five at every step, and at every moment in relation to it.
-@Suite("D2 Cancellation of a chain", .mayNotHang) struct MacroCancellationTests {
+@Suite("D2 Cancellation of a chain", .hangGuard) struct MacroCancellationTests {
     enum Moment: CaseIterable, Sendable { case beforeStart, before, during, afterMain, after }
     enum Target: CaseIterable, Sendable { case macro, step }
 
@@ -159,7 +159,7 @@ extension BlockOperation {
 }
 
 /// Chains of any length: no recursion, linear cost, and nothing is kept.
-@Suite("D2 Long chains", .mayNotHang) struct LongMacroTests {
+@Suite("D2 Long chains", .hangGuard) struct LongMacroTests {
     @Test func d2_aMacroOfTenThousandStepsOverflowsNoStack() async {
         let tracker = LeakTracker()
         await onThread(stackSize: workerStackSize) {

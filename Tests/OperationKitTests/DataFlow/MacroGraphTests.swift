@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// D3: what a linear chain cannot express.
-@Suite("D3 Graphs of steps", .mayNotHang) struct MacroGraphTests {
+@Suite("D3 Graphs of steps", .hangGuard) struct MacroGraphTests {
     private let length = IOBlockOperation<String, Int>(name: "length") { $0.count }
     private let double = IOBlockOperation<Int, Int>(name: "double") { $0 * 2 }
     private let text = IOBlockOperation<Int, String>(name: "text") { "<\($0)>" }

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// D2: chains of typed operations.
-@Suite("D2 MacroOperation", .mayNotHang) struct MacroOperationTests {
+@Suite("D2 MacroOperation", .hangGuard) struct MacroOperationTests {
     private let length = IOBlockOperation<String, Int>(name: "length") { $0.count }
     private let double = IOBlockOperation<Int, Int>(name: "double") { $0 * 2 }
     private let text = IOBlockOperation<Int, String>(name: "text") { "<\($0)>" }

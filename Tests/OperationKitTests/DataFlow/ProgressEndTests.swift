@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// The progress of an operation that succeeds is complete before its end is told, whatever other threads do to it.
-@Suite("Progress at the end", .mayNotHang) struct ProgressEndTests {
+@Suite("Progress at the end", .hangGuard) struct ProgressEndTests {
     #if DEBUG
     /// What the fraction of an operation is in its `asyncCompletionBlock`.
     private static func fractionAtTheEnd(of operation: AsyncOperation) -> Shared<Double?> {

@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// D4: how far operations have come.
-@Suite("D4 Progress", .mayNotHang) struct ProgressTests {
+@Suite("D4 Progress", .hangGuard) struct ProgressTests {
     /// Sets the units of its own progress, one after the other, and shows the test each time.
     private static func worker(_ units: Int64, _ look: @escaping @Sendable () -> Void = {}) -> Step<Int, Int> {
         Step { step, input in

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// What depends on a failed operation runs, as in Foundation, unless it asks not to.
-@Suite("requireSuccess", .mayNotHang) struct RequireSuccessTests {
+@Suite("requireSuccess", .hangGuard) struct RequireSuccessTests {
     private func run(_ operations: Operation...) async {
         await onThread { OperationQueue().addOperations(operations, waitUntilFinished: true) }
     }

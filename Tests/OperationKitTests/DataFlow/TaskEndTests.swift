@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// What becomes of the closure and the task of an operation when the operation ends.
-@Suite("The end of a task operation", .mayNotHang) struct TaskEndTests {
+@Suite("The end of a task operation", .hangGuard) struct TaskEndTests {
     enum Kind: CaseIterable {
         case task, closure
 

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// An operation whose work is an `async` closure.
-@Suite("TaskOperation", .mayNotHang) struct TaskOperationTests {
+@Suite("TaskOperation", .hangGuard) struct TaskOperationTests {
     @Test(arguments: Start.allCases) func whatTheClosureReturnsIsTheOutput(start: Start) async throws {
         let operation = TaskOperation(name: "answer") { 42 }
         await start(operation)

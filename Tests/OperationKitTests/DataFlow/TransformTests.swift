@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// What operations made by `map` and its like do with their sources.
-@Suite("Transforming operations", .mayNotHang) struct TransformTests {
+@Suite("Transforming operations", .hangGuard) struct TransformTests {
     @Test(
         "A transform is not called for the result of an operation that belongs to another one",
         arguments: [false, true])

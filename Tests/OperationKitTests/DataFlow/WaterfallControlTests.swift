@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// D5: suspending, resuming and cancelling a waterfall.
-@Suite("D5 Control of a waterfall", .mayNotHang) struct WaterfallControlTests {
+@Suite("D5 Control of a waterfall", .hangGuard) struct WaterfallControlTests {
     @Test func d5_suspendedBetweenJobsItWaitsAndIsResumed() async {
         let log = EventLog()
         let reached = Gate()

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// D5: jobs one after the other, each from the result of the one before.
-@Suite("D5 Waterfall", .mayNotHang) struct WaterfallTests {
+@Suite("D5 Waterfall", .hangGuard) struct WaterfallTests {
     @Test(arguments: Start.allCases) func d5_jobsMakeValuesAndOperations(start: Start) async {
         let waterfall = Waterfall<String, String>()
             .then { $0.count }

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// L4 to L10 for the operations that are made of a block.
-@Suite("AsyncBlockOperation", .mayNotHang) struct AsyncBlockOperationTests {
+@Suite("AsyncBlockOperation", .hangGuard) struct AsyncBlockOperationTests {
     @Test(arguments: Start.allCases, [TestError?.none, .first])
     func theBlockDecidesTheOutcome(start: Start, error: TestError?) async {
         let operation = AsyncBlockOperation(name: "block") { $0(error) }
@@ -106,7 +106,7 @@ import Testing
     }
 }
 
-@Suite("ThrowingBlockOperation", .mayNotHang) struct ThrowingBlockOperationTests {
+@Suite("ThrowingBlockOperation", .hangGuard) struct ThrowingBlockOperationTests {
     @Test(arguments: Start.allCases, [TestError?.none, .first])
     func whatTheBlockThrowsIsTheError(start: Start, error: TestError?) async {
         let operation = ThrowingBlockOperation(name: "block") { if let error { throw error } }

@@ -3,7 +3,7 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-@Suite("Races with cancel", .serialized, .mayNotHang) struct CancelRaceTests {
+@Suite("Races with cancel", .serialized, .hangGuard) struct CancelRaceTests {
     private static func started() -> RaceSubject {
         let subject = RaceSubject(main: { _ in })
         subject.start()

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// L3: a cancellation is Foundation's. L6: cancelled before the start, nothing runs.
-@Suite("L3 and L6, cancelling before the start and after the end", .mayNotHang) struct CancelTests {
+@Suite("L3 and L6, cancelling before the start and after the end", .hangGuard) struct CancelTests {
     @Test(arguments: Start.allCases) func cancelledBeforeTheStartMainIsNotCalled(start: Start) async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log)

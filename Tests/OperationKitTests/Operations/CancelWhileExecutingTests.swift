@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// L7: a cancellation of running work is a request.
-@Suite("L7, cancelling while executing", .mayNotHang) struct CancelWhileExecutingTests {
+@Suite("L7, cancelling while executing", .hangGuard) struct CancelWhileExecutingTests {
     @Test func runningWorkIsNotMarkedAsFinished() async {
         let operation = ScriptedOperation.idle()
         await onThread {

@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// L8 and L10 for Foundation's own `completionBlock`, of an `AsyncOperation` and of a `ThrowingBlockOperation`.
-@Suite("L8 and L10, completionBlock", .mayNotHang) struct CompletionBlockTests {
+@Suite("L8 and L10, completionBlock", .hangGuard) struct CompletionBlockTests {
     enum Kind: CaseIterable {
         case asynchronous, throwing
 
@@ -174,7 +174,8 @@ import Testing
         }
     }
 
-    /// What was handed to the global queue before has been called when this returns, on a machine that is not overloaded.
+    /// What was handed to the global queue before has been called when this returns, on a machine that is not
+    /// overloaded.
     private static func letGlobalQueueWork() {
         DispatchQueue.concurrentPerform(iterations: 100) { _ in }
         for _ in 0..<100 { DispatchQueue.global().sync {} }

@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// The level belongs to the process, so each of these has one of its own.
-@Suite("Diagnostics: levels", .mayNotHang) struct DiagnosticsProcessTests {
+@Suite("Diagnostics: levels", .hangGuard) struct DiagnosticsProcessTests {
     @Test func atTheLevelAllOperationsAreListedAndTheCallStackIsReported() async {
         await #expect(processExitsWith: .success) {
             unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "all", 1)

@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// Operations that never finish are found.
-@Suite("Diagnostics", .mayNotHang, .enabled(if: OperationDiagnostics.isRecording)) struct DiagnosticsTests {
+@Suite("Diagnostics", .hangGuard, .enabled(if: OperationDiagnostics.isRecording)) struct DiagnosticsTests {
     /// A reporter of its own, so that operations of other tests are not in the way.
     private struct Reports {
         let reporter = UnfinishedReporter()
@@ -166,7 +166,7 @@ import Testing
 }
 
 /// Operations that are executing can be listed.
-@Suite("Diagnostics: registry", .mayNotHang, .enabled(if: OperationDiagnostics.isRecording))
+@Suite("Diagnostics: registry", .hangGuard, .enabled(if: OperationDiagnostics.isRecording))
 struct ExecutionRegistryTests {
     private let reporter = UnfinishedReporter()
     private let origin = ContinuousClock.now

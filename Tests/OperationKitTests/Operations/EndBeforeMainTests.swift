@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// An outcome that another thread gives after it has seen `isExecuting`, and before `main()` is called.
-@Suite("An end between isExecuting and main()", .mayNotHang) struct EndBeforeMainTests {
+@Suite("An end between isExecuting and main()", .hangGuard) struct EndBeforeMainTests {
     /// Starts an operation; another thread finishes it once Foundation has been told that it executes.
     private static func start(_ operation: AsyncOperation, finishingWith error: any Error) {
         var isTold = false

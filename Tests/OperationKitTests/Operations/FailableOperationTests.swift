@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// Operations of one's own that report an error: everything that asks how an operation ended gets the same answer.
-@Suite("FailableOperation", .mayNotHang) struct FailableOperationTests {
+@Suite("FailableOperation", .hangGuard) struct FailableOperationTests {
     /// A synchronous operation that stores its error, as the documentation shows it.
     private final class Decode: Operation, FailableOperation, @unchecked Sendable {
         private let failure: (any Error)?

@@ -4,7 +4,7 @@ import Testing
 
 @testable import OperationKit
 
-@Suite("FinishObserver", .mayNotHang) struct FinishObserverTests {
+@Suite("FinishObserver", .hangGuard) struct FinishObserverTests {
     @Test(arguments: [ChildKind.asynchronous, .throwing, .block, .foreign])
     func theEndOfAnOperationIsReportedOnce(kind: ChildKind) async {
         let (reported, log) = (Gate(), EventLog())

@@ -4,7 +4,7 @@ import Testing
 @testable import OperationKit
 
 /// Who is told of the end of an operation, as a value.
-@Suite("Finish observers", .mayNotHang) struct FinishObserversTests {
+@Suite("Finish observers", .hangGuard) struct FinishObserversTests {
     private final class Observer: FinishObserving {
         let number: Int
         init(_ number: Int) { self.number = number }

@@ -21,7 +21,7 @@ func expectNoProblems(
     await tracker.expectAllReleased(location)
 }
 
-@Suite("Races with finish", .serialized, .mayNotHang) struct FinishRaceTests {
+@Suite("Races with finish", .serialized, .hangGuard) struct FinishRaceTests {
     @Test func finishAgainstFinish() async {
         await expectNoProblems(
             rounds: 4_000,

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// L4: the first finish wins. L5: a finish before the start is remembered.
-@Suite("L4 and L5, finishing", .mayNotHang) struct FinishTests {
+@Suite("L4 and L5, finishing", .hangGuard) struct FinishTests {
     @Test(arguments: Start.allCases) func finishingInMainTakesEffectAtOnce(start: Start) async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log) {

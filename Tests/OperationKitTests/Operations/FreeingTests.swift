@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// L10: freeing is safe. Chains are freed on a stack of the size that worker threads have.
-@Suite("L10, freeing", .mayNotHang) struct FreeingTests {
+@Suite("L10, freeing", .hangGuard) struct FreeingTests {
     enum Members: CaseIterable {
         case asynchronous, throwing, alternating, alternatingThrowing
 

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// What crashes, hangs or leaks with hand-written subclasses in Foundation on Linux (DESIGN, section 9).
-@Suite("Hazards of Foundation", .mayNotHang) struct HazardTests {
+@Suite("Hazards of Foundation", .hangGuard) struct HazardTests {
     @Test func finishingOperationsThatAreEnqueuedAndNotStartedCrashesNothing() async {
         let log = EventLog()
         let operations = (0..<200).map { _ in ScriptedOperation.logged(log) }

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// L2, as far as it can be seen on Linux: code that listens to Foundation reacts, and finds the state that was announced.
-@Suite("L2, changes are announced", .mayNotHang) struct KeyValueTests {
+@Suite("L2, changes are announced", .hangGuard) struct KeyValueTests {
     /// Writes down what its dependency reads as whenever Foundation asks for its readiness.
     private final class Probe: Operation, @unchecked Sendable {
         private let dependency: AsyncOperation

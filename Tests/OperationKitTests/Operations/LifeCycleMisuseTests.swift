@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// What happens to operations that are not used as they should be. The article *Misuse* lists it all.
-@Suite("Misuse: operations", .mayNotHang) struct LifeCycleMisuseTests {
+@Suite("Misuse: operations", .hangGuard) struct LifeCycleMisuseTests {
     @Test func startedByHandBeforeItsDependenciesItBeginsNevertheless() async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log)

@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// The name of an operation, which any thread may set while the library reads it for a message.
-@Suite("Names", .mayNotHang) struct NameTests {
+@Suite("Names", .hangGuard) struct NameTests {
     enum Kind: CaseIterable {
         case asynchronous, throwing, compound
 

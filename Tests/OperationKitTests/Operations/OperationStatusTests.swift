@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// What descriptions say of one operation, from values.
-@Suite("Descriptions: texts", .mayNotHang) struct OperationStatusTests {
+@Suite("Descriptions: texts", .hangGuard) struct OperationStatusTests {
     @Test(arguments: [
         (0, "0 ms"), (0.0404, "40 ms"), (0.999, "999 ms"), (1, "1.0 s"), (2.49, "2.4 s"), (9.99, "9.9 s"),
         (10, "10 s"), (31.9, "31 s"), (119.9, "119 s"), (120, "2 min 0 s"), (312, "5 min 12 s"),
@@ -68,7 +68,7 @@ import Testing
 }
 
 /// What real operations say of themselves.
-@Suite("Descriptions: one operation", .mayNotHang) struct OperationDescriptionTests {
+@Suite("Descriptions: one operation", .hangGuard) struct OperationDescriptionTests {
     @Test func anOperationDescribesEachStateOfItsLife() async throws {
         let operation = ScriptedOperation.idle("a")
         let log = EventLog()

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// L8: one outcome, delivered once, before the end. Everything that is called comes in one order.
-@Suite("L8, one outcome", .mayNotHang) struct OutcomeTests {
+@Suite("L8, one outcome", .hangGuard) struct OutcomeTests {
     enum End: CaseIterable { case success, failure, cancelledBefore, cancelledInMain }
 
     @Test(arguments: Start.allCases, End.allCases)

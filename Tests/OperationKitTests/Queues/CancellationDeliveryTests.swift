@@ -5,9 +5,9 @@ import Testing
 
 @testable import OperationKit
 
-/// What a cancelled task calls. The runtime calls the handler of a cancellation with a lock of the task held that resuming
-/// the task takes too, so nothing of the user's may run there.
-@Suite("Cancelling a task that waits for its operation", .mayNotHang) struct CancellationDeliveryTests {
+/// What a cancelled task calls. The runtime calls the handler of a cancellation with a lock of the task held that
+/// resuming the task takes too, so nothing of the user's may run there.
+@Suite("Cancelling a task that waits for its operation", .hangGuard) struct CancellationDeliveryTests {
     private struct Parallel: ParallelOperationCoordinator {}
     private struct Sequential: SequentialOperationCoordinator {}
 
@@ -92,7 +92,7 @@ import Testing
             let run = runner.make(begun: begun) {
                 stopping.open()
                 // The end has to come while the lock is held elsewhere.
-                if lock.lock(before: Date(timeIntervalSinceNow: patience)) {
+                if lock.lock(before: Date(timeIntervalSinceNow: hangTimeout)) {
                     lock.unlock()
                 } else {
                     Issue.record("The thread that ends the work waits for the task's cancellation.")

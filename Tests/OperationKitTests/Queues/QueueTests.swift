@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// `allOperationsFinished`, `serial(name:)` and `addDependencies`.
-@Suite("Queues", .mayNotHang) struct QueueTests {
+@Suite("Queues", .hangGuard) struct QueueTests {
     @Test("`allOperationsFinished` waits for operations of every class")
     func everyClass() async throws {
         let log = EventLog()

@@ -3,8 +3,9 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// `OperationQueue.run` when the awaiting task is cancelled: it owns the operation, cancels it, and still waits for its end.
-@Suite("OperationQueue.run, cancelled", .mayNotHang) struct RunCancellationTests {
+/// `OperationQueue.run` when the awaiting task is cancelled: it owns the operation, cancels it, and still waits for its
+/// end.
+@Suite("OperationQueue.run, cancelled", .hangGuard) struct RunCancellationTests {
     /// Runs an operation in a task, cancels the task once the work has begun, and lets the work end only after that.
     private func cancel(
         _ operation: Operation, begun: Gate, mayEnd: Gate, log: EventLog

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// `OperationQueue.run`: adds an operation, waits for its end, and hands over what came of it.
-@Suite("OperationQueue.run", .mayNotHang) struct RunTests {
+@Suite("OperationQueue.run", .hangGuard) struct RunTests {
     private final class Measure: IOOperation<String, Int>, @unchecked Sendable {
         override func main(input: String) { finish(with: input.count) }
     }
@@ -169,7 +169,8 @@ import Testing
         #expect(sum == 499_500)
     }
 
-    /// Has its dependency finish while a queue asks whether it is ready: after the answer was found, before it is known.
+    /// Has its dependency finish while a queue asks whether it is ready: after the answer was found, before it is
+    /// known.
     private final class AskedTooEarly: Operation, @unchecked Sendable {
         private let dependency: AsyncOperation
         private let isFirst = Shared(true)

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import Testing
 
 /// `finished()` and `value`: waiting for the end from asynchronous code.
-@Suite("finished() and value", .mayNotHang) struct WaitingTests {
+@Suite("finished() and value", .hangGuard) struct WaitingTests {
     enum Moment: CaseIterable { case beforeTheStart, duringTheRun, afterTheEnd }
 
     @Test("A wait ends with the outcome, whenever it starts", arguments: Moment.allCases, [TestError?.none, .first])

@@ -2,7 +2,7 @@ import Foundation
 import OperationKitTestSupport
 import Testing
 
-@Suite("Support", .mayNotHang) struct SupportTests {
+@Suite("Support", .hangGuard) struct SupportTests {
     @Test func aGateHoldsAThreadUntilItIsOpened() async {
         let gate = Gate()
         let log = EventLog()

@@ -5,13 +5,13 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 /// What somebody may do to an operation.
-enum Act: String, CaseIterable, Sendable {
+enum OperationStep: String, CaseIterable, Sendable {
     case start, succeed, fail, cancel, cancelWithReason, wait, await, awaitAndGiveUp
 
     /// Whether it has so many steps that two of its kind cannot be tried in every order.
     var isLong: Bool { self == .await || self == .awaitAndGiveUp }
 
-    func callAsFunction(_ subject: ActSubject) {
+    func callAsFunction(_ subject: StepSubject) {
         let operation = subject.operation
         switch self {
         case .start: operation.start()
@@ -20,12 +20,12 @@ enum Act: String, CaseIterable, Sendable {
         case .cancel: operation.cancel()
         case .cancelWithReason: operation.cancel(withError: TestError.reason)
         case .wait:
-            Strand.outside { operation.waitUntilFinished() }
-            if !Strand.inOneStep({ operation.isFinished }) { subject.found("waited, and it is not finished") }
+            VirtualThread.outside { operation.waitUntilFinished() }
+            if !VirtualThread.inOneStep({ operation.isFinished }) { subject.found("waited, and it is not finished") }
         case .await, .awaitAndGiveUp:
             guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else { return }
             subject.waits.change { $0.begun += 1 }
-            let executor = StrandExecutor(subject.interleaving)
+            let executor = VirtualThreadExecutor(subject.interleaving)
             let task = Task(executorPreference: executor) {
                 do throws(any Error) {
                     try await operation.finished()
@@ -35,15 +35,15 @@ enum Act: String, CaseIterable, Sendable {
                 }
             }
             guard self == .awaitAndGiveUp else { return }
-            Strand.place("before giving up")
+            VirtualThread.place("before giving up")
             // The runtime holds a lock of its own while it tells who is cancelled.
-            Strand.withRuntimeLock { task.cancel() }
+            VirtualThread.withRuntimeLock { task.cancel() }
         }
     }
 }
 
 /// An operation in a run, and what becomes of those who wait for it.
-final class ActSubject: @unchecked Sendable {
+final class StepSubject: @unchecked Sendable {
     let operation: RaceSubject
     let interleaving: Interleaving
     let waits = Shared((begun: 0, ended: 0))
@@ -53,18 +53,18 @@ final class ActSubject: @unchecked Sendable {
         self.interleaving = interleaving
         operation = RaceSubject(
             main: {
-                Strand.place("main")
+                VirtualThread.place("main")
                 main($0)
-                Strand.place("main ends")
+                VirtualThread.place("main ends")
             },
             didCancel: { _ in
-                Strand.place("hook")
+                VirtualThread.place("hook")
             })
-        Strand.expectRelease(of: operation, "the operation")
+        VirtualThread.expectRelease(of: operation, "the operation")
         let block = operation.asyncCompletionBlock
         operation.asyncCompletionBlock = { error in
-            Strand.place("completion")
-            Strand.inOneStep { block?(error) }
+            VirtualThread.place("completion")
+            VirtualThread.inOneStep { block?(error) }
         }
     }
 
@@ -74,7 +74,7 @@ final class ActSubject: @unchecked Sendable {
 
     func woke(with error: (any Error)?, mayGiveUp: Bool) {
         waits.change { $0.ended += 1 }
-        let (isFinished, outcome) = Strand.inOneStep { (operation.isFinished, operation.error) }
+        let (isFinished, outcome) = VirtualThread.inOneStep { (operation.isFinished, operation.error) }
         if mayGiveUp, error is CancellationError { return }
         if !isFinished { found("a waiter resumed before the end") }
         if text(error) != text(outcome) { found("a waiter got \(text(error))") }
@@ -87,7 +87,7 @@ final class ActSubject: @unchecked Sendable {
         return problems + announcementProblems()
     }
 
-    /// Each strand announces a change before and after it, in this order; each change is announced once.
+    /// Each virtual thread announces a change before and after it, in this order; each change is announced once.
     private func announcementProblems() -> [String] {
         let announcements = interleaving.announcements.filter { $0.operation == ObjectIdentifier(operation) }
         let hasRun = operation.record.value.mains > 0 || announcements.contains { $0.text == "will isExecuting" }
@@ -101,13 +101,13 @@ final class ActSubject: @unchecked Sendable {
         #endif
         let begins = hasRun ? ["will isExecuting", "did isExecuting"] : []
         var sequences: [[String]] = []
-        for strand in Set(announcements.map(\.strand)) {
-            sequences.append(announcements.filter { $0.strand == strand }.map(\.text))
+        for thread in Set(announcements.map(\.thread)) {
+            sequences.append(announcements.filter { $0.thread == thread }.map(\.text))
         }
         let isRight =
             sequences.count == 1
             ? sequences[0] == begins + ends : Set(sequences) == Set([begins, ends]) && sequences.count == 2
-        return isRight ? [] : ["announced: \(announcements.map { "\($0.strand) \($0.text)" })"]
+        return isRight ? [] : ["announced: \(announcements.map { "\($0.thread) \($0.text)" })"]
     }
 }
 #endif

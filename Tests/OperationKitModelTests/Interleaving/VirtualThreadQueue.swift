@@ -4,9 +4,9 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// A queue that starts each of its operations on a strand: in the order of their addition, when they are ready and have
-/// a place.
-final class StrandQueue: OperationQueue, @unchecked Sendable {
+/// A queue that starts each of its operations on a virtual thread: in the order of their addition, when they are ready
+/// and have a place.
+final class VirtualThreadQueue: OperationQueue, @unchecked Sendable {
     private let interleaving: Interleaving
     private let waiting = Shared<[Operation]>([])
     private let begun = Shared<[Operation]>([])
@@ -17,24 +17,24 @@ final class StrandQueue: OperationQueue, @unchecked Sendable {
     }
 
     override func addOperation(_ operation: Operation) {
-        Strand.place("enqueues")
+        VirtualThread.place("enqueues")
         waiting.change { $0.append(operation) }
         interleaving.add("queue", .waiting { [unowned self] in mayBegin(operation) }) { [self] in
             waiting.change { $0.removeAll { $0 === operation } }
             begun.change { $0.append(operation) }
-            Strand.current?.queue = self
-            Strand.current?.begun = operation
+            VirtualThread.current?.queue = self
+            VirtualThread.current?.begun = operation
             operation.start()
             // A worker that stayed here would hold the queue, by way of its compound.
             begun.change { $0.removeAll(where: \.isFinished) }
         }
     }
 
-    /// The queue whose operation runs on the current strand, as `OperationQueue.current` tells in earnest.
-    static var ofCurrentStrand: StrandQueue? { Strand.current?.queue }
+    /// The queue whose operation runs on the current virtual thread, as `OperationQueue.current` tells in earnest.
+    static var ofCurrentVirtualThread: VirtualThreadQueue? { VirtualThread.current?.queue }
 
-    /// Whether a queue, and no other code, calls `start()` of the operation on the current strand.
-    static func isBeginning(_ operation: Operation) -> Bool { Strand.current?.begun === operation }
+    /// Whether a queue, and no other code, calls `start()` of the operation on the current virtual thread.
+    static func isBeginning(_ operation: Operation) -> Bool { VirtualThread.current?.begun === operation }
 
     override func cancelAllOperations() {
         for operation in waiting.value + begun.value { operation.cancel() }
@@ -50,9 +50,9 @@ final class StrandQueue: OperationQueue, @unchecked Sendable {
     }
 }
 
-/// Runs each piece of a task, from one suspension to the next, on a strand.
+/// Runs each piece of a task, from one suspension to the next, on a virtual thread.
 @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
-final class StrandExecutor: TaskExecutor {
+final class VirtualThreadExecutor: TaskExecutor {
     private let interleaving: Interleaving
 
     init(_ interleaving: Interleaving) {

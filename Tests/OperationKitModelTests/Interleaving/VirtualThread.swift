@@ -6,12 +6,12 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 /// A thread of a run. It moves only when it is its turn, and gives others their turn at every place that it comes to.
-final class Strand: SchedulingProbe.Observer, @unchecked Sendable {
-    enum Standing {
+final class VirtualThread: SchedulingProbe.Observer, @unchecked Sendable {
+    enum Status {
         case ready
         /// Not before this holds.
         case waiting(until: () -> Bool)
-        /// Only when no other strand can go on.
+        /// Only when no other virtual thread can go on.
         case last
         /// In a call that blocks for real.
         case outside
@@ -22,42 +22,42 @@ final class Strand: SchedulingProbe.Observer, @unchecked Sendable {
     let name: String
     let interleaving: Interleaving
     /// Changed with the state of the run only.
-    var standing: Standing
+    var status: Status
     private let body: () -> Void
     private let turn = DispatchSemaphore(value: 0)
     private var hasBegun = false
-    /// How many locks the thread holds, of the library or of the runtime. While it holds one, it goes on, so no strand
-    /// ever waits for such a lock.
+    /// How many locks the thread holds, of the library or of the runtime. While it holds one, it goes on, so no virtual
+    /// thread ever waits for such a lock.
     private var locks = 0
-    /// The queue that began what the strand runs.
-    var queue: StrandQueue?
+    /// The queue that began what the virtual thread runs.
+    var queue: VirtualThreadQueue?
     /// What it began.
     var begun: Operation?
     /// Above 0 in calls that are one step, because Foundation may hold locks of its own in them.
     private var isOneStep = 0
 
-    /// - Parameter standing: When it may begin.
-    init(_ name: String, _ interleaving: Interleaving, standing: Standing, _ body: @escaping () -> Void) {
+    /// - Parameter status: When it may begin.
+    init(_ name: String, _ interleaving: Interleaving, status: Status, _ body: @escaping () -> Void) {
         self.name = name
         self.interleaving = interleaving
-        self.standing = standing
+        self.status = status
         self.body = body
     }
 
-    /// The strand that runs on the current thread.
-    static var current: Strand? { SchedulingProbe.observer as? Strand }
+    /// The virtual thread that runs on the current thread.
+    static var current: VirtualThread? { SchedulingProbe.observer as? VirtualThread }
 
     /// A place of the test's own, in a callback: others get their turn, and no lock may be held.
     static func place(_ label: String) {
-        guard let strand = current, strand.isOneStep == 0, strand.holdsNoLock(at: label) else { return }
-        strand.step(label)
+        guard let thread = current, thread.isOneStep == 0, thread.holdsNoLock(at: label) else { return }
+        thread.step(label)
     }
 
     /// Lets others go on until this holds.
     static func wait(_ label: String = "waits", until condition: @escaping () -> Bool) {
-        guard let strand = current, strand.holdsNoLock(at: label) else { return }
-        strand.standing = .waiting(until: condition)
-        strand.step(label)
+        guard let thread = current, thread.holdsNoLock(at: label) else { return }
+        thread.status = .waiting(until: condition)
+        thread.step(label)
     }
 
     /// Has a call be one step that holds a lock of the runtime. Nothing of a user's may be called in it.
@@ -67,7 +67,7 @@ final class Strand: SchedulingProbe.Observer, @unchecked Sendable {
         current?.locks -= 1
     }
 
-    /// While a lock is held, others that need it would block for real, so the strand goes on.
+    /// While a lock is held, others that need it would block for real, so the virtual thread goes on.
     private func holdsNoLock(at label: String) -> Bool {
         if locks > 0 { interleaving.found("\(label) is called with the lock held") }
         return locks == 0
@@ -92,10 +92,10 @@ final class Strand: SchedulingProbe.Observer, @unchecked Sendable {
     func reached(_ place: SchedulingProbe.Place) {
         switch place {
         case .willChange(let operation, let key):
-            interleaving.announced(.init(operation: ObjectIdentifier(operation), strand: name, text: "will \(key)"))
+            interleaving.announced(.init(operation: ObjectIdentifier(operation), thread: name, text: "will \(key)"))
             if locks > 0 { interleaving.found("will \(key) with the lock held") }
         case .didChange(let operation, let key):
-            interleaving.announced(.init(operation: ObjectIdentifier(operation), strand: name, text: "did \(key)"))
+            interleaving.announced(.init(operation: ObjectIdentifier(operation), thread: name, text: "did \(key)"))
             if locks > 0 { interleaving.found("did \(key) with the lock held") }
         case .locking, .unlocked, .told: break
         }
@@ -118,7 +118,7 @@ final class Strand: SchedulingProbe.Observer, @unchecked Sendable {
         }
     }
 
-    func makeQueue() -> OperationQueue { interleaving.leaks.track(StrandQueue(interleaving), "a private queue") }
+    func makeQueue() -> OperationQueue { interleaving.leaks.track(VirtualThreadQueue(interleaving), "a private queue") }
 
     func runWorker(_ work: @escaping @Sendable () -> Void) { interleaving.add("worker") { work() } }
 
@@ -130,17 +130,17 @@ final class Strand: SchedulingProbe.Observer, @unchecked Sendable {
         turn.wait()
     }
 
-    /// Calls something that blocks the thread for real. The strand comes back when no other one can go on.
+    /// Calls something that blocks the thread for real. The virtual thread comes back when no other one can go on.
     static func outside(_ body: () -> Void) {
-        guard let strand = current else { return body() }
-        strand.interleaving.arrived(strand, "outside")
-        strand.standing = .outside
-        strand.interleaving.leave(to: strand.inOneStep { strand.interleaving.next(after: strand) })
-        strand.inOneStep(body)
-        if !strand.interleaving.returned(strand) { strand.turn.wait() }
+        guard let thread = current else { return body() }
+        thread.interleaving.arrived(thread, "outside")
+        thread.status = .outside
+        thread.interleaving.leave(to: thread.inOneStep { thread.interleaving.next(after: thread) })
+        thread.inOneStep(body)
+        if !thread.interleaving.returned(thread) { thread.turn.wait() }
     }
 
-    /// Gives the strand its turn.
+    /// Gives the virtual thread its turn.
     func resume() {
         if hasBegun {
             turn.signal()
@@ -148,7 +148,7 @@ final class Strand: SchedulingProbe.Observer, @unchecked Sendable {
             hasBegun = true
             interleaving.lanes.run { [self] lane in
                 SchedulingProbe.observed(by: self, body)
-                standing = .ended
+                status = .ended
                 let next = interleaving.next(after: self)
                 interleaving.lanes.isFree(lane)
                 interleaving.leave(to: next)

@@ -4,17 +4,17 @@ import Testing
 @testable import OperationKit
 
 /// Walks through everything that can happen to a life, in every order, and checks the guarantees at each step.
-@Suite("Lifecycle, every order of events", .serialized, .takesTurns, .mayNotHang) struct LifecycleWalkTests {
+@Suite("Lifecycle, every order of events", .serialized, .takesTurns, .hangGuard) struct LifecycleStateSpaceTests {
     @Test(arguments: Lifecycle.Ending.allCases) func theGuaranteesHoldInEveryOrderOfEvents(ending: Lifecycle.Ending) {
-        let first = Walk(ending: ending)
+        let first = StateSpaceExplorer(ending: ending)
         var seen: Set<String> = [first.identity]
         var frontier = [first]
         var steps = 0
         var ends: Set<String> = []
         while !frontier.isEmpty {
-            var next: [Walk] = []
-            for walk in frontier {
-                let followers = walk.followers()
+            var next: [StateSpaceExplorer] = []
+            for explorer in frontier {
+                let followers = explorer.followers()
                 for follower in followers {
                     steps += 1
                     if let violation = follower.violation {
@@ -23,10 +23,10 @@ import Testing
                     }
                     if seen.insert(follower.identity).inserted { next.append(follower) }
                 }
-                if walk.lifecycle.isFinished { ends.insert(walk.lifecycle.stateText) }
+                if explorer.lifecycle.isFinished { ends.insert(explorer.lifecycle.stateText) }
                 // Where nothing is owed any more, the life is over, not begun, or waits for its work.
-                if walk.owed.isEmpty, walk.isStuck {
-                    Issue.record("stuck, after \(walk.history.joined(separator: ", "))")
+                if explorer.owed.isEmpty, explorer.isStuck {
+                    Issue.record("stuck, after \(explorer.history.joined(separator: ", "))")
                     return
                 }
             }
@@ -39,7 +39,7 @@ import Testing
 }
 
 /// A life with its surroundings: who owes it which event, and what it has led to so far.
-private struct Walk {
+private struct StateSpaceExplorer {
     var lifecycle: Lifecycle
     let ending: Lifecycle.Ending
     var owed: Set<Owed> = []
@@ -86,8 +86,8 @@ private struct Walk {
             + "\(deliveries) \(outcome ?? "-") \(childrenHaveFinished) \(hasStarted) \(mayExecute)"
     }
 
-    /// One walk for each thing that can happen now.
-    func followers() -> [Walk] {
+    /// One explorer for each thing that can happen now.
+    func followers() -> [StateSpaceExplorer] {
         var steps: [Step] = [.start, .finish(nil), .finish(.first), .cancel(nil), .cancel(.reason)]
         steps += owed.map { .complete($0) }
         // The children of a composite that executes may finish at any time once `main()` was called.
@@ -95,9 +95,9 @@ private struct Walk {
             steps.append(.complete(.draining))
         }
         return steps.map { step in
-            var walk = self
-            walk.take(step)
-            return walk
+            var explorer = self
+            explorer.take(step)
+            return explorer
         }
     }
 
