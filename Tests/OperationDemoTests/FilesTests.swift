@@ -76,7 +76,7 @@ import Testing
         let directory = try TemporaryDirectory()
         try directory.write("one line\n", to: "sub/file")
         _ = try await Shell.output(
-            of: "ln -s . circle; ln -s .. sub/up; ln -s file sub/link; mkfifo pipe", in: directory.url)
+            of: "ln -s . cycle; ln -s .. sub/up; ln -s file sub/link; mkfifo pipe", in: directory.url)
         let result = try await DemoProcess.run("files", directory.path)
         #expect(result.status == 0)
         #expect(Self.rows(result).map(\.name) == ["\(directory.path)/sub/file", "total of 1 file"])

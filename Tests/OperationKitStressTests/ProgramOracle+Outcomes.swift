@@ -13,7 +13,7 @@ extension ProgramOracle {
             return complain("\(node.name) ended with \(outcome) instead of \(predicted)")
         }
         if isCancelled, !facts.isDisturbed(node.id), !isInFailingChain(node.id) {
-            complain("\(node.name) was cancelled by nobody")
+            complain("\(node.name) was cancelled without a cause")
         }
         if let rest = log.rest[node.id], rest.isCancelled != isCancelled {
             complain("\(node.name) was \(isCancelled ? "" : "not ")cancelled when it completed, and changed its mind")
@@ -218,7 +218,7 @@ extension ProgramOracle {
         }
     }
 
-    /// A child, and whoever is before the start, can always add.
+    /// A child, and code that runs before the start, can always add.
     private mutating func judgeAddition(
         _ index: Int, _ node: StressNode, _ target: Int, _ trigger: StressAction.Trigger
     ) {

@@ -197,7 +197,7 @@ extension ProgramOracle {
         return log.ended[node.id]?.first
     }
 
-    /// Never more children run at once than the limit allows.
+    /// Never more children run at the same time than the limit allows.
     private mutating func judgeLimit(_ node: StressNode) {
         guard let limit = node.compound?.limit, limit >= 0, !facts.isSqueezed(node.id) else { return }
         var changes: [(position: Int, change: Int)] = []
@@ -211,7 +211,7 @@ extension ProgramOracle {
         var running = 0
         for (_, change) in changes.sorted(by: { $0.position < $1.position }) {
             running += change
-            if running > limit { return complain("more than \(limit) children of \(node.name) ran at once") }
+            if running > limit { return complain("more than \(limit) children of \(node.name) ran at the same time") }
         }
     }
 }

@@ -59,7 +59,7 @@ final class ProgramRun: @unchecked Sendable {
         let run = ProgramRun(program)
         run.start()
         if !run.log.waitUntilClosed(before: Date(timeIntervalSinceNow: hangTimeout)) {
-            // What still runs keeps the run alive, and it may go on to its end; nobody waits for it.
+            // What still runs keeps the run alive, and it may go on to its end; no test waits for it.
             return run.log.events + [.hung(run.state)]
         }
         run.inspect()

@@ -1,6 +1,6 @@
 import OperationKitTestSupport
 
-/// Makes a program that fails smaller, as long as it still fails: first by removing nodes and actions, many at once and
+/// Makes a program that fails smaller, as long as it still fails: first by removing nodes and actions, many at the same time and
 /// then fewer (delta debugging), then by simplifying what is left.
 struct Shrinker {
     /// Whether a program fails. Where a race decides, it has to be run often enough.

@@ -48,7 +48,7 @@ extension Stress {
         @Test func aChildThatDidNotRunIsSeen() {
             let log = start + run(1) + end(1, .success) + end(2, .cancelled, isCancelled: true) + end(0, .success)
             #expect(violations(log).contains("n2 did not run"))
-            #expect(violations(log).contains("n2 was cancelled by nobody") == false)
+            #expect(violations(log).contains("n2 was cancelled without a cause") == false)
             #expect(violations(log).contains("n2 ended with cancelled instead of failed(2)"))
         }
 
@@ -84,7 +84,7 @@ extension Stress {
                     limit: 1, children: [1, 2].map { StressNode(id: $0, work: .leaf(StressLeaf(kind: .inline))) }))
             let both: [StressEvent] = [.began(1), .began(2), .ended(1), .ended(2)]
             let log = start + both + end(1, .success) + end(2, .success) + end(0, .success)
-            #expect(ProgramOracle.violations(of: program, log) == ["more than 1 children of n0 ran at once"])
+            #expect(ProgramOracle.violations(of: program, log) == ["more than 1 children of n0 ran at the same time"])
         }
 
         @Test func blocksInTheWrongOrderAreSeen() {
@@ -211,7 +211,7 @@ extension Stress {
 
         @Test func aProgramThatHangsIsNoticed() async {
             var program = program
-            // Nobody ever raises the limit again.
+            // The limit is never raised again.
             program.actions = [StressAction(trigger: .beforeStart, effect: .squeeze(0, limit: 0))]
             let violations = await onThread { [program] in
                 ProgramOracle.violations(of: program, ProgramRun.events(of: program, hangTimeout: 0.2))

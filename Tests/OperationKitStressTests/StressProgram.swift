@@ -2,7 +2,7 @@ import Foundation
 import OperationKit
 import OperationKitTestSupport
 
-/// A random workload as a value: a tree of operations, and what is done to them, when and by whom.
+/// A random workload as a value: a tree of operations, and what is done to them, when and from where.
 ///
 /// ``ProgramGenerator`` makes one from a seed, ``ProgramRun`` runs it, ``ProgramOracle`` judges what happened, and
 /// ``Shrinker`` makes it smaller.
@@ -12,7 +12,7 @@ struct StressProgram: Equatable, Sendable {
     var root: StressNode
     var actions: [StressAction] = []
     var start = StressStart.queue
-    /// Whether somebody holds the operations until the end. If not, only the library and Foundation do.
+    /// Whether the test holds the operations until the end. If not, only the library and Foundation do.
     var keepsReferences = true
     /// Whether the progress of every operation is asked for.
     var observesProgress = false
@@ -256,7 +256,7 @@ extension StressProgram {
             || actions.contains { if case .depend(_, nil) = $0.effect { true } else { false } }
     }
 
-    /// The nodes that are added while the program runs, and to whom.
+    /// The nodes that are added while the program runs, and to which compound.
     var additions: [(action: Int, node: StressNode, target: Int)] {
         actions.indices.compactMap { index in
             if case .add(let node, let target) = actions[index].effect { (index, node, target) } else { nil }

@@ -107,7 +107,7 @@ struct ReferenceScheduler {
         return order
     }
 
-    /// What is wrong with a run of several children at once: who ran when nobody was to, twice, or too early.
+    /// What is wrong with a run of several children at the same time: what ran although nothing was to, twice, or too early.
     static func violations(of shape: StressShape, _ record: ShapeRecord.Result, limit: Int) -> [String] {
         var violations: [String] = []
         for child in 0..<shape.count where record.runs[child] != 1 {
@@ -119,7 +119,7 @@ struct ReferenceScheduler {
             }
         }
         if limit >= 0, record.mostAtOnce > limit {
-            violations.append("\(record.mostAtOnce) children ran at once, with a limit of \(limit)")
+            violations.append("\(record.mostAtOnce) children ran at the same time, with a limit of \(limit)")
         }
         return violations
     }

@@ -125,7 +125,7 @@ extension Stress {
             let crowd = record([(0, true), (2, true), (0, false), (2, false), (1, true), (1, false)])
             #expect(
                 ReferenceScheduler.violations(of: shape, crowd, limit: 1) == [
-                    "2 children ran at once, with a limit of 1"
+                    "2 children ran at the same time, with a limit of 1"
                 ])
         }
     }

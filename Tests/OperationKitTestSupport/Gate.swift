@@ -6,7 +6,7 @@ extension Trait where Self == TimeLimitTrait {
     package static var hangGuard: Self { .timeLimit(.minutes(10)) }
 }
 
-/// How long a wait that blocks a thread, or that nobody can cancel, lasts at most before it is reported as a failure.
+/// How long a wait that blocks a thread, or that cannot be cancelled, lasts at most before it is reported as a failure.
 package let hangTimeout: TimeInterval = 400
 
 /// A gate that is opened once and stays open: holds work until the test lets it go, and tells the test how far the work
@@ -44,7 +44,7 @@ package final class Gate: @unchecked Sendable {
             while !isPassable { if !condition.wait(until: deadline) { break } }
             return isPassable
         }
-        if !isOpen { Issue.record("Nobody opened the gate.", sourceLocation: location) }
+        if !isOpen { Issue.record("The gate was not opened.", sourceLocation: location) }
         return isOpen
     }
 

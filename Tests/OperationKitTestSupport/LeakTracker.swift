@@ -47,7 +47,7 @@ package final class LeakTracker: @unchecked Sendable {
     }
 }
 
-/// Waits for something that comes to be on other threads and tells nobody. Not for ordering: use a ``Gate`` there.
+/// Waits for something that comes to be on other threads without a notification. Not for ordering: use a ``Gate`` there.
 package func eventually(
     _ failure: @autoclosure () -> String, _ location: SourceLocation = #_sourceLocation, _ condition: () -> Bool
 ) async {

@@ -68,7 +68,7 @@ package final class RaceSubject: ScriptedOperation, @unchecked Sendable {
         if let winner = record.accepted.first, record.completions != [winner] {
             problems.append("\(winner) won, \(record.completions) came")
         }
-        if record.accepted.isEmpty, !isCancelled { problems.append("nobody decided: \(record.completions)") }
+        if record.accepted.isEmpty, !isCancelled { problems.append("no call decided: \(record.completions)") }
         if record.completions.first != text(error) { problems.append("error reads \(text(error))") }
         if record.mains > 1 || record.hooks > 1 { problems.append("mains \(record.mains), hooks \(record.hooks)") }
         if record.hooks > 0, !isCancelled { problems.append("a hook, and not cancelled") }

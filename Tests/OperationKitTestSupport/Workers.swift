@@ -66,7 +66,7 @@ package enum Strategy: CaseIterable, Sendable {
         }
     }
 
-    /// How many units may be in flight at once.
+    /// How many units may be in flight at the same time.
     package func width(_ limit: Int) -> Int { isParallel ? limit : 1 }
 
     /// The units that a number of items make.

@@ -44,7 +44,7 @@ final class PseudoTerminal: @unchecked Sendable {
 
     /// Suspends until the program has closed its side, and returns all that was written.
     func output() async -> String {
-        _ = await hasWritten("\u{0}, which nobody writes")
+        _ = await hasWritten("\u{0}, which is never written")
         return lock.withLock { written }
     }
 

@@ -185,9 +185,9 @@ import Testing
         let edges = [(0, 1), (1, 2), (2, 3), (3, 1), (4, 3), (5, 0)]
         for start in 0..<6 {
             let box = make(children: 6, dependencies: edges)
-            let isOnCircle = [1, 2, 3].contains(start)
+            let isOnCycle = [1, 2, 3].contains(start)
             let path = box.schedule.table.dependencyCycle(through: [start])
-            #expect(path.map(Set.init) == (isOnCircle ? [1, 2, 3] : nil))
+            #expect(path.map(Set.init) == (isOnCycle ? [1, 2, 3] : nil))
             #expect(box { $0.table.dependencyCycle(through: 0..<6) }.map(Set.init) == [1, 2, 3])
             if let path {
                 for (child, next) in zip(path, path.dropFirst() + path.prefix(1)) {

@@ -20,7 +20,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
 
     private struct Record {
         var begun: [String] = []
-        /// Ended by somebody else than itself, perhaps before it could begin.
+        /// Ended by other code than itself, perhaps before it could begin.
         var ended: Set<String> = []
         var all: [ScriptedOperation] = []
         var completions: [String] = []
@@ -36,9 +36,9 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         var arriving: Set<String> = []
         /// Once `cancel()` has returned: who had been started until then.
         var started: Set<String>?
-        /// Whether the outcome that somebody gave the compound was accepted.
+        /// Whether the outcome that was given to the compound was accepted.
         var isGiven = false
-        /// The limit that was there from the beginning, as long as nobody changes it.
+        /// The limit that was there from the beginning, as long as it is not changed.
         var limit: Int
     }
 

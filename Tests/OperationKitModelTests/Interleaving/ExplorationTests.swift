@@ -71,7 +71,7 @@ import Testing
         #expect(await count(.samples(1_000, seed: seed)) { $0.incrementAtOnce() }.count == 1_000)
     }
 
-    /// Somebody waits for an event; right or wrong is how the wait begins.
+    /// A thread waits for an event; right or wrong is how the wait begins.
     private final class Event: @unchecked Sendable {
         private let lock = NSLock()
         private var hasHappened = false
@@ -106,7 +106,7 @@ import Testing
         let wrong = await explore(
             .everything, prepare: { _ in Event() },
             [Role("waiter") { $0.lookThenWait() }, Role("event") { $0.happen() }], check: { _, _ in [] })
-        #expect(wrong.failure?.problems == ["nobody can go on: waiter"])
+        #expect(wrong.failure?.problems == ["no thread can go on: waiter"])
         let right = await explore(
             .everything, prepare: { _ in Event() },
             [Role("waiter") { $0.waitAtOnce() }, Role("event") { $0.happen() }], check: { _, _ in [] })

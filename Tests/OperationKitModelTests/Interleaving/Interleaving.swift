@@ -23,7 +23,7 @@ final class Interleaving: @unchecked Sendable {
     private struct State {
         var choices: Choices
         var threads: [VirtualThread] = []
-        /// Whether nobody moves until a virtual thread returns from outside.
+        /// Whether none moves until a virtual thread returns from outside.
         var isIdle = false
         var isOver = false
         var problems: [String] = []
@@ -103,7 +103,8 @@ extension Interleaving {
                 state.isIdle = state.threads.contains(where: \.isOutside)
                 if !state.isIdle {
                     if !state.threads.isEmpty {
-                        state.problems.append("nobody can go on: \(state.threads.map(\.name).joined(separator: ", "))")
+                        state.problems.append(
+                            "no thread can go on: \(state.threads.map(\.name).joined(separator: ", "))")
                     }
                     state.isOver = true
                 }
@@ -122,7 +123,7 @@ extension Interleaving {
 
     /// A virtual thread has returned from outside.
     ///
-    /// - Returns: Whether it goes on at once, because nobody else can.
+    /// - Returns: Whether it goes on immediately, because no other one can.
     func returned(_ thread: VirtualThread) -> Bool {
         state.change { state in
             thread.status = state.isIdle ? .ready : .returned

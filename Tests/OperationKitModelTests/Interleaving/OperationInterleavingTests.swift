@@ -24,7 +24,7 @@ import Testing
             prepare: { interleaving in
                 let subject = StepSubject(interleaving, main: { if beginning == .mainFinishes { $0.end(.second) } })
                 if beginning == .executing { subject.operation.start() }
-                // Whatever is left open is ended at last, so that nobody waits in vain.
+                // Whatever is left open is ended at last, so that no task waits in vain.
                 interleaving.add("last", .last) {
                     subject.operation.start()
                     subject.operation.end(nil)

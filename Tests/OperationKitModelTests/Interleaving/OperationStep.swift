@@ -4,7 +4,7 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// What somebody may do to an operation.
+/// What may be done to an operation.
 enum OperationStep: String, CaseIterable, Sendable {
     case start, succeed, fail, cancel, cancelWithReason, wait, await, awaitAndGiveUp
 

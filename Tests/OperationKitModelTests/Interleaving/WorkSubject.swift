@@ -24,9 +24,9 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
         var released: Set<Int> = []
         var completions: [String] = []
         var problems: [String] = []
-        /// Whether somebody has ended or cancelled the run.
+        /// Whether the run was ended or cancelled from outside.
         var isStopped = false
-        /// Whether the outcome that somebody gave it was accepted.
+        /// Whether the outcome that was given to it was accepted.
         var isGiven = false
         /// How many units had begun when a cancellation was complete.
         var begunAtCancel: Int?
@@ -145,7 +145,7 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
         record.change { $0.isGiven = isAccepted }
     }
 
-    /// Ends whatever is left open, once nobody can go on by himself.
+    /// Ends whatever is left open, once no thread can go on by himself.
     func endAll() {
         let waterfall = operation as? Waterfall<Int, Int>
         let canGoOn = VirtualThread.inOneStep { operation.isExecuting && waterfall?.isSuspended != true }

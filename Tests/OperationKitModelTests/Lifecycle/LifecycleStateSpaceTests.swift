@@ -162,7 +162,7 @@ private struct StateSpaceExplorer {
             if markings > 1 { violation = "a cancellation takes effect twice" }
             owe(.marking)
         case .repeatSuperclassCancel:
-            if !owed.contains(.marking) { violation = "marked again, though nobody is marking" }
+            if !owed.contains(.marking) { violation = "marked again, though no thread is marking" }
         case .cancelChildren:
             if ending == .immediately { violation = "a leaf has no children" }
         case .drain:
