@@ -24,7 +24,9 @@ package struct ArgumentReader {
 
     /// Creates a reader.
     ///
-    /// - Parameter expectation: Returns what is expected as the value of an option, for sentences.
+    /// - Parameters:
+    ///   - arguments: The arguments, without the name of the executable.
+    ///   - expectation: Returns what is expected as the value of an option, for sentences.
     package init(_ arguments: [String], expectation: @escaping (_ option: String) -> String) {
         remaining = arguments[...]
         self.expectation = expectation

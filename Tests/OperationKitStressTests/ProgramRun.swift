@@ -52,7 +52,9 @@ final class ProgramRun: @unchecked Sendable {
 
     /// Runs a program on the calling thread, until all of it has ended.
     ///
-    /// - Parameter hangTimeout: How many seconds to wait for its end, and for its objects to be gone.
+    /// - Parameters:
+    ///   - program: The program.
+    ///   - hangTimeout: How many seconds to wait for its end, and for its objects to be gone.
     /// - Returns: What happened.
     @available(*, noasync)
     static func events(of program: StressProgram, hangTimeout: TimeInterval = 120) -> [StressEvent] {

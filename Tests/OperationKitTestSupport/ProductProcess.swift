@@ -22,9 +22,8 @@ package final class ProductProcess: @unchecked Sendable {
         }
     }
 
-    /// Starts the executable of a product.
-    ///
-    /// - Parameter redirection: What a shell does with the output instead, such as `>/dev/full`.
+    /// Starts the executable of a product. With a redirection, such as `>/dev/full`, a shell sends the output there
+    /// instead.
     package init(
         _ product: String, _ arguments: [String], environment: [String: String] = [:], redirection: String? = nil
     ) throws {

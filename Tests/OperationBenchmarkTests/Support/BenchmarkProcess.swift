@@ -7,7 +7,7 @@ enum BenchmarkProcess {
         try await run(arguments: arguments)
     }
 
-    /// - Parameter redirection: What a shell does with the output instead, such as `>/dev/full`.
+    /// Runs the benchmark to its end. With a redirection, such as `>/dev/full`, a shell sends the output there instead.
     static func run(arguments: [String], redirection: String? = nil) async throws -> ProductProcess.Result {
         try await ProductProcess("OperationBenchmark", arguments, redirection: redirection).result()
     }

@@ -49,8 +49,10 @@ struct Choices {
 
     /// Chooses one of several.
     ///
-    /// - Parameter firstGoesOn: Whether the first one is the virtual thread that is at work, so that any other is a
-    ///   preemption.
+    /// - Parameters:
+    ///   - count: How many there are to choose from.
+    ///   - firstGoesOn: Whether the first one is the virtual thread that is at work, so that any other is a preemption.
+    /// - Returns: The index of the chosen one.
     mutating func choose(of count: Int, firstGoesOn: Bool) -> Int {
         if case .samples(_, _, let most) = extent { return sample(of: count, firstGoesOn: firstGoesOn, most) }
         if case .preemptions(let most) = extent, firstGoesOn, preemptions == most { return 0 }

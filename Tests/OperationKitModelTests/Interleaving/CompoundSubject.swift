@@ -47,9 +47,16 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     typealias Work = @Sendable (String) -> Void
     private let work: Work
 
+    /// Creates a compound that has not started.
+    ///
     /// - Parameters:
+    ///   - count: The number of children.
     ///   - held: Which children do not end by themselves.
     ///   - dependencies: Which child waits for which other.
+    ///   - limit: The maximum number of children that run at the same time; -1 for no limit.
+    ///   - policy: The failure policy.
+    ///   - isNested: Whether the compound is the only child of another one.
+    ///   - holdsLate: Whether the child that the test adds does not end by itself either.
     ///   - work: What the children do.
     init(
         children count: Int, held: Set<Int> = [], dependencies: [(Int, Int)] = [], limit: Int = -1,

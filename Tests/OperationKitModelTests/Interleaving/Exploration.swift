@@ -27,9 +27,12 @@ struct Role<Subject>: Sendable {
 /// Runs virtual threads in one order after the other, until all are tried or something is wrong in one.
 ///
 /// - Parameters:
+///   - extent: Which orders to try.
+///   - grain: The size of a step.
 ///   - prepare: Makes the subject of a run.
 ///   - roles: What the virtual threads do.
-///   - check: What is wrong with the subject once all virtual threads have ended.
+///   - check: Returns what is wrong with the subject once all virtual threads have ended.
+/// - Returns: The number of runs, and the first one with something wrong in it.
 func explore<Subject>(
     _ extent: Choices.Extent, grain: Interleaving.Grain = .regions,
     prepare: @escaping @Sendable (Interleaving) -> Subject,
@@ -86,8 +89,11 @@ extension ExplorationSubject {
 /// a test run, and in others at random.
 ///
 /// - Parameters:
+///   - title: What the explored threads do, for the report.
 ///   - samples: How many orders are tried at random, and how many in the smallest steps.
 ///   - make: Makes the subject of a run.
+///   - roles: What the virtual threads do.
+///   - location: Where a failure is reported.
 func expectNoProblems<Subject: ExplorationSubject>(
     _ title: String, samples: (regions: Int, everyPlace: Int),
     _ make: @escaping @Sendable (Interleaving) -> Subject, _ roles: [Role<Subject>], _ location: SourceLocation

@@ -48,7 +48,7 @@ final class StepSubject: @unchecked Sendable {
     let interleaving: Interleaving
     let waits = Shared((begun: 0, ended: 0))
 
-    /// - Parameter main: The work; others come in before and after it.
+    /// Creates an operation from its work. Others come in before and after the work.
     init(_ interleaving: Interleaving, main: @escaping @Sendable (RaceSubject) -> Void) {
         self.interleaving = interleaving
         operation = RaceSubject(

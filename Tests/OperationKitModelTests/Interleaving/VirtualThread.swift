@@ -36,7 +36,7 @@ final class VirtualThread: SchedulingProbe.Observer, @unchecked Sendable {
     /// Above 0 in calls that are one step, because Foundation may hold locks of its own in them.
     private var isOneStep = 0
 
-    /// - Parameter status: When it may begin.
+    /// Creates a virtual thread. The status says when it may begin.
     init(_ name: String, _ interleaving: Interleaving, status: Status, _ body: @escaping () -> Void) {
         self.name = name
         self.interleaving = interleaving

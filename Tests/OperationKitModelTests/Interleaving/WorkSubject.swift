@@ -39,7 +39,10 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
     private let failing: Set<Int>
     private let record: Shared<Record>
 
+    /// Creates a run that has not started.
+    ///
     /// - Parameters:
+    ///   - kind: What runs the units.
     ///   - units: How many units there are.
     ///   - held: Which units do not end by themselves.
     ///   - failing: Which units fail.
