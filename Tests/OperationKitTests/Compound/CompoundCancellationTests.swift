@@ -3,7 +3,7 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// C4, the rest of C2, and L11: how a compound is cancelled, and who decides its outcome.
+/// How a compound is cancelled, and who decides its outcome.
 @Suite("Compound: cancellation", .hangGuard) struct CompoundCancellationTests {
     private func isCancelled(_ error: (any Error)?, errors count: Int = 0, reason: TestError? = nil) -> Bool {
         guard case .cancelled(_, let errors, let given) = error as? CompoundOperationError else { return false }
@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(arguments: ChildKind.allCases)
-    func c4ReachesEveryChildBeforeItReturns(_ kind: ChildKind) async {
+    func reachesEveryChildBeforeItReturns(_ kind: ChildKind) async {
         let isBegun = Gate()
         let log = EventLog()
         let running = ScriptedOperation(main: { _ in isBegun.open() })
@@ -36,7 +36,7 @@ import Testing
         #expect(log.count(of: "ran") == 0)
     }
 
-    @Test func c4ReachesChildrenAtAnyDepth() async {
+    @Test func reachesChildrenAtAnyDepth() async {
         let leaf = ScriptedOperation.idle()
         var compound = CompoundOperation(operations: [leaf])
         for _ in 0..<50 { compound = CompoundOperation(operations: [compound]) }
@@ -77,7 +77,7 @@ import Testing
         #expect(waiting.error is CancellationError)
     }
 
-    @Test func c4CarriesTheErrorsThatChildrenReported() async {
+    @Test func carriesTheErrorsThatChildrenReported() async {
         let running = ScriptedOperation.idle()
         let failing = ThrowingBlockOperation { throw TestError.first }
         let compound = CompoundOperation(operations: [failing, running], maxConcurrentOperationCount: 1)
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(arguments: [-1, 1], ["main", "asyncCompletionBlock", "completionBlock", "didCancel"])
-    func c4MayBeCancelledFromAChildsOwnBlocks(limit: Int, place: String) async {
+    func mayBeCancelledFromAChildsOwnBlocks(limit: Int, place: String) async {
         let compound = CompoundOperation(maxConcurrentOperationCount: limit)
         let last = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
         let child = ScriptedOperation(
@@ -115,7 +115,7 @@ import Testing
         #expect(last.isFinished)
     }
 
-    @Test func c2ACompoundThatIsCancelledBeforeItsStartRunsNothingAndEndsLast() async {
+    @Test func aCompoundThatIsCancelledBeforeItsStartRunsNothingAndEndsLast() async {
         let log = EventLog()
         let children = ChildKind.allCases.map { kind in kind.make { log.add("ran") } }
         let compound = CompoundOperation(operations: children)
@@ -127,7 +127,7 @@ import Testing
         #expect(log.events == ["after"])
     }
 
-    @Test func l6NeverExecutesWhenItIsCancelledBeforeItsStart() async {
+    @Test func neverExecutesWhenItIsCancelledBeforeItsStart() async {
         final class Observed: CompoundOperation, @unchecked Sendable {
             override func prepare() throws { Issue.record("It is not prepared.") }
         }
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test(arguments: [-1, 0, 1])
-    func c6CancellingASuspendedCompoundEndsIt(limit: Int) async {
+    func cancellingASuspendedCompoundEndsIt(limit: Int) async {
         let children = ChildKind.allCases.map { $0.make { Issue.record("It does not run.") } }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: limit)
         compound.isSuspended = true
@@ -155,7 +155,7 @@ import Testing
         #expect(children.allSatisfy { $0.isFinished })
     }
 
-    @Test func c4ChildrenThatWaitForSomethingOutsideEndTooAndAreReleased() async throws {
+    @Test func childrenThatWaitForSomethingOutsideEndTooAndAreReleased() async throws {
         let tracker = LeakTracker()
         do {
             let outside = tracker.track(BlockOperation {})
@@ -184,7 +184,7 @@ import Testing
     }
 
     @Test(arguments: [nil, TestError.first])
-    func l11FinishingItFromOutsideCancelsTheChildrenAndEndsAfterThem(_ error: TestError?) async {
+    func finishingItFromOutsideCancelsTheChildrenAndEndsAfterThem(_ error: TestError?) async {
         let running = ScriptedOperation.idle()
         let waiting = BlockOperation { Issue.record("It does not run.") }
         let compound = CompoundOperation(operations: [running, waiting], maxConcurrentOperationCount: 1)
@@ -199,7 +199,7 @@ import Testing
         #expect(!compound.isCancelled)
     }
 
-    @Test func l11FinishingItBeforeItsStartIsRememberedAndWins() async {
+    @Test func finishingItBeforeItsStartIsRememberedAndWins() async {
         let child = BlockOperation { Issue.record("It does not run.") }
         let compound = CompoundOperation(operations: [child])
         #expect(compound.finish(withError: TestError.first))
@@ -210,7 +210,7 @@ import Testing
         #expect(child.isFinished)
     }
 
-    @Test func l11AnOutcomeGivenAfterACancellationWins() async {
+    @Test func anOutcomeGivenAfterACancellationWins() async {
         let running = ScriptedOperation.idle()
         let compound = CompoundOperation(operations: [running])
         OperationQueue().addOperation(compound)

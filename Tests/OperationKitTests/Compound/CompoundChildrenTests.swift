@@ -4,12 +4,12 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// C1, C2, C7, C8, C10: which operations can be children, and when the compound ends.
+/// Which operations can be children, and when the compound ends.
 @Suite("Compound: children", .hangGuard, .serialized) struct CompoundChildrenTests {
-    // C1
+    // MARK: - Kinds of children
 
     @Test(arguments: ChildKind.allCases, [-1, 1, 2])
-    func c1RunsChildrenOfEveryKind(_ kind: ChildKind, limit: Int) async throws {
+    func runsChildrenOfEveryKind(_ kind: ChildKind, limit: Int) async throws {
         let log = EventLog()
         let compound = CompoundOperation(
             operations: (0..<20).map { index in kind.make { log.add("\(index)") } }, maxConcurrentOperationCount: limit)
@@ -18,7 +18,7 @@ import Testing
         #expect(log.events.count == 20)
     }
 
-    @Test func c1RunsMixedChildrenTogether() async throws {
+    @Test func runsMixedChildrenTogether() async throws {
         let log = EventLog()
         let children = (0..<60).map { index in
             ChildKind.allCases[index % ChildKind.allCases.count].make { log.add("\(index)") }
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: [-1, 1, 2])
-    func c1RunsSynchronousChildrenOnOnePrivateQueue(limit: Int) async throws {
+    func runsSynchronousChildrenOnOnePrivateQueue(limit: Int) async throws {
         let queues = Shared<Set<ObjectIdentifier>>([])
         let outer = OperationQueue()
         let children = (0..<50).map { index in
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: ChildKind.allCases)
-    func c1LeavesTheCompletionBlocksOfChildrenAlone(_ kind: ChildKind) async throws {
+    func leavesTheCompletionBlocksOfChildrenAlone(_ kind: ChildKind) async throws {
         let log = EventLog()
         let called = Gate()
         let child = kind.make { log.add("work") }
@@ -62,7 +62,7 @@ import Testing
         #expect(log.count(of: "asyncCompletionBlock") == (child is AsyncOperation ? 1 : 0))
     }
 
-    @Test func c1SurvivesACompletionBlockThatIsReplacedWhileItRuns() async throws {
+    @Test func survivesACompletionBlockThatIsReplacedWhileItRuns() async throws {
         let called = Gate()
         let child = ScriptedOperation { operation in
             operation.completionBlock = { called.open() }
@@ -75,10 +75,10 @@ import Testing
         await called.opened()
     }
 
-    // C2
+    // MARK: - The end after the children
 
     @Test(arguments: ChildKind.allCases, [false, true])
-    func c2FinishesAfterEveryChildAlsoWhenCancelled(_ kind: ChildKind, isCancelled: Bool) async {
+    func finishesAfterEveryChildAlsoWhenCancelled(_ kind: ChildKind, isCancelled: Bool) async {
         let isBegun = Gate()
         let mayEnd = Gate()
         let child = kind.make {
@@ -98,7 +98,7 @@ import Testing
         #expect((compound.error != nil) == isCancelled)
     }
 
-    @Test func c2DoesNotEndWhileAChildsMainIsOnTheStack() async throws {
+    @Test func doesNotEndWhileAChildsMainIsOnTheStack() async throws {
         let isFinished = Gate()
         let mayReturn = Gate()
         let child = ScriptedOperation {
@@ -115,9 +115,9 @@ import Testing
         try await compound.finished()
     }
 
-    // C7
+    // MARK: - Adding children
 
-    @Test func c7TakesChildrenFromPrepare() async throws {
+    @Test func takesChildrenFromPrepare() async throws {
         final class Prepared: CompoundOperation, @unchecked Sendable {
             let log = EventLog()
             override func prepare() throws {
@@ -130,7 +130,7 @@ import Testing
         #expect(compound.log.events == ["prepare", "child", "child", "child"])
     }
 
-    @Test func c7EndsWithWhatPrepareThrowsAndRunsNoChild() async {
+    @Test func endsWithWhatPrepareThrowsAndRunsNoChild() async {
         final class Failing: CompoundOperation, @unchecked Sendable {
             let child = BlockOperation { Issue.record("No child runs.") }
             override func prepare() throws {
@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test(arguments: ChildKind.allCases, [-1, 1])
-    func c7TakesChildrenFromAChildWhileItRuns(_ kind: ChildKind, limit: Int) async throws {
+    func takesChildrenFromAChildWhileItRuns(_ kind: ChildKind, limit: Int) async throws {
         let log = EventLog()
         let compound = CompoundOperation(maxConcurrentOperationCount: limit)
         try compound.addOperation(
@@ -156,7 +156,7 @@ import Testing
         #expect(Set(log.events) == ["first", "second"])
     }
 
-    @Test func c7TakesChildrenFromTheBlockOfTheLastChild() async throws {
+    @Test func takesChildrenFromTheBlockOfTheLastChild() async throws {
         let log = EventLog()
         let compound = CompoundOperation()
         let child = ScriptedOperation()
@@ -168,7 +168,7 @@ import Testing
         #expect(log.events == ["late"])
     }
 
-    @Test func c7CancelsAChildThatIsAddedToACancelledCompound() async throws {
+    @Test func cancelsAChildThatIsAddedToACancelledCompound() async throws {
         let running = ScriptedOperation.idle()
         let compound = CompoundOperation(operations: [running])
         OperationQueue().addOperation(compound)
@@ -182,7 +182,7 @@ import Testing
         #expect(late.isFinished)
     }
 
-    @Test func c7RefusesChildrenOnceItHasFinishedAndLeavesThemAlone() async throws {
+    @Test func refusesChildrenOnceItHasFinishedAndLeavesThemAlone() async throws {
         let compound = CompoundOperation(name: "done")
         let fromBlock = Shared<(any Error)?>(nil)
         compound.asyncCompletionBlock = { [unowned compound] _ in
@@ -199,7 +199,7 @@ import Testing
     }
 
     @Test(arguments: ChildKind.allCases)
-    func c7RefusesAChildThatIsThere(_ kind: ChildKind) throws {
+    func refusesAChildThatIsThere(_ kind: ChildKind) throws {
         let child = kind.make("twin") {}
         let compound = CompoundOperation(name: "family", operations: [child])
         let expected = CompoundAdditionError.alreadyAdded(operation: "twin", compound: "family")
@@ -212,7 +212,7 @@ import Testing
     }
 
     @Test(arguments: [ChildKind.throwing, .asynchronous])
-    func c7RefusesAChildThatWasThereAndHasEnded(_ kind: ChildKind) async throws {
+    func refusesAChildThatWasThereAndHasEnded(_ kind: ChildKind) async throws {
         let hold = ScriptedOperation.idle()
         let child = kind.make {}
         let compound = CompoundOperation(operations: [hold, child])
@@ -225,7 +225,7 @@ import Testing
     }
 
     @Test(arguments: [ChildKind.asynchronous, .throwing, .compound])
-    func c7RefusesAChildOfAnotherCompound(_ kind: ChildKind) throws {
+    func refusesAChildOfAnotherCompound(_ kind: ChildKind) throws {
         let child = kind.make("shared") {}
         let first = CompoundOperation(name: "first", operations: [child])
         let second = CompoundOperation(name: "second")
@@ -235,7 +235,7 @@ import Testing
         withExtendedLifetime(first) {}
     }
 
-    @Test func c7EndsWithAnErrorWhenItIsCreatedWithAChildTwice() async {
+    @Test func endsWithAnErrorWhenItIsCreatedWithAChildTwice() async {
         let child = ThrowingBlockOperation(name: "twin") { Issue.record("No child runs.") }
         let compound = CompoundOperation(name: "family", operations: [BlockOperation {}, child, child])
         await #expect(throws: CompoundAdditionError.alreadyAdded(operation: "twin", compound: "family")) {
@@ -244,9 +244,9 @@ import Testing
         #expect(child.isFinished)
     }
 
-    // C8
+    // MARK: - Empty compounds and finished children
 
-    @Test func c8FinishesAtOnceWithoutChildren() {
+    @Test func finishesAtOnceWithoutChildren() {
         let compound = CompoundOperation()
         compound.start()
         #expect(compound.isFinished)
@@ -254,7 +254,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func c8CountsAFinishedChildAsFinished(isSuspended: Bool) {
+    func countsAFinishedChildAsFinished(isSuspended: Bool) {
         let child = ThrowingBlockOperation { throw TestError.first }
         child.start()
         let compound = CompoundOperation(operations: [child])
@@ -264,7 +264,7 @@ import Testing
         #expect((compound.error as? CompoundOperationError)?.leafErrors.first as? TestError == .first)
     }
 
-    @Test func c8RunsDependentsOfAFinishedChild() async throws {
+    @Test func runsDependentsOfAFinishedChild() async throws {
         let first = BlockOperation {}
         let second = BlockOperation {}
         second.addDependency(first)
@@ -273,9 +273,9 @@ import Testing
         #expect(second.isFinished)
     }
 
-    // C10
+    // MARK: - Releasing children
 
-    @Test func c10ReleasesChildrenAsTheyFinish() async throws {
+    @Test func releasesChildrenAsTheyFinish() async throws {
         let tracker = LeakTracker()
         let mostAlive = Shared(0)
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)

@@ -3,7 +3,7 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// C3, C9 and what an error looks like from outside.
+/// How failures are reported, and what an error looks like from outside.
 @Suite("Compound: errors", .hangGuard) struct CompoundErrorTests {
     private func failing(_ error: any Error, _ name: String? = nil) -> Operation {
         ThrowingBlockOperation(name: name) { throw error }
@@ -18,10 +18,10 @@ import Testing
         }
     }
 
-    // C3
+    // MARK: - Failures
 
     @Test(arguments: [-1, 1, 2])
-    func c3ReportsTheErrorsOfAllChildrenInTheOrderOfAddition(limit: Int) async throws {
+    func reportsTheErrorsOfAllChildrenInTheOrderOfAddition(limit: Int) async throws {
         let operations = (0..<12).map { index -> Operation in
             switch index % 4 {
             case 0: failing(TestError.numbered(index))
@@ -38,13 +38,13 @@ import Testing
         #expect(errors.map { $0.error as? TestError } == errors.map { .numbered($0.index) })
     }
 
-    @Test func c3CallsAChildByItsNameOrByItsTypeAndIndex() async {
+    @Test func callsAChildByItsNameOrByItsTypeAndIndex() async {
         let compound = CompoundOperation(operations: [failing(TestError.first, "login"), failing(TestError.second)])
         let errors = await outcome(of: compound)?.suboperationErrors
         #expect(errors?.map(\.name) == ["login", "ThrowingBlockOperation 1"])
     }
 
-    @Test func c3DoesNotCountCancellationsAsFailures() async {
+    @Test func doesNotCountCancellationsAsFailures() async {
         let cancelled = ScriptedOperation()
         cancelled.cancel()
         let inner = CompoundOperation(operations: [BlockOperation {}])
@@ -54,7 +54,7 @@ import Testing
         #expect(cancelled.error is CancellationError)
     }
 
-    @Test func c3CountsACancelledInnerCompoundWithErrorsAsAFailure() async {
+    @Test func countsACancelledInnerCompoundWithErrorsAsAFailure() async {
         let inner = CompoundOperation(name: "inner", maxConcurrentOperationCount: 1)
         expectNoError {
             try inner.addOperation(failing(TestError.first))
@@ -69,13 +69,13 @@ import Testing
         #expect(error?.leafErrors.map { $0 as? TestError } == [.first])
     }
 
-    @Test func c3CountsTheReasonOfACancelledChildAsAFailure() async {
+    @Test func countsTheReasonOfACancelledChildAsAFailure() async {
         let child = ScriptedOperation()
         child.cancel(withError: TestError.reason)
         #expect(await outcome(of: CompoundOperation(operations: [child]))?.leafErrors.first as? TestError == .reason)
     }
 
-    @Test func c3ReportsChildrenThatAreAddedWhileItRuns() async throws {
+    @Test func reportsChildrenThatAreAddedWhileItRuns() async throws {
         let compound = CompoundOperation(operations: [BlockOperation {}])
         try compound.addOperation(
             BlockOperation { [unowned compound] in
@@ -89,10 +89,10 @@ import Testing
         #expect(errors?.map(\.siblingCount) == [3])
     }
 
-    // C9
+    // MARK: - Cancelling the remaining children
 
     @Test(arguments: [-1, 1])
-    func c9TheFirstFailureCancelsTheOthers(limit: Int) async throws {
+    func theFirstFailureCancelsTheOthers(limit: Int) async throws {
         let others = (0..<3).map { _ in BlockOperation { Issue.record("It does not run.") } }
         let failing = ScriptedOperation("bad") { $0.finish(withError: TestError.first) }
         for other in others { other.addDependency(failing) }
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(arguments: [2, -1])
-    func c9AChildThatIsAddedAfterTheFailureIsCancelled(limit: Int) async throws {
+    func aChildThatIsAddedAfterTheFailureIsCancelled(limit: Int) async throws {
         let late = BlockOperation { Issue.record("It does not run.") }
         let compound = CompoundOperation(maxConcurrentOperationCount: limit, failurePolicy: .cancelRemaining)
         let isRunning = Gate()
@@ -127,7 +127,7 @@ import Testing
         #expect(late.isCancelled && late.isFinished)
     }
 
-    @Test func c9EndsAlsoWhenItIsSuspendedMeanwhile() async throws {
+    @Test func endsAlsoWhenItIsSuspendedMeanwhile() async throws {
         let compound = CompoundOperation(maxConcurrentOperationCount: 1, failurePolicy: .cancelRemaining)
         let never = BlockOperation { Issue.record("It does not run.") }
         try compound.addOperation(

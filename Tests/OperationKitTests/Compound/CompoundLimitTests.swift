@@ -3,10 +3,10 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// C6: how many children run at the same time.
+/// How many children run at the same time.
 @Suite("Compound: limits", .hangGuard, .serialized) struct CompoundLimitTests {
     @Test(arguments: ChildKind.allCases, [1, 2, 3])
-    func c6NeverRunsMoreThanTheLimit(_ kind: ChildKind, limit: Int) async throws {
+    func neverRunsMoreThanTheLimit(_ kind: ChildKind, limit: Int) async throws {
         let running = Shared((now: 0, most: 0))
         let children = (0..<40).map { _ in
             kind.make {
@@ -22,13 +22,13 @@ import Testing
     }
 
     @Test(arguments: [-1, 3])
-    func c6ReachesTheLimitWithChildrenThatWaitForEachOther(limit: Int) async throws {
+    func reachesTheLimitWithChildrenThatWaitForEachOther(limit: Int) async throws {
         let line = StartLine(3)
         let children = (0..<3).map { _ in BlockOperation { line.meet() } }
         try await OperationQueue().run(CompoundOperation(operations: children, maxConcurrentOperationCount: limit))
     }
 
-    @Test func c6BeginsAllAsynchronousChildrenAtOnceWithoutALimit() async throws {
+    @Test func beginsAllAsynchronousChildrenAtOnceWithoutALimit() async throws {
         let children = (0..<200).map { _ in ScriptedOperation.idle() }
         let compound = CompoundOperation(operations: children)
         OperationQueue().addOperation(compound)
@@ -37,7 +37,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func c6AnAsynchronousChildKeepsItsPlaceUntilItHasFinished() async throws {
+    @Test func anAsynchronousChildKeepsItsPlaceUntilItHasFinished() async throws {
         let first = ScriptedOperation.idle()
         let second = ScriptedOperation.idle()
         let third = ScriptedOperation.idle()
@@ -53,7 +53,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func c6TheLimitMayChangeWhileItRuns() async throws {
+    @Test func theLimitMayChangeWhileItRuns() async throws {
         let children = (0..<6).map { _ in ScriptedOperation.idle() }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 0)
         func executing() -> Int { children.count { $0.isExecuting } }
@@ -76,7 +76,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func c6LiftingAHighLimitBeginsTheOthers() async throws {
+    @Test func liftingAHighLimitBeginsTheOthers() async throws {
         let children = (0..<101).map { _ in ScriptedOperation.idle() }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 100)
         OperationQueue().addOperation(compound)
@@ -87,7 +87,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func c6ALowerLimitHoldsForChildrenThatTheQueueBegins() async throws {
+    @Test func aLowerLimitHoldsForChildrenThatTheQueueBegins() async throws {
         let running = ScriptedOperation.idle()
         let log = EventLog()
         let waiting = GatedReadyOperation { log.add("waiting") }
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test(arguments: [-1, 1])
-    func c6SuspendsAndResumesBetweenChildren(limit: Int) async throws {
+    func suspendsAndResumesBetweenChildren(limit: Int) async throws {
         let log = EventLog()
         let compound = CompoundOperation(maxConcurrentOperationCount: limit)
         let second = ScriptedOperation { operation in
@@ -130,7 +130,7 @@ import Testing
         #expect(log.events == ["first", "second"])
     }
 
-    @Test func c6TheQualityOfServiceIsThatOfThePrivateQueue() async throws {
+    @Test func theQualityOfServiceIsThatOfThePrivateQueue() async throws {
         let seen = Shared<QualityOfService?>(nil)
         let compound = CompoundOperation(operations: [
             BlockOperation { seen.value = OperationQueue.current?.qualityOfService }

@@ -3,12 +3,12 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// C5: in which order children begin, and what can never be right.
+/// In which order children begin, and what can never be right.
 @Suite("Compound: order", .hangGuard, .serialized) struct CompoundOrderTests {
-    // C5
+    // MARK: - Dependencies and priorities
 
     @Test(arguments: ChildKind.allCases, [-1, 1, 2])
-    func c5HonoursDependenciesBetweenChildren(_ kind: ChildKind, limit: Int) async throws {
+    func honoursDependenciesBetweenChildren(_ kind: ChildKind, limit: Int) async throws {
         let log = EventLog()
         let children = (0..<30).map { index in kind.make { log.add("\(index)") } }
         for (child, next) in zip(children, children.dropFirst()) { next.addDependency(child) }
@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(arguments: ChildKind.allCases, [-1, 1])
-    func c5HonoursDependenciesOnOperationsOutside(_ kind: ChildKind, limit: Int) async throws {
+    func honoursDependenciesOnOperationsOutside(_ kind: ChildKind, limit: Int) async throws {
         let log = EventLog()
         let outside = BlockOperation { log.add("outside") }
         let children = (0..<5).map { _ in kind.make { log.add("child") } }
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(arguments: [-1, 1])
-    func c5HonoursAnOverriddenReadiness(limit: Int) async throws {
+    func honoursAnOverriddenReadiness(limit: Int) async throws {
         let log = EventLog()
         let gated = GatedReadyOperation { log.add("gated") }
         let opener = BlockOperation {
@@ -48,7 +48,7 @@ import Testing
         #expect(log.events == ["opener", "gated", "after"])
     }
 
-    @Test func c5BeginsReadyChildrenByPriorityThenByAddition() async throws {
+    @Test func beginsReadyChildrenByPriorityThenByAddition() async throws {
         let log = EventLog()
         let priorities: [Operation.QueuePriority] = [.normal, .low, .veryHigh, .normal, .veryLow, .high, .veryHigh]
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
@@ -61,7 +61,7 @@ import Testing
         #expect(log.events == ["2", "6", "5", "0", "3", "1", "4"])
     }
 
-    @Test func c5OrdersChildrenThatBecomeReadyLateByTheirAddition() async throws {
+    @Test func ordersChildrenThatBecomeReadyLateByTheirAddition() async throws {
         let log = EventLog()
         let early = BlockOperation { log.add("early") }
         let first = BlockOperation { log.add("first") }
@@ -72,7 +72,7 @@ import Testing
         #expect(log.events == ["first", "early", "other 0", "other 1", "other 2"])
     }
 
-    @Test func c5HonoursADependencyThatIsAddedAfterTheStart() async throws {
+    @Test func honoursADependencyThatIsAddedAfterTheStart() async throws {
         let log = EventLog()
         let last = BlockOperation { log.add("last") }
         let late = BlockOperation { log.add("late") }
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(arguments: ChildKind.allCases)
-    func c5ReportsACycleBeforeAnyChildRuns(_ kind: ChildKind) async throws {
+    func reportsACycleBeforeAnyChildRuns(_ kind: ChildKind) async throws {
         let names = ["a", "b", "c", "d", "e"]
         let children = names.map { name in kind.make(name) { Issue.record("No child runs.") } }
         // d waits for c, b, a, and again for d; e is no part of it.
@@ -112,7 +112,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func c5RefusesAnAdditionThatClosesACycle(isRunning: Bool) async throws {
+    func refusesAnAdditionThatClosesACycle(isRunning: Bool) async throws {
         let hold = ScriptedOperation.idle()
         let a = BlockOperation {}
         let b = BlockOperation {}
@@ -139,7 +139,7 @@ import Testing
         b.removeDependency(a)
     }
 
-    @Test func c5RefusesABatchWithACycleWhole() throws {
+    @Test func refusesABatchWithACycleWhole() throws {
         let children = (0..<4).map { _ in BlockOperation {} }
         children[1].addDependency(children[2])
         children[2].addDependency(children[1])
@@ -150,7 +150,7 @@ import Testing
         compound.cancel()
     }
 
-    @Test func c5AChildThatWaitsForItsCompoundIsACycle() async throws {
+    @Test func aChildThatWaitsForItsCompoundIsACycle() async throws {
         let child = BlockOperation { Issue.record("It does not run.") }
         child.name = "child"
         let compound = CompoundOperation(name: "parent")
@@ -163,7 +163,7 @@ import Testing
         child.removeDependency(compound)
     }
 
-    @Test func c5AChildThatWaitsForACompoundAroundItIsACycle() throws {
+    @Test func aChildThatWaitsForACompoundAroundItIsACycle() throws {
         let inner = CompoundOperation(name: "inner")
         let outer = CompoundOperation(name: "outer", operations: [inner])
         let child = BlockOperation {}
@@ -177,7 +177,7 @@ import Testing
         #expect(throws: CompoundOperationError.self) { try inner.addOperation(first) }
     }
 
-    @Test func c5AReversedChainIsAddedInLinearTime() async throws {
+    @Test func aReversedChainIsAddedInLinearTime() async throws {
         // Quadratic cost would take minutes here, which the time limit of the suite does not allow.
         let children = (0..<20_000).map { _ in ScriptedOperation() }
         for (child, next) in zip(children, children.dropFirst()) { next.addDependency(child) }

@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test(arguments: ChildKind.allCases, [-1, 1, 2])
-    func c5ChildrenWaitForAnOperationOutside(_ kind: ChildKind, limit: Int) async throws {
+    func childrenWaitForAnOperationOutside(_ kind: ChildKind, limit: Int) async throws {
         let (outside, finish) = makeOutside(kind)
         let early = Shared(0)
         let children = ChildKind.allCases.map { $0.make { if !outside.isFinished { early.change { $0 += 1 } } } }
@@ -28,7 +28,7 @@ import Testing
         #expect(early.value == 0)
     }
 
-    @Test func c5AnOperationOutsideThatHasFinishedIsNotWaitedFor() async throws {
+    @Test func anOperationOutsideThatHasFinishedIsNotWaitedFor() async throws {
         let outside = ScriptedOperation { $0.finish() }
         let child = ScriptedOperation { $0.finish() }
         child.addDependency(outside)
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(arguments: [ChildKind.block, .asynchronous, .foreign])
-    func c11ManyChildrenThatWaitForTheSameOperationCostLinearTime(_ kind: ChildKind) async throws {
+    func manyChildrenThatWaitForTheSameOperationCostLinearTime(_ kind: ChildKind) async throws {
         // Quadratic cost would take minutes here, which the time limit of the suite does not allow.
         let (outside, finish) = makeOutside(kind)
         let children = (0..<TestExtent.choose(5_000, long: 20_000)).map { _ in ScriptedOperation { $0.finish() } }
@@ -50,7 +50,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func c11ManyOperationsOutsideCostLinearTime() async throws {
+    @Test func manyOperationsOutsideCostLinearTime() async throws {
         let outside = (0..<20_000).map { _ in ScriptedOperation { $0.finish() } }
         let children = outside.map { outside in
             let child = ScriptedOperation { $0.finish() }
@@ -63,7 +63,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func c11DependenciesThatAreAddedLaterCostLinearTime() async throws {
+    @Test func dependenciesThatAreAddedLaterCostLinearTime() async throws {
         let hub = ScriptedOperation { $0.finish() }
         let children = (0..<20_000).map { _ in ScriptedOperation { $0.finish() } }
         for child in children { child.addDependency(hub) }
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: ChildKind.allCases)
-    func c4ACancelledCompoundDoesNotWaitForOperationsOutside(_ kind: ChildKind) async {
+    func aCancelledCompoundDoesNotWaitForOperationsOutside(_ kind: ChildKind) async {
         let (outside, finish) = makeOutside(kind)
         let children = ChildKind.allCases.map { $0.make { Issue.record("a cancelled child ran") } }
         for child in children { child.addDependency(outside) }

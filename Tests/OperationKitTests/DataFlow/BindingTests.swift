@@ -3,8 +3,8 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// D6: values that flow between operations of any class.
-@Suite("D6 Bindings", .hangGuard) struct BindingTests {
+/// Values that flow between operations of any class.
+@Suite("Bindings", .hangGuard) struct BindingTests {
     final class Fetch: AsyncOperation, @unchecked Sendable {
         var users: [String] = []
         let failure: (any Error)?
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func d6_aBoundPropertyIsHandedOverBeforeTheWorkBegins() async {
+    @Test func aBoundPropertyIsHandedOverBeforeTheWorkBegins() async {
         let (fetch, process) = (Fetch(), Process())
         process.bind(\.users, to: fetch, \.users)
         #expect(process.dependencies == [fetch])
@@ -60,7 +60,7 @@ import Testing
         #expect(process.log.events == ["main [\"Ada\", \"Grace\"]"] && process.error == nil)
     }
 
-    @Test func d6_anOptionalPropertyTakesAValueThatIsNone() async {
+    @Test func anOptionalPropertyTakesAValueThatIsNone() async {
         final class Source: AsyncOperation, @unchecked Sendable { let user = "Ada" }
         let (source, process) = (Source(), Process())
         process.bind(\.first, to: source, \.user)
@@ -68,7 +68,7 @@ import Testing
         #expect(process.first == "Ada")
     }
 
-    @Test func d6_typedOperationsAreBoundByInputAndOutput() async throws {
+    @Test func typedOperationsAreBoundByInputAndOutput() async throws {
         let source = TaskOperation { 20 }
         let target = Step<Int, Int> { $0.finish(with: $1 + 1) }
         target.bind(\.input, to: source, \.output)
@@ -76,14 +76,14 @@ import Testing
         #expect(target.output == 21)
     }
 
-    @Test func d6_aPlainOperationCanBeTheSource() async {
+    @Test func aPlainOperationCanBeTheSource() async {
         let (fetch, process) = (PlainFetch(), Process())
         process.bind(\.users, to: fetch, \.users)
         await run([process, fetch])
         #expect(process.log.events == ["main [\"Ada\"]"])
     }
 
-    @Test func d6_aFailedSourceHandsNothingOverAndTheTargetEndsWithAnErrorThatWrapsItsError() async throws {
+    @Test func aFailedSourceHandsNothingOverAndTheTargetEndsWithAnErrorThatWrapsItsError() async throws {
         let (fetch, process) = (Fetch(TestError.first), Process())
         process.bind(\.users, to: fetch, \.users)
         await run([process, fetch])
@@ -99,7 +99,7 @@ import Testing
         #expect(error.localizedDescription.contains("“process”") && error.localizedDescription.contains("“fetch”"))
     }
 
-    @Test(arguments: [true, false]) func d6_aCancelledSourceHandsNothingOver(isPlain: Bool) async throws {
+    @Test(arguments: [true, false]) func aCancelledSourceHandsNothingOver(isPlain: Bool) async throws {
         let process = Process()
         let fetch: Operation
         if isPlain {
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func d6_aSourceThatIsCancelledButSucceedsHandsOver() async {
+    @Test func aSourceThatIsCancelledButSucceedsHandsOver() async {
         let fetch = Fetch()
         let process = Process()
         process.bind(\.users, to: fetch, \.users)
@@ -131,7 +131,7 @@ import Testing
         #expect(process.users == ["Ada", "Grace"] && process.error == nil)
     }
 
-    @Test(arguments: [nil, TestError.first]) func d6_theClosureFormAlwaysRunsAndDecides(failure: TestError?) async {
+    @Test(arguments: [nil, TestError.first]) func theClosureFormAlwaysRunsAndDecides(failure: TestError?) async {
         let (fetch, process) = (Fetch(failure), Process())
         process.bind(to: fetch) { process, fetch in
             process.log.add("transfer \(text(fetch.error))")
@@ -141,14 +141,14 @@ import Testing
         #expect(process.log.events == ["transfer \(text(failure))", "main [\"default\"]"])
     }
 
-    @Test func d6_whatTheClosureThrowsEndsTheTargetWithoutItsWork() async {
+    @Test func whatTheClosureThrowsEndsTheTargetWithoutItsWork() async {
         let (fetch, process) = (Fetch(), Process())
         process.bind(to: fetch) { _, _ in throw TestError.second }
         await run([process, fetch])
         #expect(process.log.events.isEmpty && text(process.error) == "second")
     }
 
-    @Test func d6_theClosureMayFinishTheTarget() async {
+    @Test func theClosureMayFinishTheTarget() async {
         let (fetch, process) = (Fetch(), Process())
         process.bind(to: fetch) { process, _ in process.finish() }
         process.bind(to: fetch) { process, _ in process.log.add("too late") }
@@ -156,7 +156,7 @@ import Testing
         #expect(process.log.events.isEmpty && process.error == nil && process.isFinished)
     }
 
-    @Test func d6_bindingsAreCarriedOutInTheirOrderOnTheStartingThread() async {
+    @Test func bindingsAreCarriedOutInTheirOrderOnTheStartingThread() async {
         let (one, two, process) = (Fetch(), Fetch(), Process())
         process.bind(to: two) { process, _ in process.log.add("two") }
         process.bind(to: one) { process, _ in process.log.add("one") }
@@ -164,7 +164,7 @@ import Testing
         #expect(process.log.events == ["two", "one", "main []"])
     }
 
-    @Test func d6_cancelledBeforeItsStartTheTargetTakesNothing() async {
+    @Test func cancelledBeforeItsStartTheTargetTakesNothing() async {
         let (fetch, process) = (Fetch(), Process())
         process.bind(to: fetch) { process, _ in process.log.add("transfer") }
         process.cancel()
@@ -172,7 +172,7 @@ import Testing
         #expect(process.log.events.isEmpty && process.error is CancellationError)
     }
 
-    @Test func d6_cancelledDuringATransferTheTargetHasItsHookRunAfterMain() async {
+    @Test func cancelledDuringATransferTheTargetHasItsHookRunAfterMain() async {
         let log = EventLog()
         let fetch = Fetch()
         let target = ScriptedOperation(
@@ -186,7 +186,7 @@ import Testing
         #expect(log.events == ["main", "didCancel"] && target.error is CancellationError)
     }
 
-    @Test func d6_startedByHandBeforeTheSourceItSaysSo() async {
+    @Test func startedByHandBeforeTheSourceItSaysSo() async {
         let (fetch, process) = (Fetch(), Process())
         process.bind(\.users, to: fetch, \.users)
         process.start()
@@ -197,7 +197,7 @@ import Testing
         await run([fetch])
     }
 
-    @Test func d6_aCompoundTakesBindingsBeforeItsChildrenBegin() async {
+    @Test func aCompoundTakesBindingsBeforeItsChildrenBegin() async {
         let log = EventLog()
         let fetch = Fetch()
         let compound = CompoundOperation(operations: [BlockOperation { log.add("child") }])
@@ -206,7 +206,7 @@ import Testing
         #expect(log.events == ["transfer 2", "child"] && compound.error == nil)
     }
 
-    @Test func d6_aCompoundWhoseBindingFailsEndsAfterItsChildren() async {
+    @Test func aCompoundWhoseBindingFailsEndsAfterItsChildren() async {
         let log = EventLog()
         let fetch = Fetch(TestError.first)
         let child = ScriptedOperation.logged(log)
@@ -217,7 +217,7 @@ import Testing
         #expect(compound.error is DependencyError)
     }
 
-    @Test func d6_childrenOfACompoundAreBoundToEachOther() async throws {
+    @Test func childrenOfACompoundAreBoundToEachOther() async throws {
         let (fetch, process) = (Fetch(), Process())
         process.bind(\.users, to: fetch, \.users)
         let compound = CompoundOperation(operations: [process, fetch])
@@ -226,7 +226,7 @@ import Testing
     }
 
     #if os(Linux) || os(macOS)
-    @Test func d6_bindingsCompileInTheSwift5ModeOfAClientToo() async throws {
+    @Test func bindingsCompileInTheSwift5ModeOfAClientToo() async throws {
         let code = [
             "final class Fetch: Operation, @unchecked Sendable { var users: [String] = [] }",
             "final class Process: AsyncOperation, @unchecked Sendable { var users: [String] = []; var first: String? }",
@@ -243,7 +243,7 @@ import Testing
     }
     #endif
 
-    @Test func d6_bindingsAreReleased() async {
+    @Test func bindingsAreReleased() async {
         let tracker = LeakTracker()
         for isRun in [true, false] {
             let (fetch, process) = (tracker.track(Fetch()), tracker.track(Process()))
@@ -272,7 +272,7 @@ import Testing
         #expect(log.events == ["() [\"two\"]", "main []"])
     }
 
-    @Test func d6_whatItCapturesIsReleasedWhenTheTargetEndsWithoutRunning() async {
+    @Test func whatItCapturesIsReleasedWhenTheTargetEndsWithoutRunning() async {
         let tracker = LeakTracker()
         let (fetch, process) = (Fetch(), Process())
         do {
@@ -285,7 +285,7 @@ import Testing
         await run([fetch])
     }
 
-    @Test func d6_aChainOfManyBoundOperationsIsFreedWithoutRecursion() async {
+    @Test func aChainOfManyBoundOperationsIsFreedWithoutRecursion() async {
         await onThread(stackSize: workerStackSize) {
             var last: AsyncOperation = AsyncOperation()
             for _ in 0..<TestExtent.choose(20_000, long: 200_000) {
@@ -296,7 +296,7 @@ import Testing
         }
     }
 
-    @Test func d6_aHundredThousandConsumersSeeWhatTheirProducersPublished() async {
+    @Test func aHundredThousandConsumersSeeWhatTheirProducersPublished() async {
         final class Producer: AsyncOperation, @unchecked Sendable {
             var value = 0
             let number: Int

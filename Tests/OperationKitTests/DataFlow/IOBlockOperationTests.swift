@@ -3,16 +3,16 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// D1: steps without a subclass, and operations made from others.
-@Suite("D1 Closures, map and recover", .hangGuard) struct IOBlockOperationTests {
-    @Test(arguments: Start.allCases) func d1_aSynchronousClosureMakesTheOutput(start: Start) async {
+/// Steps without a subclass, and operations made from others.
+@Suite("Closures, map and recover", .hangGuard) struct IOBlockOperationTests {
+    @Test(arguments: Start.allCases) func aSynchronousClosureMakesTheOutput(start: Start) async {
         let measure = IOBlockOperation<String, Int> { $0.count }
         measure.input = "four"
         await start(measure)
         #expect(measure.output == 4)
     }
 
-    @Test(arguments: Start.allCases) func d1_anAsynchronousClosureMakesTheOutput(start: Start) async {
+    @Test(arguments: Start.allCases) func anAsynchronousClosureMakesTheOutput(start: Start) async {
         let measure = IOBlockOperation<String, Int> { text in
             await Task.yield()
             return text.count
@@ -22,7 +22,7 @@ import Testing
         #expect(measure.output == 4)
     }
 
-    @Test func d1_whatAClosureThrowsIsTheError() async {
+    @Test func whatAClosureThrowsIsTheError() async {
         let sync = IOBlockOperation<Int, Int> { _ in throw TestError.first }
         let async = IOBlockOperation<Int, Int> { input in
             await Task.yield()
@@ -35,19 +35,19 @@ import Testing
         #expect(text(sync.error) == "first" && text(async.error) == "numbered(2)")
     }
 
-    @Test func d1_aMissingInputIsAnError() async {
+    @Test func aMissingInputIsAnError() async {
         let measure = IOBlockOperation<String, Int>(name: "measure") { $0.count }
         await Start.byHand(measure)
         #expect(measure.error as? IOOperationError == .missingInput(operation: "measure"))
     }
 
-    @Test func d1_aClosureWithoutInputNeedsNone() async {
+    @Test func aClosureWithoutInputNeedsNone() async {
         let answer = IOBlockOperation<Void, Int> { 42 }
         await Start.byHand(answer)
         #expect(answer.output == 42)
     }
 
-    @Test func d1_cancellingCancelsTheTask() async {
+    @Test func cancellingCancelsTheTask() async {
         let began = Gate()
         let sleep = IOBlockOperation<Int, Int> { _ in
             began.open()
@@ -60,7 +60,7 @@ import Testing
         await #expect(throws: CancellationError.self) { try await sleep.value }
     }
 
-    @Test func d1_closuresAreReleased() async {
+    @Test func closuresAreReleased() async {
         let tracker = LeakTracker()
         do {
             let (one, two) = (tracker.token("sync"), tracker.token("async"))
@@ -82,14 +82,14 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test(arguments: Start.allCases) func d1_mapMakesTheOutputFromTheOutput(start: Start) async {
+    @Test(arguments: Start.allCases) func mapMakesTheOutputFromTheOutput(start: Start) async {
         let mapped = Step<Int, Int>.increment("source").map { "\($0)" }
         mapped.input = 1
         await start(mapped)
         #expect(mapped.output == "2" && mapped.error == nil)
     }
 
-    @Test func d1_anErrorPassesMapAndMapsErrorIsTheError() async {
+    @Test func anErrorPassesMapAndMapsErrorIsTheError() async {
         let failing = Step<Int, Int> { step, _ in step.finish(withError: TestError.first) }.map { $0 }
         let throwing = Step<Int, Int>.increment("source").map { _ -> Int in throw TestError.second }
         failing.input = 1
@@ -99,7 +99,7 @@ import Testing
         #expect(text(failing.error) == "first" && text(throwing.error) == "second")
     }
 
-    @Test func d1_mapErrorReplacesTheError() async {
+    @Test func mapErrorReplacesTheError() async {
         let failing = Step<Int, Int> { step, _ in step.finish(withError: TestError.first) }
             .mapError { _ in TestError.second }
         failing.input = 1
@@ -107,7 +107,7 @@ import Testing
         #expect(text(failing.error) == "second")
     }
 
-    @Test func d1_recoverReplacesTheFailureByAValue() async {
+    @Test func recoverReplacesTheFailureByAValue() async {
         let recovered = Step<Int, Int> { step, _ in step.finish(withError: TestError.first) }
             .recover { $0 as? TestError == .first ? 7 : 0 }
         recovered.input = 1
@@ -115,7 +115,7 @@ import Testing
         #expect(recovered.output == 7 && recovered.error == nil)
     }
 
-    @Test func d1_aCancellationIsNotRecoveredFrom() async {
+    @Test func aCancellationIsNotRecoveredFrom() async {
         let log = EventLog()
         let source = Step<Int, Int> { step, _ in step.cancel() }
         let recovered = source.recover { _ in
@@ -127,7 +127,7 @@ import Testing
         #expect(recovered.error is CancellationError && log.events.isEmpty)
     }
 
-    @Test func d1_cancellingTheNewOneCancelsTheOldOne() async {
+    @Test func cancellingTheNewOneCancelsTheOldOne() async {
         let source = Step<Int, Int> { _, _ in }
         let began = Gate()
         let mapped = Step<Int, Int> { _, _ in began.open() }.recover { _ in 7 }.map { $0 }
@@ -144,7 +144,7 @@ import Testing
         #expect(source.isFinished && early.error is CancellationError)
     }
 
-    @Test func d1_anOperationIsMappedOnce() async {
+    @Test func anOperationIsMappedOnce() async {
         let source = Step<Int, Int>.increment("source")
         let (first, second) = (source.map { $0 }, source.map { $0 })
         first.input = 1
@@ -155,7 +155,7 @@ import Testing
         #expect(first.output == 2)
     }
 
-    @Test func d1_aMappedOperationWithoutInputEnds() async {
+    @Test func aMappedOperationWithoutInputEnds() async {
         let source = Step<Int, Int>.increment("source")
         let mapped = source.map { $0 }
         await Start.byHand(mapped)
@@ -163,7 +163,7 @@ import Testing
         #expect(source.isFinished && source.isCancelled)
     }
 
-    @Test func d1_whatIsMadeFromOthersIsReleased() async {
+    @Test func whatIsMadeFromOthersIsReleased() async {
         let tracker = LeakTracker()
         for isRun in [true, false] {
             let token = tracker.token("closure")

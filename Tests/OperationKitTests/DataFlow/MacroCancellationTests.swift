@@ -3,8 +3,8 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// D2: cancelling a chain of five at every step, and at every moment in relation to it.
-@Suite("D2 Cancellation of a chain", .hangGuard) struct MacroCancellationTests {
+/// Cancelling a chain of five at every step, and at every moment in relation to it.
+@Suite("Cancellation of a chain", .hangGuard) struct MacroCancellationTests {
     enum Moment: CaseIterable, Sendable { case beforeStart, before, during, afterMain, after }
     enum Target: CaseIterable, Sendable { case macro, step }
 
@@ -30,7 +30,7 @@ import Testing
         func callAsFunction() { operation?.cancel() }
     }
 
-    @Test(arguments: all) func d2_aCancelledChainEndsAndReachesNoLaterStep(example: Case) async {
+    @Test(arguments: all) func aCancelledChainEndsAndReachesNoLaterStep(example: Case) async {
         let tracker = LeakTracker()
         do {
             let log = EventLog()
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func d2_theReasonOfACancellationIsTheErrorOfTheMacro() async {
+    @Test func theReasonOfACancellationIsTheErrorOfTheMacro() async {
         let began = Gate()
         let macro = MacroOperation(Step<Int, Int> { _, _ in began.open() })
         macro.input = 0
@@ -93,7 +93,7 @@ import Testing
         #expect(text(macro.error) == "reason" && macro.failedStep == nil)
     }
 
-    @Test func d2_anErrorOfAStepThatWasCancelledWithTheMacroStands() async {
+    @Test func anErrorOfAStepThatWasCancelledWithTheMacroStands() async {
         let gate = Gate()
         let step = IOBlockOperation<Int, Int>(name: "step") { _ in
             await gate.opened()
@@ -108,7 +108,7 @@ import Testing
         #expect(macro.isCancelled && (text(macro.error) == "first" || macro.error is CancellationError))
     }
 
-    @Test func d2_aChainIsCancelledAtAnyTimeFromAnotherThread() async {
+    @Test func aChainIsCancelledAtAnyTimeFromAnotherThread() async {
         let wrong = EventLog()
         let seed = SplitMix64.freshSeed()
         final class Subject: @unchecked Sendable {
@@ -159,8 +159,8 @@ extension BlockOperation {
 }
 
 /// Chains of any length: no recursion, linear cost, and nothing is kept.
-@Suite("D2 Long chains", .hangGuard) struct LongMacroTests {
-    @Test func d2_aMacroOfTenThousandStepsOverflowsNoStack() async {
+@Suite("Long chains", .hangGuard) struct LongMacroTests {
+    @Test func aMacroOfTenThousandStepsOverflowsNoStack() async {
         let tracker = LeakTracker()
         await onThread(stackSize: workerStackSize) {
             let macro = chain(of: (0..<10_000).map { tracker.track(Step<Int, Int>.increment("\($0)")) })
@@ -172,7 +172,7 @@ extension BlockOperation {
         await tracker.expectAllReleased()
     }
 
-    @Test func d2_aMacroOfTenThousandStepsIsFreedWithoutBeingRun() async {
+    @Test func aMacroOfTenThousandStepsIsFreedWithoutBeingRun() async {
         let tracker = LeakTracker()
         await onThread(stackSize: workerStackSize) {
             let macro = chain(of: (0..<10_000).map { tracker.track(Step<Int, Int>.increment("\($0)")) })
@@ -181,7 +181,7 @@ extension BlockOperation {
         await tracker.expectAllReleased()
     }
 
-    @Test func d2_aMacroOfTenThousandStepsIsCancelledInTheMiddle() async {
+    @Test func aMacroOfTenThousandStepsIsCancelledInTheMiddle() async {
         await onThread(stackSize: workerStackSize) {
             let steps = (0..<10_000).map { number in
                 Step<Int, Int> { step, input in
@@ -206,7 +206,7 @@ extension BlockOperation {
             })
     }
 
-    @Test func d2_stepsAreReleasedAsTheyFinish() async {
+    @Test func stepsAreReleasedAsTheyFinish() async {
         let tracker = LeakTracker()
         let most = Shared(0)
         do {

@@ -3,13 +3,13 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// D3: what a linear chain cannot express.
-@Suite("D3 Graphs of steps", .hangGuard) struct MacroGraphTests {
+/// What a linear chain cannot express.
+@Suite("Graphs of steps", .hangGuard) struct MacroGraphTests {
     private let length = IOBlockOperation<String, Int>(name: "length") { $0.count }
     private let double = IOBlockOperation<Int, Int>(name: "double") { $0 * 2 }
     private let text = IOBlockOperation<Int, String>(name: "text") { "<\($0)>" }
 
-    @Test func d3_aLaterStepTakesAnEarlierOutputButRunsAfterTheOneInBetween() async {
+    @Test func aLaterStepTakesAnEarlierOutputButRunsAfterTheOneInBetween() async {
         let log = EventLog()
         let download = IOBlockOperation<String, String>(name: "download") { $0 + ".zip" }
         let process = IOBlockOperation<String, Int>(name: "process") { input in
@@ -26,7 +26,7 @@ import Testing
         #expect(log.events == ["process photo.zip", "clean up photo.zip"] && macro.output == "done")
     }
 
-    @Test func d3_twoOutputsAreJoinedIntoOneStep() async {
+    @Test func twoOutputsAreJoinedIntoOneStep() async {
         let join = IOBlockOperation<(Int, Int), String> { "\($0.0), \($0.1)" }
         let macro = MacroOperation(length).then(double).then(join, inputFrom: length, double)
         macro.input = "four"
@@ -34,7 +34,7 @@ import Testing
         #expect(macro.output == "4, 8")
     }
 
-    @Test func d3_oneOutputIsFannedOutAndJoinedAgain() async {
+    @Test func oneOutputIsFannedOutAndJoinedAgain() async {
         let macro = MacroOperation(length).then(concurrently: double, text)
             .then(IOBlockOperation<(Int, String), String> { "\($0.0) \($0.1)" })
         macro.input = "four"
@@ -42,7 +42,7 @@ import Testing
         #expect(macro.output == "8 <4>")
     }
 
-    @Test func d3_fannedOutStepsRunAtTheSameTime() async {
+    @Test func fannedOutStepsRunAtTheSameTime() async {
         let (one, two) = (Gate(), Gate())
         let first = IOBlockOperation<Int, Int> { input in
             one.open()
@@ -60,7 +60,7 @@ import Testing
         #expect(macro.output?.0 == 4 && macro.output?.1 == 5)
     }
 
-    @Test(arguments: [0, 1, 100]) func d3_oneOutputIsFannedOutToAnyNumberOfSteps(count: Int) async {
+    @Test(arguments: [0, 1, 100]) func oneOutputIsFannedOutToAnyNumberOfSteps(count: Int) async {
         let steps = (0..<count).map { number in IOBlockOperation<Int, Int> { $0 + number } }
         let macro = MacroOperation(length).then(concurrently: steps).then(
             IOBlockOperation<[Int], Int> { $0.reduce(0, +) })
@@ -69,7 +69,7 @@ import Testing
         #expect(macro.output == (0..<count).reduce(0) { $0 + 4 + $1 })
     }
 
-    @Test func d3_aFailedStepAfterAJoinIsCountedAsTheUserDoes() async {
+    @Test func aFailedStepAfterAJoinIsCountedAsTheUserDoes() async {
         let failing = IOBlockOperation<(Int, String), Int>(name: "failing") { _ in throw TestError.first }
         let macro = MacroOperation(length).then(concurrently: double, text).then(failing)
         macro.input = "four"
@@ -78,7 +78,7 @@ import Testing
             macro.failedStep?.index == 3 && macro.failedStep?.name == "failing" && macro.failedStep?.siblingCount == 4)
     }
 
-    @Test func d3_aStepThatFailsCancelsTheOneBesideIt() async {
+    @Test func aStepThatFailsCancelsTheOneBesideIt() async {
         let began = Gate()
         let waiting = Step<Int, Int>("waiting") { _, _ in began.open() }
         let failing = IOBlockOperation<Int, Int>(name: "failing") { _ in
@@ -91,7 +91,7 @@ import Testing
         #expect(macro.failedStep?.name == "failing" && waiting.isCancelled && waiting.isFinished)
     }
 
-    @Test func d3_anOutputOfAnOperationOutsideIsRefused() async {
+    @Test func anOutputOfAnOperationOutsideIsRefused() async {
         let outside = IOBlockOperation<Int, Int>(name: "outside") { $0 }
         let macro = MacroOperation(length).then(double, inputFrom: outside)
         macro.input = "four"
@@ -105,7 +105,7 @@ import Testing
     }
 
     #if os(Linux) || os(macOS)
-    @Test func d3_wrongTypesDoNotCompile() async throws {
+    @Test func wrongTypesDoNotCompile() async throws {
         let code = [
             "let length = IOBlockOperation<String, Int> { $0.count }",
             "let shout = IOBlockOperation<String, String> { $0.uppercased() }",

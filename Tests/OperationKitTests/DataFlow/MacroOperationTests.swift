@@ -3,13 +3,13 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// D2: chains of typed operations.
-@Suite("D2 MacroOperation", .hangGuard) struct MacroOperationTests {
+/// Chains of typed operations.
+@Suite("MacroOperation", .hangGuard) struct MacroOperationTests {
     private let length = IOBlockOperation<String, Int>(name: "length") { $0.count }
     private let double = IOBlockOperation<Int, Int>(name: "double") { $0 * 2 }
     private let text = IOBlockOperation<Int, String>(name: "text") { "<\($0)>" }
 
-    @Test(arguments: Start.allCases) func d2_eachStepGetsTheOutputOfTheOneBefore(start: Start) async {
+    @Test(arguments: Start.allCases) func eachStepGetsTheOutputOfTheOneBefore(start: Start) async {
         let macro = MacroOperation(length).then(double).then(text)
         macro.input = "four"
         await start(macro)
@@ -17,14 +17,14 @@ import Testing
         #expect(length.output == 4 && double.output == 8)
     }
 
-    @Test func d2_aMacroOfOneStepIsThatStep() async {
+    @Test func aMacroOfOneStepIsThatStep() async {
         let macro = MacroOperation(length)
         macro.input = "four"
         await Start.byHand(macro)
         #expect(macro.output == 4)
     }
 
-    @Test func d2_theOutputIsThereInTheBlocksAndForDependents() async {
+    @Test func theOutputIsThereInTheBlocksAndForDependents() async {
         let log = EventLog()
         let macro = MacroOperation(length).then(double)
         macro.input = "four"
@@ -35,7 +35,7 @@ import Testing
         #expect(log.events == ["block 8", "dependent 8"])
     }
 
-    @Test func d2_aStepThatEndsElsewhereIsWaitedFor() async {
+    @Test func aStepThatEndsElsewhereIsWaitedFor() async {
         let log = EventLog()
         let steps = (0..<5).map { number in
             Step<Int, Int>("\(number)") { step, input in
@@ -53,7 +53,7 @@ import Testing
         #expect(log.events == (0..<5).flatMap { ["begin \($0)", "end \($0)"] })
     }
 
-    @Test func d2_stepsMayBeAsyncClosures() async throws {
+    @Test func stepsMayBeAsyncClosures() async throws {
         let later = IOBlockOperation<Int, Int> { input in
             await Task.yield()
             return input + 1
@@ -63,7 +63,7 @@ import Testing
         #expect(try await OperationQueue().run(macro) == "<5>")
     }
 
-    @Test(arguments: 0..<5) func d2_aFailedStepEndsTheChainWithItsOwnError(failing: Int) async {
+    @Test(arguments: 0..<5) func aFailedStepEndsTheChainWithItsOwnError(failing: Int) async {
         let log = EventLog()
         let steps = (0..<5).map { number in
             Step<Int, Int>("step \(number)") { step, input in
@@ -84,14 +84,14 @@ import Testing
         }
     }
 
-    @Test func d2_withoutANameAStepIsCalledByTypeAndIndex() async {
+    @Test func withoutANameAStepIsCalledByTypeAndIndex() async {
         let macro = MacroOperation(length).then(IOBlockOperation<Int, Int> { _ in throw TestError.first })
         macro.input = ""
         await Start.byHand(macro)
         #expect(macro.failedStep?.name == "IOBlockOperation<Int, Int> 1")
     }
 
-    @Test func d2_recoveryReplacesTheFailureOfAStep() async {
+    @Test func recoveryReplacesTheFailureOfAStep() async {
         let failing = IOBlockOperation<Int, Int> { _ in throw TestError.first }
         let macro = MacroOperation(length).then(failing.recover { _ in 3 }).then(text)
         macro.input = "four"
@@ -99,7 +99,7 @@ import Testing
         #expect(macro.output == "<3>" && macro.error == nil)
     }
 
-    @Test func d2_macrosNest() async {
+    @Test func macrosNest() async {
         let inner = MacroOperation(double).then(IOBlockOperation<Int, Int> { $0 + 1 })
         let macro = MacroOperation(MacroOperation(length)).then(inner).then(text)
         macro.input = "four"
@@ -107,14 +107,14 @@ import Testing
         #expect(macro.output == "<9>")
     }
 
-    @Test func d2_aMacroCanBeAChildOfACompound() async throws {
+    @Test func aMacroCanBeAChildOfACompound() async throws {
         let macro = MacroOperation(length).then(double)
         macro.input = "four"
         try await OperationQueue().run(CompoundOperation(operations: [macro]))
         #expect(macro.output == 8)
     }
 
-    @Test func d2_aStepWaitsForItsOwnDependenciesToo() async {
+    @Test func aStepWaitsForItsOwnDependenciesToo() async {
         let log = EventLog()
         let gate = Gate()
         let outside = BlockOperation {
@@ -136,7 +136,7 @@ import Testing
         #expect(log.events == ["first", "outside", "step"])
     }
 
-    @Test func d2_finishFromOutsideCancelsTheStepsAndWaits() async {
+    @Test func finishFromOutsideCancelsTheStepsAndWaits() async {
         let began = Gate()
         let step = Step<Int, Int> { _, _ in began.open() }
         let later = Step<Int, Int>.increment("later")
@@ -149,7 +149,7 @@ import Testing
         #expect(macro.output == 7 && macro.isFinished && step.isFinished && later.isFinished && later.isCancelled)
     }
 
-    @Test func d2_aMissingInputEndsTheMacroAndItsSteps() async {
+    @Test func aMissingInputEndsTheMacroAndItsSteps() async {
         let macro = MacroOperation(length).then(double)
         macro.name = "macro"
         await Start.byHand(macro)
@@ -159,7 +159,7 @@ import Testing
 
     // MARK: Consumption and mistakes
 
-    @Test func d2_theReceiverOfThenIsConsumed() async {
+    @Test func theReceiverOfThenIsConsumed() async {
         let first = MacroOperation(length)
         first.name = "first"
         first.input = "four"
@@ -172,7 +172,7 @@ import Testing
         #expect(macro.output == 8 && macro.name == "first")
     }
 
-    @Test func d2_thenOnAConsumedMacroIsRefused() async {
+    @Test func thenOnAConsumedMacroIsRefused() async {
         let first = MacroOperation(length)
         first.name = "first"
         let macro = first.then(double)
@@ -185,7 +185,7 @@ import Testing
         #expect(macro.output == 8)
     }
 
-    @Test func d2_thenOnAMacroThatRunsIsRefused() async {
+    @Test func thenOnAMacroThatRunsIsRefused() async {
         let macro = MacroOperation(length)
         macro.name = "macro"
         macro.input = "four"
@@ -198,7 +198,7 @@ import Testing
         #expect(macro.output == 4)
     }
 
-    @Test func d2_anOperationTwiceInAChainIsRefusedByName() async {
+    @Test func anOperationTwiceInAChainIsRefusedByName() async {
         let log = EventLog()
         let step = Step<Int, Int>.increment("step", log: log)
         let macro = MacroOperation(step).then(Step<Int, Int>.increment("other", log: log)).then(step)
@@ -209,7 +209,7 @@ import Testing
         #expect(log.events.isEmpty && step.isFinished)
     }
 
-    @Test func d2_anOperationInTwoChainsIsRefusedByName() async {
+    @Test func anOperationInTwoChainsIsRefusedByName() async {
         let log = EventLog()
         let step = Step<Int, Int>.increment("step", log: log)
         let first = MacroOperation(step)
@@ -224,7 +224,7 @@ import Testing
         #expect(first.output == 1)
     }
 
-    @Test func d2_aChildOfACompoundIsNoStep() async throws {
+    @Test func aChildOfACompoundIsNoStep() async throws {
         let step = Step<Int, Int>.increment("step")
         step.input = 0
         let compound = CompoundOperation(operations: [step])
@@ -241,7 +241,7 @@ import Testing
         }
     }
 
-    @Test func d2_aMacroThatIsAStepOfItselfIsRefused() async {
+    @Test func aMacroThatIsAStepOfItselfIsRefused() async {
         let macro = MacroOperation(Step<Int, Int>.increment("step"))
         macro.name = "macro"
         let loop = macro.then(macro)

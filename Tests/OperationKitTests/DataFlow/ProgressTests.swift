@@ -4,8 +4,8 @@ import Testing
 
 @testable import OperationKit
 
-/// D4: how far operations have come.
-@Suite("D4 Progress", .hangGuard) struct ProgressTests {
+/// How far operations have come.
+@Suite("Progress", .hangGuard) struct ProgressTests {
     /// Sets the units of its own progress, one after the other, and shows the test each time.
     private static func worker(_ units: Int64, _ look: @escaping @Sendable () -> Void = {}) -> Step<Int, Int> {
         Step { step, input in
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func d4_nothingIsAllocatedWhenNobodyAsks() async {
+    @Test func nothingIsAllocatedWhenNobodyAsks() async {
         let step = Step<Int, Int>.increment("step")
         let macro = MacroOperation(step)
         macro.input = 1
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func d4_theSameProgressIsGivenToAll() async {
+    @Test func theSameProgressIsGivenToAll() async {
         let operation = AsyncOperation()
         let all = Shared<[Progress]>([])
         await atOnce(Array(repeating: { @Sendable in all.change { $0.append(operation.progress) } }, count: 8))
@@ -38,7 +38,7 @@ import Testing
         #expect(reporting.progress === operation.progress)
     }
 
-    @Test func d4_aLeafGoesFromNothingToOne() async {
+    @Test func aLeafGoesFromNothingToOne() async {
         let operation = ScriptedOperation.idle()
         let progress = operation.progress
         operation.start()
@@ -48,7 +48,7 @@ import Testing
         #expect(progress.fractionCompleted == 1 && progress.isFinished)
     }
 
-    @Test func d4_aLeafSetsItsOwnUnits() async {
+    @Test func aLeafSetsItsOwnUnits() async {
         let seen = Shared<[Double]>([])
         let step = Shared<Step<Int, Int>?>(nil)
         step.value = Self.worker(4) { seen.change { $0.append(step.value?.progress.fractionCompleted ?? -1) } }
@@ -60,7 +60,7 @@ import Testing
         step.value = nil
     }
 
-    @Test func d4_aFailedOperationStaysWhereItWas() async {
+    @Test func aFailedOperationStaysWhereItWas() async {
         let operation = ScriptedOperation {
             $0.progress.totalUnitCount = 2
             $0.progress.completedUnitCount = 1
@@ -70,7 +70,7 @@ import Testing
         #expect(operation.progress.fractionCompleted == 0.5)
     }
 
-    @Test func d4_askedAfterTheEndItIsComplete() async {
+    @Test func askedAfterTheEndItIsComplete() async {
         let operation = AsyncOperation()
         let macro = MacroOperation(Step<Int, Int>.increment("step"))
         macro.input = 1
@@ -79,7 +79,7 @@ import Testing
         #expect(operation.progress.fractionCompleted == 1 && macro.progress.fractionCompleted == 1)
     }
 
-    @Test func d4_theWeightsOfAMacroDecideItsFractions() async {
+    @Test func theWeightsOfAMacroDecideItsFractions() async {
         let seen = Shared<[Double]>([])
         let holder = Shared<Progress?>(nil)
         let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
@@ -94,7 +94,7 @@ import Testing
         #expect(seen.value == [0, 0.2, 0.4, 0.6, 0.8] && macro.progress.fractionCompleted == 1)
     }
 
-    @Test func d4_nestedPartsCountAtAnyDepth() async {
+    @Test func nestedPartsCountAtAnyDepth() async {
         let seen = Shared<[Double]>([])
         let holder = Shared<Progress?>(nil)
         let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
@@ -116,7 +116,7 @@ import Testing
         #expect(compound.progress.fractionCompleted == 1)
     }
 
-    @Test(arguments: ChildKind.allCases) func d4_aCompoundCountsChildrenOfAllKindsByWeight(kind: ChildKind) async {
+    @Test(arguments: ChildKind.allCases) func aCompoundCountsChildrenOfAllKindsByWeight(kind: ChildKind) async {
         let seen = Shared<[Double]>([])
         let holder = Shared<Progress?>(nil)
         let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
@@ -131,7 +131,7 @@ import Testing
         #expect(seen.value == [0, 0.75, 1] && compound.progress.fractionCompleted == 1)
     }
 
-    @Test func d4_childrenThatAreAddedLaterDoNotSetItBack() async throws {
+    @Test func childrenThatAreAddedLaterDoNotSetItBack() async throws {
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
         let progress = compound.progress
         let seen = Shared<[Double]>([])
@@ -146,7 +146,7 @@ import Testing
         #expect(seen.value == [0, 0.5, 0.5, 0.6, 0.8] && progress.fractionCompleted == 1)
     }
 
-    @Test func d4_aFailureIsNoProgress() async {
+    @Test func aFailureIsNoProgress() async {
         let compound = CompoundOperation(operations: [
             AsyncOperation(), ScriptedOperation { $0.finish(withError: TestError.first) },
         ])
@@ -155,7 +155,7 @@ import Testing
         #expect(progress.fractionCompleted == 0.5 && !progress.isFinished)
     }
 
-    @Test func d4_aWaterfallCountsItsJobsByWeight() async {
+    @Test func aWaterfallCountsItsJobsByWeight() async {
         let seen = Shared<[Double]>([])
         let holder = Shared<Progress?>(nil)
         let look: @Sendable (Int) -> Int = { input in
@@ -171,7 +171,7 @@ import Testing
         #expect(waterfall.progress.fractionCompleted == 1)
     }
 
-    @Test func d4_cancellingTheProgressCancelsTheOperation() async {
+    @Test func cancellingTheProgressCancelsTheOperation() async {
         let leaf = AsyncOperation()
         leaf.progress.cancel()
         #expect(leaf.isCancelled)
@@ -184,7 +184,7 @@ import Testing
         #expect(step.isCancelled)
     }
 
-    @Test func d4_itFitsIntoATreeOfTheUsers() async {
+    @Test func itFitsIntoATreeOfTheUsers() async {
         let app = Progress.discreteProgress(totalUnitCount: 10)
         let macro = MacroOperation(Step<Int, Int>.increment("step")).then(Step<Int, Int> { _, _ in })
         let second = AsyncOperation()
@@ -197,7 +197,7 @@ import Testing
         await eventually("not cancelled") { macro.isCancelled }
     }
 
-    @Test func d4_itIsMonotonicAndExactlyOneInTheEnd() async {
+    @Test func itIsMonotonicAndExactlyOneInTheEnd() async {
         let seed = SplitMix64.freshSeed()
         var random = SplitMix64(seed: seed)
         for _ in 0..<20 {
@@ -231,7 +231,7 @@ import Testing
         }
     }
 
-    @Test func d4_progressesAreReleased() async {
+    @Test func progressesAreReleased() async {
         let tracker = LeakTracker()
         for isRun in [true, false] {
             let step = tracker.track(Step<Int, Int>.increment("step"))
@@ -246,12 +246,12 @@ import Testing
 }
 
 /// The arithmetic alone.
-@Suite("D4 The ledger of a composite's progress") struct ProgressLedgerTests {
-    @Test func d4_withoutWorkItIsAtNothing() {
+@Suite("The ledger of a composite's progress") struct ProgressLedgerTests {
+    @Test func withoutWorkItIsAtNothing() {
         #expect(ProgressLedger().fraction == 0)
     }
 
-    @Test func d4_partsCountByWeight() {
+    @Test func partsCountByWeight() {
         var ledger = ProgressLedger()
         ledger.added(3)
         ledger.added(1)
@@ -265,7 +265,7 @@ import Testing
         #expect(ledger.fraction == 1)
     }
 
-    @Test func d4_whatAFailedPartHadReachedStays() {
+    @Test func whatAFailedPartHadReachedStays() {
         var ledger = ProgressLedger()
         ledger.added(2)
         ledger.advanced(0, weight: 1, to: 0.5)
@@ -274,7 +274,7 @@ import Testing
         #expect(ledger.fraction == 0.25)
     }
 
-    @Test func d4_manyPartsEndAtExactlyOne() {
+    @Test func manyPartsEndAtExactlyOne() {
         var ledger = ProgressLedger()
         for part in 0..<10_000 { ledger.added(Int64(part % 7)) }
         for part in 0..<10_000 { ledger.advanced(part, weight: Int64(part % 7), to: Double(part % 11) / 11) }

@@ -3,9 +3,9 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// D5: suspending, resuming and cancelling a waterfall.
-@Suite("D5 Control of a waterfall", .hangGuard) struct WaterfallControlTests {
-    @Test func d5_suspendedBetweenJobsItWaitsAndIsResumed() async {
+/// Suspending, resuming and cancelling a waterfall.
+@Suite("Control of a waterfall", .hangGuard) struct WaterfallControlTests {
+    @Test func suspendedBetweenJobsItWaitsAndIsResumed() async {
         let log = EventLog()
         let reached = Gate()
         let holder = Shared<Waterfall<Int, Int>?>(nil)
@@ -32,7 +32,7 @@ import Testing
         holder.value = nil
     }
 
-    @Test func d5_suspendedBeforeTheStartItBeginsNothing() async throws {
+    @Test func suspendedBeforeTheStartItBeginsNothing() async throws {
         let log = EventLog()
         let shorter = Waterfall<Int, Int>()
         shorter.suspend()
@@ -49,7 +49,7 @@ import Testing
         #expect(try await waterfall.value == 1)
     }
 
-    @Test func d5_anOperationThatRunsGoesOnWhileSuspended() async throws {
+    @Test func anOperationThatRunsGoesOnWhileSuspended() async throws {
         let (began, gate, done) = (Gate(), Gate(), Gate())
         let waterfall = Waterfall<Int, Int>()
             .then { _ in
@@ -75,7 +75,7 @@ import Testing
         #expect(try await waterfall.value == 2)
     }
 
-    @Test func d5_aSuspendedWaterfallThatIsCancelledEnds() async {
+    @Test func aSuspendedWaterfallThatIsCancelledEnds() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>().then { input in
             log.add("job")
@@ -91,7 +91,7 @@ import Testing
 
     // MARK: Cancellation
 
-    @Test func d5_cancelledBeforeTheStartItCallsNoJob() async {
+    @Test func cancelledBeforeTheStartItCallsNoJob() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>().then { input in
             log.add("job")
@@ -103,7 +103,7 @@ import Testing
         #expect(log.events == ["completion cancelled"])
     }
 
-    @Test(arguments: 0..<5) func d5_cancelledInAJobItCallsNoFurther(at: Int) async {
+    @Test(arguments: 0..<5) func cancelledInAJobItCallsNoFurther(at: Int) async {
         let log = EventLog()
         let holder = Shared<Waterfall<Int, Int>?>(nil)
         let waterfall = (0..<5).reduce(Waterfall<Int, Int>()) { waterfall, number in
@@ -121,7 +121,7 @@ import Testing
         #expect(waterfall.error is CancellationError && waterfall.failedStep == nil)
     }
 
-    @Test func d5_cancellingCancelsTheOperationThatRuns() async {
+    @Test func cancellingCancelsTheOperationThatRuns() async {
         let began = Gate()
         let running = Step<Void, Int> { _, _ in began.open() }
         let waterfall = Waterfall<Int, Int>().then { _ in running }.then { $0 }
@@ -134,7 +134,7 @@ import Testing
         #expect(running.isFinished)
     }
 
-    @Test func d5_finishFromOutsideIsARequest() async {
+    @Test func finishFromOutsideIsARequest() async {
         let (began, gate) = (Gate(), Gate())
         let running = ScriptedStep(began: began, gate: gate)
         let waterfall = Waterfall<Int, Int>().then { _ in running }

@@ -3,9 +3,9 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// D5: jobs one after the other, each from the result of the one before.
-@Suite("D5 Waterfall", .hangGuard) struct WaterfallTests {
-    @Test(arguments: Start.allCases) func d5_jobsMakeValuesAndOperations(start: Start) async {
+/// Jobs one after the other, each from the result of the one before.
+@Suite("Waterfall", .hangGuard) struct WaterfallTests {
+    @Test(arguments: Start.allCases) func jobsMakeValuesAndOperations(start: Start) async {
         let waterfall = Waterfall<String, String>()
             .then { $0.count }
             .then { count in IOBlockOperation<Void, Int> { _ in count * 2 } }
@@ -21,14 +21,14 @@ import Testing
         #expect(waterfall.output == "<9>" && waterfall.error == nil && waterfall.failedStep == nil)
     }
 
-    @Test func d5_aWaterfallWithoutJobsReturnsItsInput() async {
+    @Test func aWaterfallWithoutJobsReturnsItsInput() async {
         let waterfall = Waterfall<Int, Int>()
         waterfall.input = 3
         await Start.byHand(waterfall)
         #expect(waterfall.output == 3)
     }
 
-    @Test func d5_aJobDecidesBetweenValueAndOperation() async {
+    @Test func aJobDecidesBetweenValueAndOperation() async {
         for input in [1, 2] {
             let waterfall = Waterfall<Int, Int>().then { input -> WaterfallStep<Int> in
                 input == 1 ? .value(10) : .operation(TaskOperation { 20 })
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func d5_jobsAreAddedAsAList() async {
+    @Test func jobsAreAddedAsAList() async {
         let jobs: [@Sendable (Int) throws -> Int] = [{ $0 + 1 }, { $0 * 2 }, { $0 - 3 }]
         let mixed: [@Sendable (Int) throws -> WaterfallStep<Int>] = [
             { .value($0 + 1) }, { input in .operation(TaskOperation { input * 10 }) },
@@ -50,14 +50,14 @@ import Testing
         #expect(waterfall.output == 100)
     }
 
-    @Test func d5_optionalsPassThroughUnchanged() async {
+    @Test func optionalsPassThroughUnchanged() async {
         let waterfall = Waterfall<Int, Int>().then { _ -> Int? in nil }.then { $0 == nil }
         waterfall.input = 1
         await Start.byHand(waterfall)
         #expect(waterfall.output == true)
     }
 
-    @Test func d5_onAnErrorTheNextJobIsNotCalledAndTheCompletionIs() async {
+    @Test func onAnErrorTheNextJobIsNotCalledAndTheCompletionIs() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>(name: "waterfall")
             .then { $0 + 1 }
@@ -75,7 +75,7 @@ import Testing
         #expect(waterfall.failedStep?.siblingCount == 3 && waterfall.name == "waterfall")
     }
 
-    @Test func d5_theErrorOfAnOperationEndsTheWaterfall() async {
+    @Test func theErrorOfAnOperationEndsTheWaterfall() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>()
             .then { _ in TaskOperation<Int>(name: "request") { throw TestError.second } }
@@ -89,7 +89,7 @@ import Testing
         #expect(waterfall.failedStep?.index == 0 && waterfall.failedStep?.name == "request")
     }
 
-    @Test func d5_aCancelledOperationEndsTheWaterfall() async {
+    @Test func aCancelledOperationEndsTheWaterfall() async {
         let waterfall = Waterfall<Int, Int>()
             .then { _ in Step<Int, Int>("step") { step, _ in step.cancel() }.withInput(1) }
             .then { $0 }
@@ -99,7 +99,7 @@ import Testing
         #expect(!waterfall.isCancelled)
     }
 
-    @Test func d5_theCompletionGetsTheResultBeforeTheEnd() async {
+    @Test func theCompletionGetsTheResultBeforeTheEnd() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>().then { $0 + 1 }
         waterfall.input = 1
@@ -114,7 +114,7 @@ import Testing
 
     // MARK: Nesting and mistakes
 
-    @Test func d5_waterfallsNest() async {
+    @Test func waterfallsNest() async {
         let waterfall = Waterfall<Int, Int>()
             .then { input -> Waterfall<Int, Int> in
                 let inner = Waterfall<Int, Int>().then { $0 + 1 }.then { value in TaskOperation { value * 2 } }
@@ -128,7 +128,7 @@ import Testing
         #expect(macro.output == "10" && compound.error == nil)
     }
 
-    @Test func d5_theReceiverOfThenIsConsumed() async {
+    @Test func theReceiverOfThenIsConsumed() async {
         let shorter = Waterfall<Int, Int>(name: "shorter")
         let waterfall = shorter.then { $0 + 1 }
         let other = shorter.then { $0 + 2 }
@@ -142,7 +142,7 @@ import Testing
         #expect(waterfall.output == 2)
     }
 
-    @Test func d5_anOperationThatIsPartOfAnotherIsRefusedByName() async {
+    @Test func anOperationThatIsPartOfAnotherIsRefusedByName() async {
         let step = Step<Int, Int>.increment("step")
         let macro = MacroOperation(step)
         macro.input = 1
@@ -154,7 +154,7 @@ import Testing
         #expect(macro.output == 2)
     }
 
-    @Test func d5_aWaterfallThatReturnsItselfIsRefused() async {
+    @Test func aWaterfallThatReturnsItselfIsRefused() async {
         let holder = Shared<Waterfall<Int, Int>?>(nil)
         let waterfall = Waterfall<Int, Int>(name: "loop").then { _ -> IOOperation<Int, Int> in holder.value! }
         holder.value = waterfall
@@ -164,7 +164,7 @@ import Testing
         #expect(waterfall.error?.localizedDescription.contains("“loop”") == true)
     }
 
-    @Test func d5_aMissingInputIsAnError() async {
+    @Test func aMissingInputIsAnError() async {
         let waterfall = Waterfall<Int, Int>(name: "waterfall").then { $0 }
         await Start.byHand(waterfall)
         #expect(waterfall.error as? IOOperationError == .missingInput(operation: "waterfall"))
@@ -172,7 +172,7 @@ import Testing
 
     // MARK: Size
 
-    @Test func d5_aMillionJobsHoldOneAtATime() async {
+    @Test func aMillionJobsHoldOneAtATime() async {
         let most = Shared((alive: 0, most: 0))
         let jobs = TestExtent.choose(100_000, long: 1_000_000)
         await onThread(stackSize: workerStackSize) {
@@ -197,7 +197,7 @@ import Testing
         #expect(most.value.most == 1 && most.value.alive == 0)
     }
 
-    @Test func d5_operationsAreCreatedWhenTheirTurnComesAndReleasedWhenTheyAreDone() async {
+    @Test func operationsAreCreatedWhenTheirTurnComesAndReleasedWhenTheyAreDone() async {
         let tracker = LeakTracker()
         let most = Shared(0)
         let steps = TestExtent.choose(5_000, long: 20_000)
@@ -218,7 +218,7 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func d5_jobsAndWhatFlowsAreReleased() async {
+    @Test func jobsAndWhatFlowsAreReleased() async {
         let tracker = LeakTracker()
         for moment in ["run", "cancel", "drop"] {
             let token = tracker.token("closure")
@@ -237,7 +237,7 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func d5_suspendResumeAndCancelRaceWithTheJobs() async {
+    @Test func suspendResumeAndCancelRaceWithTheJobs() async {
         let wrong = EventLog()
         let seed = SplitMix64.freshSeed()
         await race(

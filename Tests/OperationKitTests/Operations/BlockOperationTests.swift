@@ -3,7 +3,7 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// L4 to L10 for the operations that are made of a block.
+/// The guarantees of the life cycle for the operations that are made of a block.
 @Suite("AsyncBlockOperation", .hangGuard) struct AsyncBlockOperationTests {
     @Test(arguments: Start.allCases, [TestError?.none, .first])
     func theBlockDecidesTheOutcome(start: Start, error: TestError?) async {

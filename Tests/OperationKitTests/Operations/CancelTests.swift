@@ -3,8 +3,8 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// L3: a cancellation is Foundation's. L6: cancelled before the start, nothing runs.
-@Suite("L3 and L6, cancelling before the start and after the end", .hangGuard) struct CancelTests {
+/// A cancellation is Foundation's, and when cancelled before the start, nothing runs.
+@Suite("Cancelling before the start and after the end", .hangGuard) struct CancelTests {
     @Test(arguments: Start.allCases) func cancelledBeforeTheStartMainIsNotCalled(start: Start) async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log)

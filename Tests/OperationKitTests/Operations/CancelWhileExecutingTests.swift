@@ -3,8 +3,8 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// L7: a cancellation of running work is a request.
-@Suite("L7, cancelling while executing", .hangGuard) struct CancelWhileExecutingTests {
+/// A cancellation of running work is a request.
+@Suite("Cancelling while executing", .hangGuard) struct CancelWhileExecutingTests {
     @Test func runningWorkIsNotMarkedAsFinished() async {
         let operation = ScriptedOperation.idle()
         await onThread {

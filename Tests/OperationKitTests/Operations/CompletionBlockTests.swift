@@ -4,8 +4,8 @@ import Testing
 
 @testable import OperationKit
 
-/// L8 and L10 for Foundation's own `completionBlock`, of an `AsyncOperation` and of a `ThrowingBlockOperation`.
-@Suite("L8 and L10, completionBlock", .hangGuard) struct CompletionBlockTests {
+/// When Foundation calls its own `completionBlock`, of an `AsyncOperation` and of a `ThrowingBlockOperation`.
+@Suite("completionBlock", .hangGuard) struct CompletionBlockTests {
     enum Kind: CaseIterable {
         case asynchronous, throwing
 

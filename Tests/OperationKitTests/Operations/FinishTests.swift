@@ -3,8 +3,8 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// L4: the first finish wins. L5: a finish before the start is remembered.
-@Suite("L4 and L5, finishing", .hangGuard) struct FinishTests {
+/// The first finish wins, and a finish before the start is remembered.
+@Suite("Finishing", .hangGuard) struct FinishTests {
     @Test(arguments: Start.allCases) func finishingInMainTakesEffectAtOnce(start: Start) async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log) {
@@ -147,7 +147,6 @@ import Testing
     }
 
     @Test(arguments: Start.allCases) func theOutcomeCanBeReadFromAnyThreadAfterwards(start: Start) async {
-        // L9
         let operation = ScriptedOperation(main: { $0.finish(withError: TestError.first) })
         await start(operation)
         let log = EventLog()

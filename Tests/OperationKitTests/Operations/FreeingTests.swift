@@ -3,8 +3,8 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// L10: freeing is safe. Chains are freed on a stack of the size that worker threads have.
-@Suite("L10, freeing", .hangGuard) struct FreeingTests {
+/// Freeing is safe. Chains are freed on a stack of the size that worker threads have.
+@Suite("Freeing", .hangGuard) struct FreeingTests {
     enum Members: CaseIterable {
         case asynchronous, throwing, alternating, alternatingThrowing
 

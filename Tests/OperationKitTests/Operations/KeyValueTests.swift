@@ -3,8 +3,8 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// L2, as far as it can be seen on Linux: code that listens to Foundation reacts, and finds the state that was announced.
-@Suite("L2, changes are announced", .hangGuard) struct KeyValueTests {
+/// Changes of state, as far as they can be seen on Linux: code that listens to Foundation reacts, and finds the state that was announced.
+@Suite("Changes are announced", .hangGuard) struct KeyValueTests {
     /// Writes down what its dependency reads as whenever Foundation asks for its readiness.
     private final class Probe: Operation, @unchecked Sendable {
         private let dependency: AsyncOperation
@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test func readinessIsFoundations() async {
-        // L3: an operation that depends on another is not ready before it, and is ready when cancelled or after it.
+        // An operation that depends on another is not ready before it, and is ready when cancelled or after it.
         let first = ScriptedOperation()
         let second = ScriptedOperation()
         second.addDependency(first)

@@ -3,8 +3,8 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// L1: nothing is called under the lock. While a callback runs, another thread takes the lock and answers.
-@Suite("L1, nothing is called under the lock", .hangGuard) struct LockFreedomTests {
+/// Nothing is called under the lock. While a callback runs, another thread takes the lock and answers.
+@Suite("Nothing is called under the lock", .hangGuard) struct LockFreedomTests {
     /// Reads everything that takes the lock of the operation.
     @discardableResult
     private static func isFree(_ operation: AsyncOperation) -> Bool {

@@ -3,8 +3,8 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// L8: one outcome, delivered once, before the end. Everything that is called comes in one order.
-@Suite("L8, one outcome", .hangGuard) struct OutcomeTests {
+/// One outcome, delivered once, before the end. Everything that is called comes in one order.
+@Suite("One outcome", .hangGuard) struct OutcomeTests {
     enum End: CaseIterable { case success, failure, cancelledBefore, cancelledInMain }
 
     @Test(arguments: Start.allCases, End.allCases)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import OperationKit
 
-@Suite("D4 The units of a leaf", .hangGuard) struct ProgressUnitsTests {
+@Suite("The units of a leaf", .hangGuard) struct ProgressUnitsTests {
     @Test func theUnitsThatTheWorkSetsCanBeRead() {
         let leaf = ScriptedOperation.idle()
         leaf.progress.totalUnitCount = 8
