@@ -27,7 +27,7 @@ struct ChildRegistration {
         self.init(ChildReference(slot: -1, operation: operation), weight: weight)
     }
 
-    /// - Parameter isCancelled: Whether the child is about to be cancelled, and only has to end.
+    /// Asks a child that has its slot. If it is about to be cancelled, it only has to end, whatever it depends on.
     init(_ child: ChildReference, weight: Int64 = 1, isCancelled: Bool = false) {
         slot = child.slot
         operation = child.operation

@@ -25,8 +25,12 @@ final class ChildScheduler: Sendable {
     /// What descriptions call the children.
     let unit: String
 
-    /// - Parameter countsCancellations: Whether a child that was cancelled counts as one that failed, as long as the others
-    ///   are not cancelled. Failures come in the order in which they happened then.
+    /// - Parameters:
+    ///   - limit: How many children may run at the same time; negative for as many as the system likes.
+    ///   - failurePolicy: What the first failure of a child means for the others.
+    ///   - countsCancellations: Whether a child that was cancelled counts as one that failed, as long as the others are not
+    ///     cancelled. Failures come in the order in which they happened then.
+    ///   - unit: What descriptions call the children.
     init(
         limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false,
         unit: String = "children"

@@ -60,11 +60,14 @@ struct ChildSnapshot {
 extension ChildSnapshot.Child {
     var hasStarted: Bool { phase.place != nil }
 
-    /// Why a child has not started; `nil` if there is nothing to say.
+    /// Says why a child has not started.
     ///
     /// - Parameters:
+    ///   - phase: Where the child is.
+    ///   - wait: What it waits for, if it does.
     ///   - isReady: What the operation says itself.
     ///   - blockedReason: Why no further child starts.
+    /// - Returns: The reason, or `nil` if there is nothing to say.
     static func reason(
         _ phase: ChildPhase, wait: DependencyChainDescription?, isReady: Bool,
         blockedReason: ChildSnapshot.BlockedReason?
@@ -105,8 +108,9 @@ extension ChildScheduler {
     /// The children that have not ended, as they are now.
     ///
     /// - Parameters:
-    ///   - limit: How many there are to be at most.
+    ///   - limit: The maximum number of children in the snapshot.
     ///   - unit: What to call them.
+    /// - Returns: The children, without those beyond the limit.
     func snapshot(atMost limit: Int, unit: String = "children") -> ChildSnapshot {
         machine.withLock { ChildSnapshot(of: $0.schedule, atMost: limit, unit: unit) }
     }

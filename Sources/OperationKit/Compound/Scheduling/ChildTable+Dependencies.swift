@@ -53,12 +53,13 @@ extension ChildTable {
 // MARK: - Cycles
 
 extension ChildTable {
-    /// Children that wait for each other in a cycle, each for the one after it and the last for the first; `nil` if there
-    /// are none.
+    /// Finds children that wait for each other in a cycle.
     ///
     /// Complexity: linear in the children that wait for those in `slots`, directly or not.
     ///
     /// - Parameter slots: Where to search. A cycle is found if it passes through one of these.
+    /// - Returns: The slots of the children, each of which waits for the one after it, and the last for the first; `nil` if
+    ///   there is no cycle.
     mutating func dependencyCycle(through slots: some Sequence<Int>) -> [Int]? {
         if !hasDependencies { return nil }
         searches += 1

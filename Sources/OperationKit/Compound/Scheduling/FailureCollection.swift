@@ -23,9 +23,11 @@ struct FailureCollection {
         self.rules = rules
     }
 
-    /// A child has failed.
+    /// Adds the failure of a child.
     ///
-    /// - Parameter isCancelling: Whether the children are being cancelled, or are cancelled.
+    /// - Parameters:
+    ///   - failure: The child and its error.
+    ///   - isCancelling: Whether the children are being cancelled, or are cancelled.
     /// - Returns: Whether the others have to be cancelled.
     mutating func add(_ failure: SuboperationError, isCancelling: Bool) -> Bool {
         if rules.countsCancellations, isCancelling, failure.error is CancellationError { return false }
@@ -33,9 +35,10 @@ struct FailureCollection {
         return rules.policy == .cancelRemaining && !isCancelling
     }
 
-    /// Takes the failures, once all children have ended: in the order of the children, or in that in which they happened.
+    /// Takes the failures, once all children have ended.
     ///
     /// - Parameter count: How many children there were.
+    /// - Returns: The failures, in the order of the children, or in that in which they happened.
     mutating func take(ofChildren count: Int) -> [SuboperationError] {
         let sorted = rules.countsCancellations ? failures : failures.sorted { $0.index < $1.index }
         failures = []
