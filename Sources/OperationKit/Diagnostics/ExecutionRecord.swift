@@ -71,26 +71,26 @@ extension ContinuousClock.Instant {
 }
 
 /// All operations that are executing, without keeping them alive.
-final class ExecutionRegistry: @unchecked Sendable {
-    private struct Entry {
+final class ExecutionRegistry: Sendable {
+    private struct Entry: Sendable {
         weak var operation: AsyncOperation?
         let began: ContinuousClock.Instant
     }
 
-    private let lock = NSLock()
-    private var entries: [ObjectIdentifier: Entry] = [:]
+    private let entries = Locked<[ObjectIdentifier: Entry]>([:])
 
     func began(_ execution: ExecutionRecord, of operation: AsyncOperation) {
-        lock.withLock { entries[ObjectIdentifier(execution)] = Entry(operation: operation, began: execution.began) }
+        let entry = Entry(operation: operation, began: execution.began)
+        entries.withLock { $0[ObjectIdentifier(execution)] = entry }
     }
 
     func ended(_ execution: ExecutionRecord) {
-        lock.withLock { _ = entries.removeValue(forKey: ObjectIdentifier(execution)) }
+        entries.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(execution)) }
     }
 
     func operations(executingLongerThan age: Duration, at now: ContinuousClock.Instant) -> [AsyncOperation] {
-        // What is let go here is released after unlocking: that may remove an entry.
-        let found = lock.withLock { entries.values.map { ($0.operation, $0.began) } }
+        // Release the operations after unlocking; their deinitializers may remove an entry.
+        let found = entries.withLock { entries in entries.values.map { ($0.operation, $0.began) } }
         return found.filter { $0.1.age(at: now) > age }.sorted { $0.1 < $1.1 }.compactMap(\.0)
     }
 }

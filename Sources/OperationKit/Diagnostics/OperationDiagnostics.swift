@@ -104,19 +104,18 @@ public struct UnfinishedOperation: Sendable, CustomStringConvertible {
 }
 
 /// Hands reports to the handler, one after the other.
-final class UnfinishedReporter: @unchecked Sendable {
+final class UnfinishedReporter: Sendable {
     typealias Handler = @Sendable (UnfinishedOperation) -> Void
 
-    private let lock = NSLock()
     private let queue = DispatchQueue(label: "OperationDiagnostics")
-    private var current: Handler? = UnfinishedReporter.print
+    private let current = Locked<Handler?>(UnfinishedReporter.print)
 
     var handler: Handler? {
-        get { lock.withLock { current } }
+        get { current.withLock { $0 } }
         set {
-            // What is replaced is released after unlocking: that may run code of others.
-            var handler = newValue
-            lock.withLock { swap(&handler, &current) }
+            // Release the old handler after unlocking; its deinitializers may run arbitrary code.
+            let previous = current.withLock { exchange(&$0, with: newValue) }
+            withExtendedLifetime(previous) {}
         }
     }
 

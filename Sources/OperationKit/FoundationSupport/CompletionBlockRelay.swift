@@ -4,18 +4,23 @@ import Foundation
 /// Holds a completion block until it is called, so that no operation is kept alive by its own block afterward.
 ///
 /// Foundation is given a closure that fires the relay. It keeps that closure on Linux, but the relay is empty by then.
-final class CompletionBlockRelay: @unchecked Sendable {
-    private let lock = NSLock()
-    private var storage: (@Sendable () -> Void)?
-    private var hasFired = false
+final class CompletionBlockRelay: Sendable {
+    private struct State {
+        var block: (@Sendable () -> Void)?
+        var hasFired = false
+    }
+
+    private let state = Locked(State())
 
     /// The block. One that is set when the relay has fired comes too late, and is dropped.
     var block: (@Sendable () -> Void)? {
-        get { lock.withLock { storage } }
+        get { state.withLock { $0.block } }
         set {
             // Release the old block after unlocking; its deinitializers may run arbitrary code.
-            var previous = newValue
-            lock.withLock { if !hasFired { swap(&previous, &storage) } }
+            let previous = state.withLock { state in
+                state.hasFired ? newValue : exchange(&state.block, with: newValue)
+            }
+            withExtendedLifetime(previous) {}
         }
     }
 
@@ -33,9 +38,9 @@ final class CompletionBlockRelay: @unchecked Sendable {
     }
 
     private func takeBlock() -> (@Sendable () -> Void)? {
-        lock.withLock {
-            hasFired = true
-            return storage.take()
+        state.withLock { state in
+            state.hasFired = true
+            return state.block.take()
         }
     }
 }
