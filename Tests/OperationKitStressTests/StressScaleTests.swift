@@ -18,15 +18,15 @@ extension Stress {
         }
 
         @Test func flat() async throws {
-            try await expectRun(.flat(TestExtent.choose(20_000, long: 1_000_000)))
+            try await expectRun(.flat(TestExtent.choose(10_000, long: 1_000_000)))
         }
 
         @Test func oneChain() async throws {
-            try await expectRun(.chain(TestExtent.choose(20_000, long: 1_000_000)))
+            try await expectRun(.chain(TestExtent.choose(10_000, long: 1_000_000)))
         }
 
         @Test func aBinaryTree() async throws {
-            try await expectRun(.binaryTree(TestExtent.choose(20_000, long: 1_000_000)))
+            try await expectRun(.binaryTree(TestExtent.choose(10_000, long: 1_000_000)))
         }
 
         @Test func aMeshInWhichEachChildDependsOnAFew() async throws {
@@ -51,7 +51,7 @@ extension Stress {
         }
 
         @Test func allOthersDependOnOneChild() async throws {
-            try await expectRun(.starOut(TestExtent.choose(20_000, long: 1_000_000)))
+            try await expectRun(.starOut(TestExtent.choose(10_000, long: 1_000_000)))
         }
     }
 }

@@ -8,7 +8,7 @@ import Testing
 @Suite("Ready schedule against a model", .serialized, .takesTurns) struct ReadyScheduleModelTests {
     @Test("Random programs end with every child ended") func randomPrograms() {
         let seed = SplitMix64.freshSeed()
-        for program in 0..<TestExtent.choose(1_000, long: 4_000) {
+        for program in 0..<TestExtent.choose(300, long: 4_000) {
             var model = Model(seed: seed &+ UInt64(program))
             if let failure = model.run() {
                 Issue.record("\(failure) in program \(program) of seed \(seed)")
