@@ -133,9 +133,12 @@ import Testing
 
     @Test func twoAdditionsThatTogetherCloseACycleAreNeverBothAccepted() async throws {
         for _ in 0..<300 {
-            let hold = ScriptedOperation.idle()
+            let began = Gate()
+            let hold = ScriptedOperation(main: { _ in began.open() })
             let compound = CompoundOperation(operations: [hold])
             OperationQueue().addOperation(compound)
+            // A cycle that is closed during the start is found by the start.
+            await began.opened()
             let a = ScriptedOperation("a")
             let b = ScriptedOperation("b")
             a.addDependency(b)
