@@ -3,7 +3,7 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// What crashes, hangs or leaks with hand-written subclasses in Foundation on Linux (DESIGN, section 9).
+/// What crashes, hangs or leaks with hand-written subclasses in Foundation on Linux.
 @Suite("Hazards of Foundation", .hangGuard) struct HazardTests {
     @Test func finishingOperationsThatAreEnqueuedAndNotStartedCrashesNothing() async {
         let log = EventLog()
