@@ -7,11 +7,15 @@ import Testing
 @Suite("Finishing", .hangGuard) struct FinishTests {
     @Test(arguments: Start.allCases) func finishingInMainTakesEffectAtOnce(start: Start) async {
         let log = EventLog()
+        let returned = Gate()
         let operation = ScriptedOperation.logged(log) {
             log.add("accepted \($0.finish(withError: TestError.first))")
             log.add("finished \($0.isFinished)")
+            returned.open()
         }
         await start(operation)
+        // Code that waits for the end may go on before `main()` returns.
+        await returned.opened()
         #expect(
             log.events == ["main", "asyncCompletionBlock first", "accepted true", "finished true"])
         #expect(text(operation.error) == "first")
