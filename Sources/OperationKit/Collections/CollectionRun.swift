@@ -180,13 +180,7 @@ extension CollectionRun {
         }
         let name = displayName
         finish(slots: slots, endedCount: endedCount) { isCancelled, reason in
-            if isCancelled {
-                .failure(CompoundOperationError.cancelled(name: name, errors: failures, reason: reason))
-            } else if failures.isEmpty {
-                .success(())
-            } else {
-                .failure(CompoundOperationError.suboperationFailure(name: name, errors: failures))
-            }
+            CompoundOperationError.outcome(name: name, failures, isCancelled: isCancelled, reason: reason)
         }
     }
 

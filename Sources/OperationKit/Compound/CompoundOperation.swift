@@ -122,13 +122,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     private func childrenFinished(failures: [SuboperationError]) {
         let name = displayName
         childrenFinished { isCancelled, reason in
-            if isCancelled {
-                .failure(CompoundOperationError.cancelled(name: name, errors: failures, reason: reason))
-            } else if !failures.isEmpty {
-                .failure(CompoundOperationError.suboperationFailure(name: name, errors: failures))
-            } else {
-                .success(())
-            }
+            CompoundOperationError.outcome(name: name, failures, isCancelled: isCancelled, reason: reason)
         }
     }
 }

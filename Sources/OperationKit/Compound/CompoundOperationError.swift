@@ -149,3 +149,13 @@ extension CompoundOperationError: LocalizedError, CustomNSError, NestingError {
         }
     }
 }
+
+extension CompoundOperationError {
+    /// The outcome of a composite that reports the failures of its children together.
+    static func outcome(
+        name: String, _ failures: [SuboperationError], isCancelled: Bool, reason: (any Error)?
+    ) -> Lifecycle.Outcome {
+        if isCancelled { return .failure(cancelled(name: name, errors: failures, reason: reason)) }
+        return failures.isEmpty ? .success(()) : .failure(suboperationFailure(name: name, errors: failures))
+    }
+}
