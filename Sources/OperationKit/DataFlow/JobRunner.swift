@@ -26,12 +26,10 @@ final class JobRunner: @unchecked Sendable {
     private var isFinished = false
 
     func append(_ job: @escaping Job, weight: Int64) {
-        let weight = ProgressLedger.weight(weight)
         lock.withLock {
-            jobs.append((job, weight))
+            jobs.append((job, ProgressLedger.weight(weight)))
             count += 1
         }
-        children.changeProgress { $0.added(weight) }
     }
 
     /// The last result, once all jobs have been done.
@@ -52,12 +50,14 @@ final class JobRunner: @unchecked Sendable {
     func start(with input: any WaterfallResult, for waterfall: AsyncOperation) {
         children.queue.name = waterfall.displayName
         children.queue.qualityOfService = waterfall.qualityOfService
-        lock.withLock {
+        let total = lock.withLock {
             value = input
             jobs.reverse()
+            return jobs.reduce(0) { $0 + $1.weight }
         }
+        children.changeProgress { $0.added(total) }
         let turn = JobTurnOperation(self)
-        _ = turn.setParent(children, from: nil)
+        _ = turn.adopt(into: children)
         children.addAdopted(turn, weight: 0)
         children.run()
     }

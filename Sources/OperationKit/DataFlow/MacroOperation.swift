@@ -62,13 +62,9 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         self.sink = sink
         self.source = source
         super.init(children: steps.children)
-        steps.children.attach(
-            to: self,
-            CompositeHandlers(
-                start: { [unowned self] in startSteps() },
-                finished: { [unowned self] failures in stepsFinished(failures: failures) },
-                willDrain: { [unowned self] in self.steps.prepare(for: self) },
-                describe: { [weak steps] in steps?.describe(&$0) }))
+        steps.attach(
+            to: self, start: { [unowned self] in startSteps() },
+            finished: { [unowned self] failures in stepsFinished(failures: failures) })
     }
 
     /// The step that failed or was cancelled, and so ended the chain: its name, or its type and index, its index among
@@ -83,8 +79,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     private func startSteps() {
         guard let input = requiredInput() else { return }
         lock.withLock { sink }?.receive(input)
-        steps.prepare(for: self)
-        steps.children.run()
+        steps.run(for: self)
     }
 
     private func stepsFinished(failures: [SuboperationError]) {
@@ -273,13 +268,11 @@ extension MacroOperation {
     private func append<StepInput, StepOutput>(
         _ step: IOOperation<StepInput, StepOutput>, weight: Int64?
     ) -> Bool {
-        guard !step.isConsumed, steps.claim(step) else {
-            let name = step.displayName
-            steps.refuse { ChainError.alreadyUsed(operation: name, chain: $0) }
+        if step.isConsumed {
+            steps.refuse(alreadyUsed: step)
             return false
         }
-        steps.append(step, weight: weight ?? 0, isHidden: weight == nil)
-        return true
+        return steps.append(step, weight: weight)
     }
 
     private func requireSteps(_ operations: [AsyncOperation]) -> Bool {

@@ -16,27 +16,46 @@ final class StepList: @unchecked Sendable {
     /// The places of those steps that the user knows of, once there are others; negative for the others.
     private var places: [Int] = []
     private var count = 0
-    private var hiddenCount = 0
     private var refusal: Refusal?
 
-    /// Appends a step that has been claimed.
+    /// Makes the steps those of a composite.
+    ///
+    /// - Parameters:
+    ///   - composite: The composite.
+    ///   - start: Called on the thread that starts the composite. It hands over the input, and then calls ``run(for:)``.
+    ///   - finished: Called once with the failures that count, on the thread on which the last step ended.
+    func attach(
+        to composite: AsyncOperation, start: @escaping @Sendable () -> Void,
+        finished: @escaping @Sendable (_ failures: [SuboperationError]) -> Void
+    ) {
+        children.attach(
+            to: composite,
+            CompositeHandlers(
+                start: start, finished: finished,
+                willDrain: { [unowned self, unowned composite] in prepare(for: composite) },
+                describe: { [weak self] in self?.describe(&$0) }))
+    }
+
+    /// Appends a step. If it is part of another operation, the steps are not to run.
     ///
     /// - Parameters:
     ///   - operation: The step.
-    ///   - weight: Its share in the progress.
-    ///   - isHidden: Whether the user does not know of it.
-    func append(_ operation: AsyncOperation, weight: Int64 = 1, isHidden: Bool = false) {
+    ///   - weight: Its share in the progress; `nil` for a step that the user does not know of.
+    /// - Returns: Whether the step was appended.
+    @discardableResult
+    func append(_ operation: AsyncOperation, weight: Int64?) -> Bool {
+        guard operation.adopt(into: children) else {
+            refuse(alreadyUsed: operation)
+            return false
+        }
+        let isHidden = weight == nil
         lock.withLock {
             if isHidden, places.isEmpty { places = Array(0..<count) }
             if isHidden || !places.isEmpty { places.append(isHidden ? -1 : count) }
-            if isHidden { hiddenCount += 1 } else { count += 1 }
+            if !isHidden { count += 1 }
         }
-        children.addAdopted(operation, weight: weight)
-    }
-
-    /// Makes the operation a step of this list and of no other.
-    func claim(_ operation: AsyncOperation) -> Bool {
-        operation.setParent(children, from: nil)
+        children.addAdopted(operation, weight: weight ?? 0)
+        return true
     }
 
     /// Whether the operation is a step of this list.
@@ -49,16 +68,29 @@ final class StepList: @unchecked Sendable {
         lock.withLock { if self.refusal == nil { self.refusal = refusal } }
     }
 
+    /// The steps are not to run, because one of them is part of another operation.
+    func refuse(alreadyUsed operation: AsyncOperation) {
+        let name = operation.displayName
+        refuse { ChainError.alreadyUsed(operation: name, chain: $0) }
+    }
+
+    /// Runs the steps.
+    func run(for composite: AsyncOperation) {
+        prepare(for: composite)
+        children.run()
+    }
+
     /// Called before the steps run, or end without running, as the children of a composite. Ends it if they must not run.
-    func prepare(for composite: AsyncOperation) {
+    private func prepare(for composite: AsyncOperation) {
         if let refusal = lock.withLock({ refusal }) { composite.finish(withError: refusal(composite.displayName)) }
         children.queue.name = composite.displayName
         children.queue.qualityOfService = composite.qualityOfService
     }
 
     /// Says of steps that have not begun only how many they are.
-    func describe(_ snapshot: inout ChildSnapshot) {
-        if snapshot.blockedReason == .notBegun { snapshot.summary = ["\(lock.withLock { count + hiddenCount }) steps"] }
+    private func describe(_ snapshot: inout ChildSnapshot) {
+        guard snapshot.blockedReason == .notBegun else { return }
+        snapshot.summary = ["\(snapshot.children.count + snapshot.omitted) steps"]
     }
 
     /// The failure as the user counts steps.

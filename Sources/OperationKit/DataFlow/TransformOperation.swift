@@ -79,20 +79,10 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
         self.transform = transform
         super.init(children: steps.children)
         name = source.name
-        steps.children.attach(
-            to: self,
-            CompositeHandlers(
-                start: { [unowned self] in startSource() },
-                finished: { [unowned self] _ in sourceFinished() },
-                willDrain: { [unowned self] in self.steps.prepare(for: self) },
-                describe: { [weak steps] in steps?.describe(&$0) }))
-        if steps.claim(source) {
-            self.source = source
-            steps.append(source)
-        } else {
-            let name = source.displayName
-            steps.refuse { ChainError.alreadyUsed(operation: name, chain: $0) }
-        }
+        steps.attach(
+            to: self, start: { [unowned self] in startSource() },
+            finished: { [unowned self] _ in sourceFinished() })
+        if steps.append(source, weight: 1) { self.source = source }
     }
 
     override func main(input: Input) {}
@@ -100,8 +90,7 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
     private func startSource() {
         guard let input = requiredInput() else { return }
         lock.withLock { source }?.input = input
-        steps.prepare(for: self)
-        steps.children.run()
+        steps.run(for: self)
     }
 
     private func sourceFinished() {

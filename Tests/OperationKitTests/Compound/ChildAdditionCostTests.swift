@@ -27,7 +27,9 @@ import Testing
         try scheduler.addInitial((0..<initial).map { _ in BlockOperation() }, to: compound)
         let counter = Counter()
         let added = (0..<children).map { _ in BlockOperation() }
-        try SchedulingProbe.observed(by: counter) { try scheduler.add(added, to: compound) }
+        try SchedulingProbe.observed(by: counter) {
+            try scheduler.add(added, weights: added.map { _ in 1 }, to: compound)
+        }
         return counter.locks
     }
 

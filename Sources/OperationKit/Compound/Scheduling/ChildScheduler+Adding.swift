@@ -35,12 +35,16 @@ extension ChildScheduler {
     /// after ``ChildStateMachine/committed(_:)``, so that a cancelled composite can cancel them first.
     ///
     /// The lock is taken three times, and once more for children that were not asked yet what they wait for.
-    func add(_ operations: [Operation], weights: [Int64] = [], to composite: AsyncOperation) throws {
+    ///
+    /// - Parameters:
+    ///   - operations: The children.
+    ///   - weights: The share of each in the progress.
+    ///   - composite: The composite that the children are added to.
+    /// - Throws: An error, if they cannot be added. Then none of them is.
+    func add(_ operations: [Operation], weights: [Int64], to composite: AsyncOperation) throws {
         try adopt(operations, into: composite)
         connectEarlier()
-        var registrations = operations.enumerated().map { index, operation in
-            ChildRegistration(adding: operation, weight: weights.isEmpty ? 1 : weights[index])
-        }
+        var registrations = zip(operations, weights).map { ChildRegistration(adding: $0, weight: $1) }
         if let error = selfDependencyError(of: registrations, in: composite)
             ?? insert(&registrations)?.error(for: composite)
         {

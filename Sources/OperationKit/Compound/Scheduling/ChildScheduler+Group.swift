@@ -35,7 +35,9 @@ extension ChildScheduler: ChildGroup {
     }
 
     func snapshot(atMost count: Int) -> ChildSnapshot? {
-        var snapshot = snapshot(atMost: count, unit: unit)
+        var (snapshot, handlers) = machine.withLock { machine in
+            (ChildSnapshot(of: machine.schedule, atMost: count, unit: unit), machine.composite.handlers)
+        }
         handlers?.describe(&snapshot)
         return snapshot
     }

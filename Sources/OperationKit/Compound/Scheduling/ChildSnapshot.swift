@@ -22,15 +22,7 @@ struct ChildSnapshot {
     var summary: [String]
     var blockedReason: BlockedReason?
 
-    /// Of a composite whose scheduler does not know its children yet.
-    init(notBegun operations: [Operation], atMost limit: Int, unit: String) {
-        children = operations.prefix(limit).enumerated().map { .init(operation: $1, index: $0, phase: .added) }
-        omitted = max(0, operations.count - limit)
-        summary = ["\(operations.count) \(unit)"]
-        blockedReason = .notBegun
-    }
-
-    fileprivate init(of schedule: ReadySchedule, atMost limit: Int, unit: String) {
+    init(of schedule: ReadySchedule, atMost limit: Int, unit: String) {
         let table = schedule.table
         let places = schedule.places
         blockedReason = schedule.isStarted ? schedule.blockedReason : .notBegun
@@ -101,17 +93,5 @@ extension ReadySchedule {
         case .none where places.isSuspended: return .suspended
         case .none: return places.hasPlaceForChild ? nil : .limit(places.limit)
         }
-    }
-}
-
-extension ChildScheduler {
-    /// The children that have not ended, as they are now.
-    ///
-    /// - Parameters:
-    ///   - limit: The maximum number of children in the snapshot.
-    ///   - unit: What to call them.
-    /// - Returns: The children, without those beyond the limit.
-    func snapshot(atMost limit: Int, unit: String = "children") -> ChildSnapshot {
-        machine.withLock { ChildSnapshot(of: $0.schedule, atMost: limit, unit: unit) }
     }
 }
