@@ -50,7 +50,8 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     init(name: String, makeWork: @escaping MakeWork) {
         self.makeWork = makeWork
         let children = CollectionChildren()
-        super.init(children: children)
+        super.init()
+        becomeComposite(of: children)
         self.name = name
         children.attach(
             to: self,

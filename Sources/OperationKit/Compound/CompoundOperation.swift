@@ -72,7 +72,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     ) {
         CompoundOperation.requireLimit(maxConcurrentOperationCount, of: name)
         scheduler = ChildScheduler(limit: maxConcurrentOperationCount, failurePolicy: failurePolicy)
-        super.init(children: scheduler)
+        super.init()
+        becomeComposite(of: scheduler)
         self.name = name
         scheduler.queue.name = name ?? "CompoundOperation"
         scheduler.attach(
@@ -83,7 +84,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         do { try scheduler.addInitial(operations, to: self) } catch { initialError = error }
     }
 
-    /// Prepares the run: the place for a subclass to add children. Not overridden, nothing happens.
+    /// Prepares the run: the place for a subclass to add children. The default implementation does nothing.
     ///
     /// Called once, at the start and before any child, on the thread that starts the compound; not at all for a
     /// compound that was cancelled or given an outcome before.
@@ -91,6 +92,28 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// - Throws: An error ends the compound: the children that are there are cancelled, and it finishes with this
     ///   error.
     open func prepare() throws {}
+
+    /// Decides how the compound ends. The default implementation throws the error, if there is one.
+    ///
+    /// ```swift
+    /// final class Mirrors: CompoundOperation, @unchecked Sendable {
+    ///     /// One mirror is enough.
+    ///     override func childrenDidFinish(_ error: CompoundOperationError?) throws {
+    ///         if let error, error.suboperationErrors.count == 3 { throw error }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// Called once, when all children have finished and none can be added any more, on the thread on which the last one
+    /// ended. Not called if no child could run, because the compound was cancelled or given an outcome before its start or
+    /// ``prepare()`` threw, nor if it was given an outcome while the children ran. A cancellation that comes while this method
+    /// runs still takes effect. Don't call this method yourself, other than with `super`.
+    ///
+    /// - Parameter error: The failures of the children and the cancellation of the compound, or `nil` if there was neither.
+    /// - Throws: The error with which the compound ends. If nothing is thrown, it ends with success.
+    open func childrenDidFinish(_ error: CompoundOperationError?) throws {
+        if let error { throw error }
+    }
 
     /// Does nothing: the children are begun by `start()`.
     public final override func main() {}
@@ -121,8 +144,15 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// All children have finished: the compound does too.
     private func childrenFinished(failures: [SuboperationError]) {
         let name = displayName
+        let (isWorking, wasCancelled, reason) = withState {
+            ($0.lifecycle.isWorking, $0.lifecycle.isCancelled, $0.lifecycle.cancellationReason)
+        }
+        let error = CompoundOperationError.error(name: name, failures, isCancelled: wasCancelled, reason: reason)
+        let decided = isWorking ? Result { try childrenDidFinish(error) } : nil
         childrenFinished { isCancelled, reason in
-            CompoundOperationError.outcome(name: name, failures, isCancelled: isCancelled, reason: reason)
+            // A cancellation that came meanwhile has taken effect. A failure of the compound's own says more.
+            if let decided, isCancelled == wasCancelled || (error == nil && decided.error != nil) { return decided }
+            return CompoundOperationError.outcome(name: name, failures, isCancelled: isCancelled, reason: reason)
         }
     }
 }

@@ -155,7 +155,15 @@ extension CompoundOperationError {
     static func outcome(
         name: String, _ failures: [SuboperationError], isCancelled: Bool, reason: (any Error)?
     ) -> Lifecycle.Outcome {
-        if isCancelled { return .failure(cancelled(name: name, errors: failures, reason: reason)) }
-        return failures.isEmpty ? .success(()) : .failure(suboperationFailure(name: name, errors: failures))
+        let error = error(name: name, failures, isCancelled: isCancelled, reason: reason)
+        return error.map { .failure($0) } ?? .success(())
+    }
+
+    /// The error of a composite that reports the failures of its children together, if there is one.
+    static func error(
+        name: String, _ failures: [SuboperationError], isCancelled: Bool, reason: (any Error)?
+    ) -> CompoundOperationError? {
+        if isCancelled { return cancelled(name: name, errors: failures, reason: reason) }
+        return failures.isEmpty ? nil : suboperationFailure(name: name, errors: failures)
     }
 }

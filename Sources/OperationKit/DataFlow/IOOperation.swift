@@ -28,10 +28,6 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         super.init()
     }
 
-    override init(children: any ChildGroup) {
-        super.init(children: children)
-    }
-
     /// What the operation works on. Set it before the start; ``main(input:)`` gets the value it has then.
     public final var input: Input? {
         get { lock.withLock { storedInput } }
@@ -79,7 +75,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         }
     }
 
-    /// Starts the work on an input. Not overridden, the operation finishes without an output.
+    /// Starts the work on an input. The default implementation finishes the operation without an output.
     ///
     /// Called under the conditions of ``AsyncOperation/main()``.
     open func main(input: Input) {

@@ -61,7 +61,8 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         self.steps = steps
         self.sink = sink
         self.source = source
-        super.init(children: steps.children)
+        super.init()
+        becomeComposite(of: steps.children)
         steps.attach(
             to: self, start: { [unowned self] in startSteps() },
             finished: { [unowned self] failures in stepsFinished(failures: failures) })

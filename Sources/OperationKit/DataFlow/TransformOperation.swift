@@ -77,7 +77,8 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
 
     init(_ source: IOOperation<Input, Middle>, _ transform: @escaping Transform) {
         self.transform = transform
-        super.init(children: steps.children)
+        super.init()
+        becomeComposite(of: steps.children)
         name = source.name
         steps.attach(
             to: self, start: { [unowned self] in startSource() },

@@ -47,7 +47,8 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
 
     private init(_ runner: JobRunner) {
         self.runner = runner
-        super.init(children: runner.children)
+        super.init()
+        becomeComposite(of: runner.children)
         runner.children.attach(
             to: self,
             CompositeHandlers(

@@ -94,6 +94,11 @@ extension Lifecycle {
         if case .finished = state { true } else { false }
     }
 
+    /// Whether it has been started, is not finishing, and was not given an outcome: its work may begin and decides how it ends.
+    var isWorking: Bool {
+        if case .executing = state { true } else { false }
+    }
+
     /// Whether it has not started.
     var isPending: Bool {
         if case .pending = state { true } else { false }
@@ -167,11 +172,6 @@ extension Lifecycle {
         case .pending, .starting, .executing(.returned):
             impossible("mainReturned")
         }
-    }
-
-    /// Whether `main()` may be called, now that all is prepared: not when the operation was given an outcome meanwhile.
-    var mayRunMain: Bool {
-        if case .executing = state { true } else { false }
     }
 
     /// `main()` is not called after all, because the operation was given an outcome while it was being prepared.

@@ -28,7 +28,7 @@ extension AsyncOperation {
     /// - Returns: What to do next, if anything, now that `main()` has returned or been skipped.
     final func runMain(after startHandlers: inout [StartHandler]) -> Lifecycle.Action? {
         startHandlers.reverse()
-        while withState({ $0.lifecycle.mayRunMain }) {
+        while withState({ $0.lifecycle.isWorking }) {
             guard let handler = startHandlers.popLast() else {
                 startChildrenOrWork()
                 return withState { $0.lifecycle.mainReturned() }

@@ -67,21 +67,25 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     private var storedName: String?
     #endif
 
-    /// What a composite consists of; `nil` for a leaf.
-    final let children: (any ChildGroup)?
+    // Does not change after the initialization.
+    @exclusivity(unchecked) private var childGroup: (any ChildGroup)?
 
     /// Creates an operation that has not started.
     public override init() {
-        children = nil
         unsafe state = State(lifecycle: Lifecycle(ending: .immediately))
         super.init()
     }
 
-    /// Creates a composite. Attach the group to it next.
-    init(children: any ChildGroup) {
-        self.children = children
+    /// What a composite consists of; `nil` for a leaf.
+    final var children: (any ChildGroup)? { unsafe childGroup }
+
+    /// Makes the operation a composite, in its initializer. Attach the group to it next.
+    ///
+    /// An initializer for composites, which users could not see, would keep their subclasses from inheriting convenience
+    /// initializers.
+    final func becomeComposite(of children: any ChildGroup) {
+        unsafe childGroup = children
         unsafe state = State(lifecycle: Lifecycle(ending: .afterChildren))
-        super.init()
     }
 
     #if !canImport(ObjectiveC)
@@ -94,7 +98,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     // MARK: To override
 
-    /// Starts the work. Not overridden, the operation finishes with success.
+    /// Starts the work. The default implementation finishes the operation successfully.
     ///
     /// Called at most once, on the thread that calls `start()`; not at all when the operation was cancelled or given an
     /// outcome before its start. Don't call this method yourself.
@@ -102,7 +106,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         finish()
     }
 
-    /// Stops the work, because the operation was cancelled while it was executing. Not overridden, nothing happens.
+    /// Stops the work, because the operation was cancelled while it was executing. The default implementation
+    /// does nothing.
     ///
     /// Called at most once, and never at the same time as ``main()``. If `cancel()` comes while `main()` is on the
     /// stack, the hook runs right after `main()` returns, on that thread, unless the operation has finished by then.

@@ -7,21 +7,21 @@ import Testing
 @Suite("Life cycle: preparations") struct LifecyclePreparationTests {
     private func executing(_ ending: Lifecycle.Ending) -> Lifecycle {
         var lifecycle = Lifecycle(ending: ending)
-        #expect(lifecycle.isPending && !lifecycle.mayRunMain)
+        #expect(lifecycle.isPending && !lifecycle.isWorking)
         _ = lifecycle.started()
-        #expect(!lifecycle.isPending && !lifecycle.mayRunMain)
+        #expect(!lifecycle.isPending && !lifecycle.isWorking)
         _ = lifecycle.becameExecuting()
         return lifecycle
     }
 
     @Test(arguments: Lifecycle.Ending.allCases) func preparedTheWorkMayBegin(ending: Lifecycle.Ending) {
-        #expect(executing(ending).mayRunMain)
+        #expect(executing(ending).isWorking)
     }
 
     @Test func aLeafThatWasGivenAnOutcomeSkipsItsWork() {
         var lifecycle = executing(.immediately)
         #expect(lifecycle.finished(with: .success(())).action == .deliver)
-        #expect(!lifecycle.mayRunMain && lifecycle.mainSkipped() == nil)
+        #expect(!lifecycle.isWorking && lifecycle.mainSkipped() == nil)
         lifecycle.ended()
         #expect(lifecycle.mainSkipped() == nil)
     }
@@ -29,7 +29,7 @@ import Testing
     @Test func aCompositeThatWasGivenAnOutcomeLetsItsChildrenEnd() {
         var lifecycle = executing(.afterChildren)
         #expect(lifecycle.finished(with: .failure(TestError.first)).action == .cancelChildren)
-        #expect(!lifecycle.mayRunMain && lifecycle.mainSkipped() == .drain)
+        #expect(!lifecycle.isWorking && lifecycle.mainSkipped() == .drain)
         #expect(lifecycle.drained(with: .success(())) == .deliver)
         #expect(text(lifecycle.outcome?.error) == "first")
     }
@@ -37,7 +37,7 @@ import Testing
     @Test func cancelledMeanwhileTheWorkBeginsAndItsHookFollows() {
         var lifecycle = executing(.immediately)
         #expect(lifecycle.cancelled(reason: nil) == .cancelSuperclass)
-        #expect(lifecycle.superclassCancelled().isEmpty && lifecycle.mayRunMain)
+        #expect(lifecycle.superclassCancelled().isEmpty && lifecycle.isWorking)
         #expect(lifecycle.mainReturned() == .callDidCancel)
     }
 }

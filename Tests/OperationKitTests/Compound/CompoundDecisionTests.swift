@@ -1,0 +1,142 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// How a subclass decides about the outcome of a compound.
+@Suite("Compound: decision about the outcome", .hangGuard) struct CompoundDecisionTests {
+    @Test("A compound is asked once, after its children, with their failures, and may succeed nevertheless")
+    func succeedsNevertheless() async throws {
+        let compound = Deciding { _, _ in }
+        let child = try compound.addOperation(name: "child") { throw TestError.numbered(1) }
+        try await OperationQueue().run(compound)
+        #expect(compound.asked.value == ["1 of 1"])
+        #expect(child.isFinished)
+        #expect(compound.error == nil)
+    }
+
+    @Test("A compound of children that succeeded may fail, with an error of its own")
+    func failsNevertheless() async throws {
+        let compound = Deciding { _, _ in throw TestError.numbered(7) }
+        try compound.addOperation {}
+        await #expect(throws: TestError.numbered(7)) { try await OperationQueue().run(compound) }
+        #expect(compound.asked.value == ["nil"])
+    }
+
+    @Test("The default implementation throws the error that it is given")
+    func defaultImplementation() async throws {
+        let compound = Deciding { compound, error in try compound.callDefault(error) }
+        try compound.addOperation { throw TestError.numbered(1) }
+        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
+    }
+
+    @Test("An empty compound is asked, too")
+    func empty() async throws {
+        let compound = Deciding { _, _ in }
+        try await OperationQueue().run(compound)
+        #expect(compound.asked.value == ["nil"])
+    }
+
+    @Test("Nothing can be added while a compound decides")
+    func addition() async throws {
+        let compound = Deciding { compound, _ in try compound.addOperation(BlockOperation()) }
+        await #expect(throws: CompoundAdditionError.self) { try await OperationQueue().run(compound) }
+    }
+
+    @Test(
+        "A compound is not asked when no child could run, or an outcome was given from outside",
+        arguments: Ending.allCases)
+    func notAsked(_ ending: Ending) async {
+        let compound = Deciding { _, _ in }
+        let child = AsyncBlockOperation { finish in
+            if ending == .finishedFromOutside { compound.finish(withError: TestError.numbered(3)) }
+            finish(nil)
+        }
+        try? compound.addOperation(child)
+        switch ending {
+        case .cancelledBefore: compound.cancel()
+        case .finishedBefore: compound.finish(withError: TestError.numbered(3))
+        case .preparationThrew: compound.preparation.change { $0 = TestError.numbered(3) }
+        case .cycle:
+            let other = AsyncOperation()
+            try? compound.addOperation(other)
+            other.addDependency(child)
+            child.addDependency(other)
+        case .finishedFromOutside: break
+        }
+        await #expect(throws: (any Error).self) { try await OperationQueue().run(compound) }
+        #expect(compound.asked.value.isEmpty)
+        #expect(compound.error != nil)
+    }
+
+    @Test("A cancelled compound is asked with its cancellation, and may succeed nevertheless")
+    func cancelled() async throws {
+        let compound = Deciding { _, _ in }
+        try compound.addOperation(
+            AsyncBlockOperation { finish in
+                compound.cancel()
+                finish(nil)
+            })
+        try await OperationQueue().run(compound)
+        #expect(compound.asked.value == ["cancelled"])
+        #expect(compound.isCancelled && compound.error == nil)
+    }
+
+    @Test("A cancellation while a compound decides takes effect, unless it throws an error of its own")
+    func cancelledMeanwhile() async {
+        let compound = Deciding { compound, _ in compound.cancel(withError: TestError.numbered(1)) }
+        compound.name = "deciding"
+        _ = try? await OperationQueue().run(compound)
+        guard
+            case .cancelled("deciding", let errors, TestError.numbered(1)?) = compound.error as? CompoundOperationError
+        else {
+            Issue.record("\(String(describing: compound.error))")
+            return
+        }
+        #expect(errors.isEmpty)
+        let failing = Deciding { compound, _ in
+            compound.cancel()
+            throw TestError.numbered(2)
+        }
+        await #expect(throws: TestError.numbered(2)) { try await OperationQueue().run(failing) }
+    }
+
+    @Test("An outcome that is given while a compound decides stands")
+    func finishedMeanwhile() async {
+        let compound = Deciding { compound, _ in compound.finish(withError: TestError.numbered(5)) }
+        await #expect(throws: TestError.numbered(5)) { try await OperationQueue().run(compound) }
+    }
+
+    enum Ending: CaseIterable { case cancelledBefore, finishedBefore, preparationThrew, cycle, finishedFromOutside }
+
+    private final class Deciding: CompoundOperation, @unchecked Sendable {
+        let asked = Shared<[String]>([])
+        let preparation = Shared<TestError?>(nil)
+        private let decision: @Sendable (Deciding, CompoundOperationError?) throws -> Void
+
+        init(_ decision: @escaping @Sendable (Deciding, CompoundOperationError?) throws -> Void) {
+            self.decision = decision
+            super.init()
+        }
+
+        override func prepare() throws {
+            if let error = preparation.value { throw error }
+        }
+
+        override func childrenDidFinish(_ error: CompoundOperationError?) throws {
+            let text =
+                switch error {
+                case .suboperationFailure(_, let errors): "\(errors.count) of \(errors[0].siblingCount ?? 0)"
+                case .cancelled: "cancelled"
+                case .dependencyCycle: "cycle"
+                case nil: "nil"
+                }
+            asked.change { $0.append(text) }
+            try decision(self, error)
+        }
+
+        func callDefault(_ error: CompoundOperationError?) throws {
+            try super.childrenDidFinish(error)
+        }
+    }
+}
