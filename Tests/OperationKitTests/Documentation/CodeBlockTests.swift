@@ -5,7 +5,7 @@ import Testing
 @Suite("Code blocks of the documentation")
 struct CodeBlockTests {
     #if os(Linux) || os(macOS)
-    @Test func everyBlockCompiles() async throws {
+    @Test("Every block of Swift in the documentation compiles") func everyBlock() async throws {
         let blocks = try Repository.codeBlocks()
         for file in ["README.md", "Sources/OperationKit/Operations/AsyncOperation.swift"] {
             #expect(blocks.contains { $0.file == file }, "No block was found in \(file).")
@@ -17,7 +17,7 @@ struct CodeBlockTests {
         #expect(messages == nil, "\(messages ?? "")")
     }
 
-    @Test func everyManifestCompiles() async throws {
+    @Test("Every manifest in the documentation compiles") func everyManifest() async throws {
         let manifests = try Repository.codeBlocks().filter(\.isManifest)
         #expect(!manifests.isEmpty)
         for manifest in manifests {
@@ -26,7 +26,8 @@ struct CodeBlockTests {
         }
     }
 
-    @Test func aBrokenBlockIsReportedWithItsPlaceAndTheCompilersMessage() async throws {
+    @Test("A block that does not compile is reported with its place and the compiler's message")
+    func brokenBlock() async throws {
         let good = CodeBlock(file: "Good.md", line: 1, code: ["AsyncOperation().start()"])
         let broken = CodeBlock(file: "Broken.md", line: 41, code: ["import Foundation", "AsyncOperation().begin()"])
         let messages = try #require(try await TypeChecker().check([good, broken]))
@@ -35,14 +36,14 @@ struct CodeBlockTests {
         #expect(!messages.contains("Good.md"))
     }
 
-    @Test func aBrokenManifestIsReported() async throws {
+    @Test("A manifest that does not compile is reported with its place") func brokenManifest() async throws {
         let code = ["// swift-tools-version: 6.2", "import PackageDescription", "let package = Package(title: \"\")"]
         let messages = try await TypeChecker().check(manifest: CodeBlock(file: "Broken.md", line: 7, code: code))
         #expect(messages?.contains("Broken.md:9") == true)
     }
     #endif
 
-    @Test func blocksOfMarkdownAreFoundWithTheirLines() {
+    @Test("Blocks of Markdown are found with their lines") func blocksOfMarkdown() {
         let text = """
             # Title
             ```swift
@@ -65,7 +66,7 @@ struct CodeBlockTests {
             ])
     }
 
-    @Test func blocksOfDocumentationCommentsAreFoundWithTheirLines() {
+    @Test("Blocks of documentation comments are found with their lines") func blocksOfComments() {
         let text = """
             /// A type.
             ///
@@ -85,7 +86,7 @@ struct CodeBlockTests {
             ])
     }
 
-    @Test func importsAreHoistedAndLinesKept() {
+    @Test("Imports of a block move to the top, and lines keep their numbers") func imports() {
         let block = CodeBlock(file: "A.md", line: 5, code: ["import Testing", "try await work()"])
         #expect(
             block.program(number: 3) == """

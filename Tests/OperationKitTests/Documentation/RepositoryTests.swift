@@ -4,15 +4,15 @@ import Testing
 
 @Suite("Layout of the sources")
 struct RepositoryTests {
-    @Test(arguments: ["Sources", "Examples", "Tests"])
-    func noFileIsLongerThan350Lines(folder: String) throws {
+    @Test("No file is longer than 350 lines", arguments: ["Sources", "Examples", "Tests"])
+    func lengthOfFiles(folder: String) throws {
         for file in Repository.files(in: folder, endingWith: ".swift") {
             let lines = try Repository.text(file).split(separator: "\n", omittingEmptySubsequences: false).count - 1
             #expect(lines <= 350, "\(file) has \(lines) lines.")
         }
     }
 
-    @Test func theLifeCycleImportsNothing() throws {
+    @Test("The life cycle imports nothing") func lifeCycleImports() throws {
         let files = Repository.files(in: "Sources/OperationKit/Lifecycle", endingWith: ".swift")
         #expect(!files.isEmpty)
         for file in files {
@@ -22,12 +22,14 @@ struct RepositoryTests {
     }
 
     /// Folders from the lowest layer to the highest, each with the types of higher layers that it must not name.
-    @Test(arguments: [
-        ("Lifecycle", ["AsyncOperation(", "CompoundOperation(", "IOOperation<"]),
-        ("Operations", ["ChildScheduler", "CompoundOperation(", "IOOperation<", "TaskOperation("]),
-        ("Compound", ["IOOperation<", "TaskOperation("]),
-    ])
-    func layersKnowNothingOfHigherOnes(layer: String, higher: [String]) throws {
+    @Test(
+        "A layer names no type of a higher one",
+        arguments: [
+            ("Lifecycle", ["AsyncOperation(", "CompoundOperation(", "IOOperation<"]),
+            ("Operations", ["ChildScheduler", "CompoundOperation(", "IOOperation<", "TaskOperation("]),
+            ("Compound", ["IOOperation<", "TaskOperation("]),
+        ])
+    func layers(layer: String, higher: [String]) throws {
         for file in Repository.files(in: "Sources/OperationKit/\(layer)", endingWith: ".swift") {
             for line in try Repository.text(file).split(separator: "\n") {
                 if line.drop(while: { $0 == " " }).hasPrefix("//") { continue }
@@ -36,7 +38,7 @@ struct RepositoryTests {
         }
     }
 
-    @Test func everyArticleIsReachedFromTheLandingPage() throws {
+    @Test("Every article is reached from the landing page") func everyArticle() throws {
         let catalog = "Sources/OperationKit/OperationKit.docc"
         let landingPage = try Repository.text("\(catalog)/OperationKit.md")
         for file in Repository.files(in: catalog, endingWith: ".md") {
@@ -46,8 +48,8 @@ struct RepositoryTests {
         }
     }
 
-    @Test(arguments: ["README.md", "CHANGELOG.md"])
-    func relativeLinksLeadToFiles(document: String) throws {
+    @Test("Relative links lead to files", arguments: ["README.md", "CHANGELOG.md"])
+    func relativeLinks(document: String) throws {
         for link in try Repository.text(document).matches(of: /\]\(([^)#:]+)\)/) {
             let target = Repository.root.appendingPathComponent(String(link.1))
             #expect(FileManager.default.fileExists(atPath: target.path), "\(document) links to \(link.1).")

@@ -5,8 +5,10 @@ import Testing
 
 /// The guarantees of the life cycle for the operations that are made of a block.
 @Suite("AsyncBlockOperation", .hangGuard) struct AsyncBlockOperationTests {
-    @Test(arguments: Start.allCases, [TestError?.none, .first])
-    func theBlockDecidesTheOutcome(start: Start, error: TestError?) async {
+    @Test(
+        "The block of an `AsyncBlockOperation` decides its outcome",
+        arguments: Start.allCases, [TestError?.none, .first])
+    func blockDecides(start: Start, error: TestError?) async {
         let operation = AsyncBlockOperation(name: "block") { $0(error) }
         await start(operation)
         #expect(operation.name == "block")
@@ -14,7 +16,7 @@ import Testing
         #expect(text(operation.error) == text(error))
     }
 
-    @Test func theBlockMayFinishLaterOnAnotherThread() async throws {
+    @Test("A block may finish its operation later, on another thread") func finishesLater() async throws {
         let stored = Shared<AsyncOperation.AsyncCompletionBlock?>(nil)
         let begun = Gate()
         let operation = AsyncBlockOperation { finish in
@@ -29,7 +31,7 @@ import Testing
         await #expect(throws: TestError.first) { try await operation.finished() }
     }
 
-    @Test func theFirstCallOfFinishDecides() async {
+    @Test("Of several calls of a block's `finish` the first one decides") func firstFinishDecides() async {
         let log = EventLog()
         let operation = AsyncBlockOperation { finish in
             finish(TestError.first)
@@ -42,7 +44,10 @@ import Testing
         #expect(text(operation.error) == "first")
     }
 
-    @Test(arguments: Start.allCases) func cancelledBeforeTheStartTheBlockDoesNotRun(start: Start) async {
+    @Test(
+        "An `AsyncBlockOperation` that is cancelled before its start ends with the reason, without its block",
+        arguments: Start.allCases)
+    func cancelledBeforeStart(start: Start) async {
         let log = EventLog()
         let operation = AsyncBlockOperation { finish in
             log.add("block")
@@ -53,7 +58,10 @@ import Testing
         #expect(text(operation.error) == "reason")
     }
 
-    @Test(arguments: Start.allCases) func givenAnOutcomeBeforeTheStartTheBlockDoesNotRun(start: Start) async {
+    @Test(
+        "An `AsyncBlockOperation` that is finished before its start ends with that outcome, without its block",
+        arguments: Start.allCases)
+    func finishedBeforeStart(start: Start) async {
         let log = EventLog()
         let operation = AsyncBlockOperation { finish in
             log.add("block")
@@ -64,7 +72,8 @@ import Testing
         #expect(text(operation.error) == "first")
     }
 
-    @Test func cancelledWhileExecutingTheBlockHasTheLastWord() async {
+    @Test("An `AsyncBlockOperation` that is cancelled while executing goes on, and ends with what its block gives")
+    func cancelledWhileExecuting() async {
         let stored = Shared<AsyncOperation.AsyncCompletionBlock?>(nil)
         let operation = AsyncBlockOperation { stored.value = $0 }
         await onThread {
@@ -76,8 +85,8 @@ import Testing
         #expect(operation.isFinished && operation.error == nil)
     }
 
-    @Test(arguments: Start.allCases, [false, true])
-    func theBlockIsReleasedWhenTheOperationFinishes(start: Start, isCancelled: Bool) async {
+    @Test("An `AsyncBlockOperation` releases its block when it finishes", arguments: Start.allCases, [false, true])
+    func releasesBlock(start: Start, isCancelled: Bool) async {
         let tracker = LeakTracker()
         let operation = Self.holding(tracker)
         await start(operation) { if isCancelled { operation.cancel() } }
@@ -93,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func anOperationWhoseFinishIsKeptIsNotKeptByItself() async {
+    @Test("An operation whose `finish` was stored, called and let go is released") func storedFinish() async {
         let tracker = LeakTracker()
         let stored = Shared<AsyncOperation.AsyncCompletionBlock?>(nil)
         do {
@@ -107,8 +116,10 @@ import Testing
 }
 
 @Suite("ThrowingBlockOperation", .hangGuard) struct ThrowingBlockOperationTests {
-    @Test(arguments: Start.allCases, [TestError?.none, .first])
-    func whatTheBlockThrowsIsTheError(start: Start, error: TestError?) async {
+    @Test(
+        "What the block of a `ThrowingBlockOperation` throws is its error",
+        arguments: Start.allCases, [TestError?.none, .first])
+    func throwsError(start: Start, error: TestError?) async {
         let operation = ThrowingBlockOperation(name: "block") { if let error { throw error } }
         await start(operation)
         #expect(operation.name == "block")
@@ -116,7 +127,10 @@ import Testing
         #expect(text(operation.error) == text(error))
     }
 
-    @Test(arguments: Start.allCases) func cancelledBeforeTheStartTheBlockDoesNotRun(start: Start) async {
+    @Test(
+        "A `ThrowingBlockOperation` that is cancelled before its start ends as cancelled, without its block",
+        arguments: Start.allCases)
+    func cancelledBeforeStart(start: Start) async {
         let log = EventLog()
         let operation = ThrowingBlockOperation { log.add("block") }
         await start(operation) { operation.cancel() }
@@ -124,7 +138,8 @@ import Testing
         #expect(operation.isFinished && operation.error is CancellationError)
     }
 
-    @Test func cancelledWhileExecutingTheBlockHasTheLastWord() async {
+    @Test("A `ThrowingBlockOperation` that is cancelled while executing goes on, and ends with what its block throws")
+    func cancelledWhileExecuting() async {
         let (begun, cancelled) = (Gate(), Gate())
         let operation = ThrowingBlockOperation {
             begun.open()
@@ -140,7 +155,7 @@ import Testing
         #expect(text(operation.error) == "first")
     }
 
-    @Test func startingTwiceRunsTheBlockOnce() async {
+    @Test("A `ThrowingBlockOperation` that is started repeatedly runs its block once") func startsOnce() async {
         let log = EventLog()
         let operation = ThrowingBlockOperation { log.add("block") }
         await onThread {
@@ -153,8 +168,8 @@ import Testing
         #expect(operation.error == nil)
     }
 
-    @Test(arguments: Start.allCases, [false, true])
-    func theBlockIsReleasedWhenTheOperationFinishes(start: Start, isCancelled: Bool) async {
+    @Test("A `ThrowingBlockOperation` releases its block when it finishes", arguments: Start.allCases, [false, true])
+    func releasesBlock(start: Start, isCancelled: Bool) async {
         let tracker = LeakTracker()
         let operation = Self.holding(tracker)
         await start(operation) { if isCancelled { operation.cancel() } }
@@ -167,7 +182,8 @@ import Testing
         return ThrowingBlockOperation { token.use() }
     }
 
-    @Test(arguments: Start.allCases) func dependentsFindTheErrorOnceTheOperationReadsAsFinished(start: Start) async {
+    @Test("Dependents of a `ThrowingBlockOperation` can read its error", arguments: Start.allCases)
+    func dependentsReadError(start: Start) async {
         let log = EventLog()
         let operation = ThrowingBlockOperation { throw TestError.first }
         let dependent = BlockOperation { log.add(text(operation.error)) }
@@ -179,7 +195,8 @@ import Testing
         #expect(log.events == ["first"])
     }
 
-    @Test func aCancelledOperationWhoseBlockDidNotRunHasAnErrorOnceItReadsAsFinished() async {
+    @Test("A `ThrowingBlockOperation` that reads as finished and has not run its block has an error")
+    func finishedWithoutRunning() async {
         // A dependent, or other code that sees the end, must not take a cancelled operation for a successful one.
         struct Subject: Sendable {
             let hasRun = Shared(false)

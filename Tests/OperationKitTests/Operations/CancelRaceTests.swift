@@ -10,13 +10,15 @@ import Testing
         return subject
     }
 
-    @Test func cancelAgainstFinish() async {
+    @Test("An operation that is cancelled and finished on two threads ends once, with one outcome")
+    func againstFinish() async {
         await expectNoProblems(
             rounds: 5_000, prepare: { _ in Self.started() },
             [{ @Sendable in $0.cancel() }, { @Sendable in $0.end(.first) }])
     }
 
-    @Test func cancelWithAReasonAgainstAFinishWithCancellationError() async {
+    @Test("Of a `finish` in `didCancel()` and one on another thread, one decides the outcome")
+    func finishInHookAgainstFinish() async {
         await expectNoProblems(
             rounds: 5_000,
             prepare: { _ in
@@ -27,26 +29,28 @@ import Testing
             [{ @Sendable in $0.cancel(withError: TestError.reason) }, { @Sendable in $0.end(nil) }])
     }
 
-    @Test func cancelAgainstStart() async {
+    @Test("An operation that is cancelled while another thread starts it ends once") func againstStart() async {
         await expectNoProblems(
             rounds: 5_000,
             prepare: { _ in RaceSubject(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) }) },
             [{ @Sendable in $0.start() }, { @Sendable in $0.cancel() }])
     }
 
-    @Test func cancelAgainstStartAndFinish() async {
+    @Test("An operation that is started, cancelled and finished on three threads ends once, with one outcome")
+    func againstStartAndFinish() async {
         await expectNoProblems(
             rounds: 5_000, prepare: { _ in RaceSubject(main: { _ in }) },
             [{ @Sendable in $0.start() }, { @Sendable in $0.cancel() }, { @Sendable in $0.end(.first) }])
     }
 
-    @Test func cancelAgainstAStartThatFinishesInMain() async {
+    @Test("An operation that is cancelled while it starts and finishes in `main()` ends once")
+    func againstFinishInMain() async {
         await expectNoProblems(
             rounds: 5_000, prepare: { _ in RaceSubject(main: { $0.end(.first) }) },
             [{ @Sendable in $0.start() }, { @Sendable in $0.cancel() }])
     }
 
-    @Test func cancelFromManyThreads() async {
+    @Test("An operation that several threads cancel calls `didCancel()` once") func fromManyThreads() async {
         await expectNoProblems(
             rounds: 3_000,
             prepare: { _ in
@@ -60,7 +64,8 @@ import Testing
             ])
     }
 
-    @Test func cancelFromEveryBlockAgainstFinish() async {
+    @Test("An operation may be cancelled in its own blocks while other threads start, finish and cancel it")
+    func inOwnBlocks() async {
         await expectNoProblems(
             rounds: 3_000,
             prepare: { _ in
@@ -71,7 +76,8 @@ import Testing
             [{ @Sendable in $0.start() }, { @Sendable in $0.end(.first) }, { @Sendable in $0.cancel() }])
     }
 
-    @Test func cancelAgainstTheQueueThatStarts() async {
+    @Test("An operation that is cancelled while its queue starts it ends once, and is released")
+    func againstQueue() async {
         let wrong = EventLog()
         let tracker = LeakTracker()
         await onThread {
@@ -89,7 +95,7 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func isCancelledIsTrueOnceTheOutcomeSaysSo() async {
+    @Test("The error of a cancellation cannot be read before `isCancelled` is true") func isCancelledFirst() async {
         // Read from outside, not from the completion: an error that says cancelled is never ahead of the flag.
         struct Subject: Sendable {
             let operation = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })

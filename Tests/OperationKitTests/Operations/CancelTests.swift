@@ -5,7 +5,10 @@ import Testing
 
 /// A cancellation is Foundation's, and when cancelled before the start, nothing runs.
 @Suite("Cancelling before the start and after the end", .hangGuard) struct CancelTests {
-    @Test(arguments: Start.allCases) func cancelledBeforeTheStartMainIsNotCalled(start: Start) async {
+    @Test(
+        "An operation that is cancelled before its start ends with `CancellationError`, without `main()`",
+        arguments: Start.allCases)
+    func cancelledBeforeStart(start: Start) async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log)
         await start(operation) {
@@ -17,7 +20,8 @@ import Testing
         #expect(operation.error is CancellationError)
     }
 
-    @Test(arguments: Start.allCases) func cancelledBeforeTheStartItNeverReadsAsExecuting(start: Start) async {
+    @Test("An operation that is cancelled before its start never reads as executing", arguments: Start.allCases)
+    func neverExecutes(start: Start) async {
         final class Watching: Operation, @unchecked Sendable {
             let watched: AsyncOperation
             let hasSeenExecution = Shared(false)
@@ -40,7 +44,8 @@ import Testing
         #expect(!watching.hasSeenExecution.value)
     }
 
-    @Test(arguments: Start.allCases) func aReasonIsTheOutcomeOfAnOperationThatNeverRan(start: Start) async {
+    @Test("The reason of a cancellation before the start is the outcome", arguments: Start.allCases)
+    func reasonIsOutcome(start: Start) async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log)
         await start(operation) { operation.cancel(withError: TestError.reason) }
@@ -48,7 +53,8 @@ import Testing
         #expect(operation.isCancelled)
     }
 
-    @Test(arguments: Start.allCases) func onlyTheFirstCancellationCounts(start: Start) async {
+    @Test("Only the first cancellation counts, and whether it has a reason", arguments: Start.allCases)
+    func firstCancellationCounts(start: Start) async {
         let (plainFirst, reasonFirst) = (ScriptedOperation(), ScriptedOperation())
         await start(plainFirst) {
             plainFirst.cancel()
@@ -63,7 +69,8 @@ import Testing
         #expect(text(reasonFirst.error) == "reason")
     }
 
-    @Test func everyQueuedOperationIsCancelledByItsQueueAndEnds() async {
+    @Test("All operations of a suspended queue that are cancelled by it end when it is resumed")
+    func cancelledByQueue() async {
         let log = EventLog()
         let operations = (0..<50).map { _ in ScriptedOperation.logged(log) }
         await onThread {
@@ -77,7 +84,8 @@ import Testing
         #expect(log.events == Array(repeating: "asyncCompletionBlock cancelled", count: 50))
     }
 
-    @Test func cancelledOperationsWithDependenciesEndToo() async {
+    @Test("A cancelled operation on a queue ends without waiting for its dependencies")
+    func unfinishedDependency() async {
         let log = EventLog()
         let first = ScriptedOperation.idle()
         let second = ScriptedOperation.logged(log)
@@ -95,7 +103,7 @@ import Testing
         #expect(log.events == ["asyncCompletionBlock cancelled", "first finished false"])
     }
 
-    @Test func aCancellationInTheCompletionHasNoEffect() async {
+    @Test("A cancellation in `asyncCompletionBlock` has no effect") func inAsyncCompletionBlock() async {
         let log = EventLog()
         let operation = ScriptedOperation(didCancel: { _ in log.add("didCancel") })
         operation.asyncCompletionBlock = { [unowned operation] error in
@@ -107,7 +115,7 @@ import Testing
         #expect(!operation.isCancelled && operation.error == nil)
     }
 
-    @Test func aCancellationInCompletionBlockHasNoEffect() async {
+    @Test("A cancellation in `completionBlock` has no effect") func inCompletionBlock() async {
         let log = EventLog()
         let called = Gate()
         let operation = ScriptedOperation()
@@ -121,7 +129,7 @@ import Testing
         #expect(log.events == ["cancelled false"])
     }
 
-    @Test func aCancellationAfterTheEndHasNoEffect() async {
+    @Test("A cancellation after the end has no effect") func afterEnd() async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log)
         await onThread {

@@ -5,7 +5,7 @@ import Testing
 
 /// A cancellation of running work is a request.
 @Suite("Cancelling while executing", .hangGuard) struct CancelWhileExecutingTests {
-    @Test func runningWorkIsNotMarkedAsFinished() async {
+    @Test("A cancellation does not mark running work as finished") func isNotFinished() async {
         let operation = ScriptedOperation.idle()
         await onThread {
             operation.start()
@@ -16,7 +16,8 @@ import Testing
         #expect(operation.isFinished && operation.isCancelled && operation.error == nil)
     }
 
-    @Test func theOutcomeThatTheWorkGivesStands() async {
+    @Test("The outcome that cancelled work gives stands, and the reason takes the place of a `CancellationError`")
+    func workDecidesOutcome() async {
         let (failed, stopped) = (ScriptedOperation.idle(), ScriptedOperation.idle())
         for operation in [failed, stopped] {
             operation.start()
@@ -28,7 +29,7 @@ import Testing
         #expect(text(stopped.error) == "reason")
     }
 
-    @Test func theHookRunsOnceOnTheThreadOfTheCanceller() async {
+    @Test("`didCancel()` is called once, on the thread that cancels") func callsDidCancelOnce() async {
         let log = EventLog()
         let canceller = Shared<Thread?>(nil)
         let operation = ScriptedOperation(
@@ -48,7 +49,10 @@ import Testing
         #expect(text(operation.error) == "cancelled")
     }
 
-    @Test(arguments: Start.allCases) func cancelledInMainTheHookRunsAfterMain(start: Start) async {
+    @Test(
+        "`didCancel()` of an operation that is cancelled in `main()` is called after `main()`",
+        arguments: Start.allCases)
+    func cancelledInMain(start: Start) async {
         let log = EventLog()
         let operation = ScriptedOperation(
             main: {
@@ -64,7 +68,8 @@ import Testing
         #expect(operation.error is CancellationError)
     }
 
-    @Test func cancelledByAnotherThreadWhileInMainTheHookRunsAfterMainOnItsThread() async {
+    @Test("Where another thread cancels during `main()`, `didCancel()` is called after it, on its thread")
+    func cancelledDuringMain() async {
         let log = EventLog()
         let (begun, cancelled) = (Gate(), Gate())
         let thread = Shared<Thread?>(nil)
@@ -92,7 +97,7 @@ import Testing
         thread.value = nil
     }
 
-    @Test func theHookFindsWhatMainStored() async {
+    @Test("`didCancel()` finds what `main()` stored") func findsWhatMainStored() async {
         final class Storing: AsyncOperation, @unchecked Sendable {
             var task: String?
             let found = Shared<String?>(nil)
@@ -110,7 +115,8 @@ import Testing
         #expect(operation.found.value == "stored")
     }
 
-    @Test func theHookDoesNotRunWhenMainHasFinished() async {
+    @Test("`didCancel()` is not called when `main()` finishes the operation after the cancellation")
+    func finishAfterCancelInMain() async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log) {
             $0.cancel()
@@ -121,7 +127,7 @@ import Testing
         #expect(operation.isCancelled)
     }
 
-    @Test func theHookDoesNotRunAfterAnOutcomeGivenInMain() async {
+    @Test("A cancellation in `main()` after `finish` has no effect") func cancelAfterFinishInMain() async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log) {
             $0.finish()
@@ -132,7 +138,7 @@ import Testing
         #expect(!operation.isCancelled)
     }
 
-    @Test func cancellingInTheHookDoesNothing() async {
+    @Test("A cancellation in `didCancel()` has no effect") func inDidCancel() async {
         let log = EventLog()
         let operation = ScriptedOperation(
             main: { _ in },
@@ -149,7 +155,8 @@ import Testing
         #expect(text(operation.error) == "cancelled")
     }
 
-    @Test func aCancelledOperationHoldsItsPlaceOnASerialQueueUntilItsWorkEnds() async throws {
+    @Test("A cancelled operation holds its place on a serial queue until its work ends")
+    func holdsPlaceOnSerialQueue() async throws {
         let log = EventLog()
         let begun = Gate()
         let queue = OperationQueue.serial(name: "serial")
@@ -171,7 +178,7 @@ import Testing
         #expect(first.error is CancellationError)
     }
 
-    @Test func cancellingAllTheOperationsOfAQueueReachesTheRunningOne() async throws {
+    @Test("Cancelling all operations of a queue reaches the one that executes") func cancelledByQueue() async throws {
         let begun = Gate()
         let queue = OperationQueue()
         let operation = ScriptedOperation(

@@ -17,8 +17,10 @@ import Testing
         }
     }
 
-    @Test(arguments: Kind.allCases, Start.allCases)
-    func itIsCalledOnceForACancelledOperation(kind: Kind, start: Start) async {
+    @Test(
+        "`completionBlock` is called once for an operation that was cancelled before its start",
+        arguments: Kind.allCases, Start.allCases)
+    func calledOnceForCancelled(kind: Kind, start: Start) async {
         let log = EventLog()
         let called = Gate()
         let operation = kind.make()
@@ -32,8 +34,8 @@ import Testing
         #expect(operation.isCancelled)
     }
 
-    @Test(arguments: Kind.allCases, Start.allCases)
-    func oneThatCapturesItsOwnOperationLeaksNothing(kind: Kind, start: Start) async {
+    @Test("A `completionBlock` that captures its own operation leaks nothing", arguments: Kind.allCases, Start.allCases)
+    func capturesOperation(kind: Kind, start: Start) async {
         let tracker = LeakTracker()
         do {
             let operation = tracker.track(kind.make(), "operation")
@@ -47,8 +49,10 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test(arguments: Kind.allCases, Start.allCases)
-    func theLastOneThatWasSetIsCalled(kind: Kind, start: Start) async {
+    @Test(
+        "The `completionBlock` that was set last is called, and the one before is released",
+        arguments: Kind.allCases, Start.allCases)
+    func lastIsCalled(kind: Kind, start: Start) async {
         let log = EventLog()
         let called = Gate()
         let tracker = LeakTracker()
@@ -71,8 +75,8 @@ import Testing
         #expect(log.events == ["second"])
     }
 
-    @Test(arguments: Kind.allCases, Start.allCases)
-    func oneThatWasRemovedIsNotCalled(kind: Kind, start: Start) async {
+    @Test("A `completionBlock` that was removed is released, and not called", arguments: Kind.allCases, Start.allCases)
+    func removedIsNotCalled(kind: Kind, start: Start) async {
         let log = EventLog()
         let tracker = LeakTracker()
         let operation = kind.make()
@@ -90,7 +94,8 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
-    @Test(arguments: Kind.allCases) func oneThatIsSetAfterTheEndIsDropped(kind: Kind) async {
+    @Test("A `completionBlock` that is set after the end is dropped", arguments: Kind.allCases)
+    func setAfterEnd(kind: Kind) async {
         let tracker = LeakTracker()
         let log = EventLog()
         let operation = kind.make()
@@ -118,7 +123,8 @@ import Testing
         }
     }
 
-    @Test func oneThatIsSetInTheAsyncCompletionBlockIsCalled() async {
+    @Test("A `completionBlock` that is set in `asyncCompletionBlock` is called")
+    func setInAsyncCompletionBlock() async {
         let log = EventLog()
         let called = Gate()
         let operation = ScriptedOperation()
@@ -133,7 +139,10 @@ import Testing
         #expect(log.events == ["called"])
     }
 
-    @Test(arguments: Kind.allCases) func replacingItWhileTheOperationEndsCallsOneOfThemOnce(kind: Kind) async {
+    @Test(
+        "Of a `completionBlock` and its replacement during the end, exactly one is called, once",
+        arguments: Kind.allCases)
+    func replacedDuringEnd(kind: Kind) async {
         let seed = SplitMix64.freshSeed()
         let subjects = Shared<[Subject]>([])
         await race(
@@ -185,7 +194,7 @@ import Testing
     }
     #endif
 
-    @Test func oneThatIsRemovedBeforeThereIsOneChangesNothing() async throws {
+    @Test("Removing a `completionBlock` where there is none changes nothing") func removesNone() async throws {
         let operation = ScriptedOperation()
         operation.completionBlock = nil
         #expect(operation.completionBlock == nil)

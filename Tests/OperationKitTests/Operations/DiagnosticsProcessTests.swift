@@ -7,7 +7,7 @@ import Testing
 
 /// The level belongs to the process, so each of these has one of its own.
 @Suite("Diagnostics: levels", .hangGuard) struct DiagnosticsProcessTests {
-    @Test func atTheLevelAllOperationsAreListedAndTheCallStackIsReported() async {
+    @Test("At the level `all`, executing operations are listed, and reports have a call stack") func levelAll() async {
         await #expect(processExitsWith: .success) {
             unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "all", 1)
             let reports = Shared<[UnfinishedOperation]>([])
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func withTheUsualHandlerTheReportIsPrinted() async throws {
+    @Test("The usual handler prints the report to standard error") func usualHandler() async throws {
         let result = try await #require(
             processExitsWith: .success, observing: [\.standardErrorContent]
         ) {
@@ -42,7 +42,7 @@ import Testing
         #expect(printed.contains("OperationKit: “upload” (ScriptedOperation) was released while executing"))
     }
 
-    @Test func whatIsOffReportsNothing() async throws {
+    @Test("At the level `off`, nothing is recorded or reported") func levelOff() async throws {
         let result = try await #require(
             processExitsWith: .success, observing: [\.standardErrorContent]
         ) {

@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func anOperationThatIsReleasedWhileExecutingIsReportedOnce() throws {
+    @Test("An operation that is released while executing is reported once") func releasedWhileExecuting() throws {
         let reports = Reports()
         do {
             let operation = ScriptedOperation.idle("upload")
@@ -45,7 +45,7 @@ import Testing
         #expect(report.description.hasPrefix("OperationKit: “upload” (ScriptedOperation) was released while executing"))
     }
 
-    @Test func theReportOfAnOperationWithoutANameHasItsType() {
+    @Test("The report of an operation without a name has the name of its type") func withoutName() {
         let reports = Reports()
         do {
             let operation = ScriptedOperation.idle()
@@ -78,16 +78,17 @@ import Testing
         return reports.all.map(\.origin)
     }
 
-    @Test func theReportSaysWhereItWasStarted() async {
+    @Test("A report names the queue or the thread that the operation was started on") func originInReport() async {
         #expect(
             await origins(queue: "Network", thread: "Importer") == ["the queue “Network”", "the thread “Importer”"])
     }
 
-    @Test func theReportSaysWhatItCanOfAQueueOrThreadWithoutAName() async {
+    @Test("A report says so when the queue or the thread has no name") func originWithoutName() async {
         #expect(await origins(queue: nil, thread: "") == ["a queue without a name", "a thread without a name"])
     }
 
-    @Test func anOperationThatIsExecutingCanBeAskedWhereItWasStarted() async {
+    @Test("Where an operation was started is known while it executes, and neither before nor after")
+    func originWhileExecuting() async {
         let (begun, queue) = (Gate(), OperationQueue())
         queue.name = "Network"
         let operation = ScriptedOperation(main: { _ in begun.open() })
@@ -100,11 +101,12 @@ import Testing
         #expect(OperationDiagnostics.callStack(of: operation).isEmpty)
     }
 
-    @Test func asLongAsNobodyReplacesItThereIsAHandler() {
+    @Test("There is a handler without setting one") func usualHandler() {
         #expect(OperationDiagnostics.handler != nil)
     }
 
-    @Test(arguments: Start.allCases) func aLifeThatEndsIsNotReported(start: Start) async {
+    @Test("An operation that has finished, or was never started, is not reported", arguments: Start.allCases)
+    func endedIsNotReported(start: Start) async {
         let reports = Reports()
         let lives: [(ScriptedOperation) -> Void] = [
             { _ in }, { $0.cancel() }, { $0.finish(withError: TestError.first) },
@@ -121,7 +123,8 @@ import Testing
         #expect(reports.all.isEmpty)
     }
 
-    @Test func theHandlerMayUseOperationsFreely() async {
+    @Test("A handler may use operations, and one that it releases is reported after it")
+    func handlerUsesOperations() async {
         let reporter = UnfinishedReporter()
         let log = EventLog()
         reporter.handler = { [weak reporter] report in
@@ -144,7 +147,7 @@ import Testing
         await eventually("\(log.events)") { log.events == ["first", "another"] }
     }
 
-    @Test func withoutAHandlerThereAreNoReports() {
+    @Test("Without a handler there are no reports") func withoutHandler() {
         let reports = Reports()
         reports.reporter.handler = nil
         do {
@@ -155,7 +158,7 @@ import Testing
         #expect(reports.all.isEmpty)
     }
 
-    @Test func theLevelIsWhatTheEnvironmentSays() {
+    @Test("The environment sets the level") func levelOfEnvironment() {
         typealias Level = OperationDiagnostics.Level
         let usual = Level(environment: [:])
         #expect(usual != .all)
@@ -177,7 +180,7 @@ struct ExecutionRegistryTests {
         ExecutionRecord(operation, registry, reporter, at: origin + .seconds(time))
     }
 
-    @Test func thoseThatExecuteForLongAreListedTheOldestFirst() {
+    @Test("Operations that execute for longer than asked are listed, oldest first") func oldestFirst() {
         let registry = ExecutionRegistry()
         let operations = "abc".map { ScriptedOperation.idle(String($0)) }
         let executions = zip(operations, [30, 10, 20]).map { execution(of: $0, in: registry, at: $1) }
@@ -188,7 +191,7 @@ struct ExecutionRegistryTests {
         for execution in executions { execution.ended() }
     }
 
-    @Test func oneThatHasEndedIsNotListed() {
+    @Test("An operation that has finished is not listed") func endedIsNotListed() {
         let registry = ExecutionRegistry()
         let operation = ScriptedOperation.idle()
         operation.start()
@@ -198,7 +201,7 @@ struct ExecutionRegistryTests {
         #expect(registry.operations(executingLongerThan: .zero, at: .now).isEmpty)
     }
 
-    @Test func theListKeepsNothingAlive() async {
+    @Test("The list of executing operations keeps none of them alive") func keepsNothingAlive() async {
         let tracker = LeakTracker()
         let registry = ExecutionRegistry()
         reporter.handler = nil
@@ -211,7 +214,7 @@ struct ExecutionRegistryTests {
         #expect(registry.operations(executingLongerThan: .zero, at: .now).isEmpty)
     }
 
-    @Test func listingRacesWithStartsAndEnds() async {
+    @Test("Operations may be listed while others start and finish") func duringStartsAndEnds() async {
         let registry = ExecutionRegistry()
         await race(
             rounds: 200, seed: SplitMix64.freshSeed(), prepare: { _ in ScriptedOperation.idle() },

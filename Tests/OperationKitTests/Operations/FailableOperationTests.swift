@@ -42,7 +42,8 @@ import Testing
         return dependent.error
     }
 
-    @Test func theErrorIsReportedByEveryoneWhoAsks() async throws {
+    @Test("The error of a failable operation reaches its compound, its coordinator, its dependents and `run`")
+    func reportsError() async throws {
         let compound = CompoundOperation(operations: [Decode(failure: TestError.first)])
         await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
         let failures = (compound.error as? CompoundOperationError)?.suboperationErrors ?? []
@@ -62,7 +63,8 @@ import Testing
         #expect(cause as? TestError == .first)
     }
 
-    @Test func successIsSuccessForEveryone() async throws {
+    @Test("The success of a failable operation reaches its compound, its coordinator, its dependents and `run`")
+    func reportsSuccess() async throws {
         let compound = CompoundOperation(operations: [Decode()])
         try await OperationQueue().run(compound)
         try await OperationQueue().run(Decode())
@@ -70,7 +72,8 @@ import Testing
         #expect(try await errorOfDependent(of: Decode()) == nil)
     }
 
-    @Test func oneThatWasCancelledAndHasNoErrorIsNoSuccess() async throws {
+    @Test("A cancelled failable operation without an error is no success for coordinators, dependents and `run`")
+    func cancelledWithoutError() async throws {
         await #expect(throws: CancellationError.self) { try await OperationQueue().run(Decode.cancelled()) }
 
         let slots = await Coordinator().performOperations([Decode.cancelled()])
@@ -84,12 +87,15 @@ import Testing
         #expect(cause is CancellationError)
     }
 
-    @Test(arguments: [Decode.cancelled(), Decode(failure: CancellationError())])
-    func aCancellationIsNoFailureOfACompound(child: Operation) async throws {
+    @Test(
+        "A failable child that was cancelled is no failure of its compound",
+        arguments: [Decode.cancelled(), Decode(failure: CancellationError())])
+    func cancelledChild(child: Operation) async throws {
         try await OperationQueue().run(CompoundOperation(operations: [child, Decode()]))
     }
 
-    @Test func aThrowingBlockThatSucceedsThoughItWasCancelledHasSucceeded() async throws {
+    @Test("A `ThrowingBlockOperation` that is cancelled and throws nothing has succeeded")
+    func succeedsThoughCancelled() async throws {
         let (begun, mayEnd) = (Gate(), Gate())
         let operation = ThrowingBlockOperation {
             begun.open()

@@ -5,8 +5,10 @@ import Testing
 @testable import OperationKit
 
 @Suite("FinishObserver", .hangGuard) struct FinishObserverTests {
-    @Test(arguments: [ChildKind.asynchronous, .throwing, .block, .foreign])
-    func theEndOfAnOperationIsReportedOnce(kind: ChildKind) async {
+    @Test(
+        "An observer reports the end of an operation of any class once",
+        arguments: [ChildKind.asynchronous, .throwing, .block, .foreign])
+    func reportsEnd(kind: ChildKind) async {
         let (reported, log) = (Gate(), EventLog())
         let operation = kind.make { log.add("work") }
         FinishObserver(operation) {
@@ -18,8 +20,8 @@ import Testing
         #expect(log.events == ["work", "reported"])
     }
 
-    @Test(arguments: [ChildKind.asynchronous, .throwing, .block])
-    func anEndThatIsThereAlreadyIsReportedToo(kind: ChildKind) async {
+    @Test("An observer reports an end that came before it", arguments: [ChildKind.asynchronous, .throwing, .block])
+    func reportsEarlierEnd(kind: ChildKind) async {
         let reported = Gate()
         let operation = kind.make {}
         operation.start()
@@ -29,7 +31,7 @@ import Testing
         #expect(reported.isOpen)
     }
 
-    @Test func anEndIsNotReportedAfterTheWatch() {
+    @Test("An observer that was ended reports nothing") func endsBefore() {
         let operation = ScriptedOperation()
         let watch = FinishObserver(operation) { Issue.record("It is reported.") }
         watch.end()

@@ -22,7 +22,7 @@ func expectNoProblems(
 }
 
 @Suite("Races with finish", .serialized, .hangGuard) struct FinishRaceTests {
-    @Test func finishAgainstFinish() async {
+    @Test("Of several threads that finish an operation, one decides the outcome") func againstFinish() async {
         await expectNoProblems(
             rounds: 4_000,
             prepare: { _ in
@@ -33,31 +33,35 @@ func expectNoProblems(
             (0..<4).map { number in { @Sendable in $0.end(.numbered(number)) } })
     }
 
-    @Test func finishAgainstStart() async {
+    @Test("An operation that is finished while another thread starts it ends once, with that outcome")
+    func againstStart() async {
         await expectNoProblems(
             rounds: 4_000, prepare: { _ in RaceSubject(main: { _ in }) },
             [{ @Sendable in $0.start() }, { @Sendable in $0.end(.first) }])
     }
 
-    @Test func finishInMainAgainstFinish() async {
+    @Test("Of a `finish` in `main()` and one on another thread, one decides the outcome")
+    func inMainAgainstFinish() async {
         await expectNoProblems(
             rounds: 4_000, prepare: { _ in RaceSubject(main: { $0.end(.second) }) },
             [{ @Sendable in $0.start() }, { @Sendable in $0.end(.first) }])
     }
 
-    @Test func finishAgainstTwoStarts() async {
+    @Test("An operation that is finished while two threads start it ends once, with that outcome")
+    func againstTwoStarts() async {
         await expectNoProblems(
             rounds: 4_000, prepare: { _ in RaceSubject(main: { _ in }) },
             [{ @Sendable in $0.start() }, { @Sendable in $0.end(nil) }, { @Sendable in $0.start() }])
     }
 
-    @Test func twoStarts() async {
+    @Test("An operation that two threads start calls `main()` once") func twoStarts() async {
         await expectNoProblems(
             rounds: 4_000, prepare: { _ in RaceSubject(main: { $0.end(nil) }) },
             [{ @Sendable in $0.start() }, { @Sendable in $0.start() }])
     }
 
-    @Test func finishAgainstWaitUntilFinished() async {
+    @Test("`waitUntilFinished()` returns when the operation has been finished by another thread")
+    func againstWaiting() async {
         await expectNoProblems(
             rounds: 10_000,
             prepare: { _ in
@@ -75,13 +79,15 @@ func expectNoProblems(
             ])
     }
 
-    @Test func startAgainstWaitUntilFinished() async {
+    @Test("`waitUntilFinished()` returns when the operation is started, and finishes, on another thread")
+    func startAgainstWaiting() async {
         await expectNoProblems(
             rounds: 4_000, prepare: { _ in RaceSubject(main: { $0.end(nil) }) },
             [{ @Sendable in $0.start() }, { @Sendable in $0.waitUntilFinished() }])
     }
 
-    @Test func finishAgainstSettingAsyncCompletionBlock() async {
+    @Test("Of an `asyncCompletionBlock` and its replacement during `finish`, exactly one is called, and none kept")
+    func replacedDuringFinish() async {
         struct Subject: Sendable {
             let operation = ScriptedOperation.idle()
             let calls = Shared<[String]>([])

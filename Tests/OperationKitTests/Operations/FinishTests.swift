@@ -5,7 +5,8 @@ import Testing
 
 /// The first finish wins, and a finish before the start is remembered.
 @Suite("Finishing", .hangGuard) struct FinishTests {
-    @Test(arguments: Start.allCases) func finishingInMainTakesEffectAtOnce(start: Start) async {
+    @Test("`finish` in `main()` ends the operation before it returns", arguments: Start.allCases)
+    func inMain(start: Start) async {
         let log = EventLog()
         let returned = Gate()
         let operation = ScriptedOperation.logged(log) {
@@ -21,7 +22,8 @@ import Testing
         #expect(text(operation.error) == "first")
     }
 
-    @Test(arguments: Start.allCases) func finishingLaterEndsTheOperation(start: Start) async throws {
+    @Test("An operation executes until `finish` is called, on whatever thread", arguments: Start.allCases)
+    func later(start: Start) async throws {
         let begun = Gate()
         let operation = ScriptedOperation(main: { _ in begun.open() })
         async let ended: Void = start(operation)
@@ -33,7 +35,7 @@ import Testing
         #expect(operation.isFinished && !operation.isExecuting && operation.error == nil)
     }
 
-    @Test func finishingTwiceKeepsTheFirstOutcome() async {
+    @Test("Finishing twice keeps the first outcome") func keepsFirstOutcome() async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log) { _ in }
         await onThread { operation.start() }
@@ -44,7 +46,7 @@ import Testing
         #expect(log.events == ["main", "asyncCompletionBlock first"])
     }
 
-    @Test func successIsAnOutcomeThatALaterErrorDoesNotReplace() async {
+    @Test("A success is an outcome that a later error does not replace") func keepsSuccess() async {
         let operation = ScriptedOperation.idle()
         await onThread { operation.start() }
         #expect(operation.finish())
@@ -52,7 +54,7 @@ import Testing
         #expect(operation.error == nil)
     }
 
-    @Test func finishingInItsOwnCompletionIsRejected() async {
+    @Test("`finish` in the operation's own `asyncCompletionBlock` is rejected") func inAsyncCompletionBlock() async {
         let log = EventLog()
         let operation = ScriptedOperation()
         operation.asyncCompletionBlock = { [unowned operation] error in
@@ -63,7 +65,8 @@ import Testing
         #expect(operation.isFinished && operation.error == nil)
     }
 
-    @Test func ofManyThreadsThatFinishOneWins() async {
+    @Test("Of many threads that finish an operation, exactly one gets `true`, and its outcome stands")
+    func fromManyThreads() async {
         let operation = ScriptedOperation.idle()
         let accepted = Shared<[Int]>([])
         let completions = EventLog()
@@ -78,8 +81,10 @@ import Testing
         #expect(text(operation.error) == completions.events.first)
     }
 
-    @Test(arguments: Start.allCases, [TestError?.none, .first])
-    func aFinishBeforeTheStartIsRemembered(start: Start, error: TestError?) async {
+    @Test(
+        "An outcome that is given before the start is remembered, and ends the operation without `main()`",
+        arguments: Start.allCases, [TestError?.none, .first])
+    func beforeStart(start: Start, error: TestError?) async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log)
         await start(operation) {
@@ -92,7 +97,8 @@ import Testing
         #expect(text(operation.error) == text(error))
     }
 
-    @Test(arguments: Start.allCases) func anOutcomeBeforeACancellationWins(start: Start) async {
+    @Test("An outcome that is given before a cancellation stands", arguments: Start.allCases)
+    func beforeCancellation(start: Start) async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log)
         await start(operation) {
@@ -103,7 +109,8 @@ import Testing
         #expect(operation.isCancelled)
     }
 
-    @Test(arguments: Start.allCases) func aSuccessAfterACancellationWins(start: Start) async {
+    @Test("A success that is given after a cancellation stands", arguments: Start.allCases)
+    func afterCancellation(start: Start) async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log)
         await start(operation) {
@@ -114,7 +121,7 @@ import Testing
         #expect(operation.isCancelled && operation.error == nil)
     }
 
-    @Test func theErrorCannotBeReadBeforeTheOutcomeStands() {
+    @Test("An error that is given before the start can be read after it, not before") func errorBeforeStart() {
         let operation = ScriptedOperation.idle()
         operation.finish(withError: TestError.first)
         #expect(operation.error == nil)
@@ -122,7 +129,7 @@ import Testing
         #expect(text(operation.error) == "first")
     }
 
-    @Test func startingTwiceRunsMainOnce() async {
+    @Test("An operation that is started repeatedly calls `main()` once") func startsOnce() async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log) { _ in }
         await onThread {
@@ -134,7 +141,7 @@ import Testing
         #expect(log.events == ["main", "asyncCompletionBlock success"])
     }
 
-    @Test func startingInMainDoesNothing() async {
+    @Test("Starting an operation in its own `main()` does nothing") func startInMain() async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log) {
             $0.start()
@@ -144,13 +151,15 @@ import Testing
         #expect(log.events == ["main", "asyncCompletionBlock success"])
     }
 
-    @Test func withoutAnOverrideTheOperationSucceeds() async throws {
+    @Test("The default implementation of `main()` finishes the operation successfully")
+    func defaultMain() async throws {
         let operation = AsyncOperation()
         await Start.onSuspendedQueue(operation)
         #expect(operation.isFinished && operation.error == nil)
     }
 
-    @Test(arguments: Start.allCases) func theOutcomeCanBeReadFromAnyThreadAfterwards(start: Start) async {
+    @Test("The outcome can be read from any thread after the end", arguments: Start.allCases)
+    func readFromAnyThread(start: Start) async {
         let operation = ScriptedOperation(main: { $0.finish(withError: TestError.first) })
         await start(operation)
         let log = EventLog()

@@ -33,8 +33,8 @@ import Testing
         return tracker.track(last, "last")
     }
 
-    @Test(arguments: Members.allCases, [false, true])
-    func releasingALongChainOverflowsNoStack(members: Members, finished: Bool) async {
+    @Test("Releasing a long chain of operations overflows no stack", arguments: Members.allCases, [false, true])
+    func longChain(members: Members, finished: Bool) async {
         let tracker = LeakTracker()
         await onThread(stackSize: workerStackSize) {
             _ = Self.chain(of: TestExtent.choose(20_000, long: 200_000), members, finished: finished, tracker)
@@ -42,7 +42,7 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func aChainThatIsHeldInTheMiddleIsFreedUpToThere() async {
+    @Test("A chain that is held in the middle is freed up to there") func heldInMiddle() async {
         let tracker = LeakTracker()
         let middle = await onThread { Self.chain(of: 1_000, .asynchronous, finished: true, tracker) }
         let log = EventLog()
@@ -61,7 +61,7 @@ import Testing
         #expect(middle.dependencies.count == 1)
     }
 
-    @Test func aTreeOfDependenciesIsFreed() async {
+    @Test("A deep graph of operations that share their dependencies is freed") func sharedDependencies() async {
         let tracker = LeakTracker()
         await onThread(stackSize: workerStackSize) {
             var layer: [Operation] = [tracker.track(AsyncOperation(), "root")]
@@ -74,7 +74,7 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func aChainThatRanOnAQueueIsFreed() async throws {
+    @Test("A chain that ran on a queue is freed") func chainOnQueue() async throws {
         let tracker = LeakTracker()
         do {
             let queue = OperationQueue()
@@ -90,7 +90,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test(arguments: Start.allCases) func anOperationIsFreedAfterItsEnd(start: Start) async {
+    @Test("An operation that its own blocks capture is freed after its end", arguments: Start.allCases)
+    func afterEnd(start: Start) async {
         let tracker = LeakTracker()
         do {
             let operation = tracker.track(ScriptedOperation(), "operation")
@@ -101,7 +102,10 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test(arguments: Start.allCases) func anOperationThatWasCancelledBeforeTheStartIsFreed(start: Start) async {
+    @Test(
+        "An operation that its own blocks capture is freed when it was cancelled before its start, too",
+        arguments: Start.allCases)
+    func cancelledBeforeStart(start: Start) async {
         let tracker = LeakTracker()
         do {
             let operation = tracker.track(ScriptedOperation(), "operation")
@@ -112,7 +116,7 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func theBlocksOfAnOperationThatNeverStartsGoWithIt() async {
+    @Test("The blocks of an operation that never starts are released with it") func neverStarted() async {
         let tracker = LeakTracker()
         do {
             let operation = tracker.track(ScriptedOperation(), "operation")

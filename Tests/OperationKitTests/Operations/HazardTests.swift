@@ -5,7 +5,8 @@ import Testing
 
 /// What crashes, hangs or leaks with hand-written subclasses in Foundation on Linux.
 @Suite("Hazards of Foundation", .hangGuard) struct HazardTests {
-    @Test func finishingOperationsThatAreEnqueuedAndNotStartedCrashesNothing() async {
+    @Test("Operations that are finished on a suspended queue end successfully when it is resumed")
+    func finishedBeforeStart() async {
         let log = EventLog()
         let operations = (0..<200).map { _ in ScriptedOperation.logged(log) }
         await onThread {
@@ -20,7 +21,7 @@ import Testing
         #expect(log.events == Array(repeating: "asyncCompletionBlock success", count: 200))
     }
 
-    @Test func finishingWhileTheQueueStartsThemCrashesNothing() async {
+    @Test("Operations that are finished while their queue starts them all end") func finishedDuringStart() async {
         let finished = Shared(0)
         await onThread {
             for _ in 0..<20 {
@@ -35,7 +36,8 @@ import Testing
         #expect(finished.value == 2_000)
     }
 
-    @Test func cancellingOperationsWhileTheQueueStartsThemEndsThemAll() async {
+    @Test("Operations that are cancelled while their queue starts them all end with `CancellationError`")
+    func cancelledDuringStart() async {
         let ended = Shared(0)
         await onThread {
             for _ in 0..<20 {
@@ -52,7 +54,7 @@ import Testing
         #expect(ended.value == 2_000)
     }
 
-    @Test func aSuspendedQueueThatIsDroppedWithItsOperationsCrashesNothing() async {
+    @Test("A suspended queue may be dropped with its operations, which do not start") func droppedQueue() async {
         for _ in 0..<50 {
             let operations = (0..<10).map { _ in ScriptedOperation() }
             weak var dropped: OperationQueue?
@@ -69,8 +71,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [false, true])
-    func anOperationThatIsDroppedBeforeItsDependencyFinishesCrashesNothing(isCancelled: Bool) async {
+    @Test("An operation may be dropped unstarted before its dependency finishes", arguments: [false, true])
+    func droppedBeforeDependency(isCancelled: Bool) async {
         let tracker = LeakTracker()
         await onThread {
             for _ in 0..<100 {
@@ -87,7 +89,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func aThrowingOperationThatIsDroppedBeforeItsDependencyFinishesCrashesNothing() async {
+    @Test("A `ThrowingBlockOperation` may be dropped unstarted before its dependency finishes")
+    func throwingDroppedBeforeDependency() async {
         let tracker = LeakTracker()
         await onThread {
             for _ in 0..<100 {
@@ -122,7 +125,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 1, 3]) func aSubclassThatOverridesIsReadyIsFreedSafely(dependencies: Int) async {
+    @Test("An operation whose class overrides `isReady` runs and is freed", arguments: [0, 1, 3])
+    func overriddenReadiness(dependencies: Int) async {
         let tracker = LeakTracker()
         let log = EventLog()
         await onThread {
@@ -141,7 +145,8 @@ import Testing
         #expect(log.count(of: "main") == 200)
     }
 
-    @Test func aSubclassThatOverridesIsReadyIsFreedSafelyWithAnUnfinishedDependency() async {
+    @Test("An operation whose class overrides `isReady` may be dropped unstarted before its dependency finishes")
+    func overriddenReadinessDropped() async {
         let tracker = LeakTracker()
         let log = EventLog()
         await onThread {
@@ -160,7 +165,7 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
-    @Test func waitingInDependentsDoesNotDeadlock() async {
+    @Test("Waiting in turn for a thousand operations on a queue does not deadlock") func waitsForThousand() async {
         // A thousand operations, each waited for by a thread that Foundation wakes: older libraries stop within those.
         let waited = Shared(0)
         await onThread {

@@ -24,7 +24,9 @@ import Testing
         }
     }
 
-    @Test(arguments: Start.allCases) func aDependentIsAskedOnceTheOperationReadsAsFinished(start: Start) async {
+    @Test(
+        "Foundation asks whether a dependent is ready once the operation reads as finished", arguments: Start.allCases)
+    func asksDependent(start: Start) async {
         let operation = ScriptedOperation()
         let probe = Probe(of: operation)
         await start(operation)
@@ -32,7 +34,10 @@ import Testing
         #expect(probe.isReady)
     }
 
-    @Test(arguments: Start.allCases) func isExecutingAndIsFinishedFlipTogether(start: Start) async {
+    @Test(
+        "`isExecuting` becomes false and `isFinished` true in one step, after `asyncCompletionBlock`",
+        arguments: Start.allCases)
+    func changeTogether(start: Start) async {
         let log = EventLog()
         let returns = Gate()
         let operation = ScriptedOperation(main: {
@@ -54,7 +59,7 @@ import Testing
             ])
     }
 
-    @Test func nobodySeesAnOperationBetweenExecutingAndFinished() async {
+    @Test("No thread sees an operation between executing and finished") func nothingBetween() async {
         let torn = Shared(0)
         await race(
             rounds: 2_000, seed: 1, prepare: { _ in ScriptedOperation.idle() },
@@ -78,7 +83,8 @@ import Testing
         #expect(torn.value == 0)
     }
 
-    @Test func aSerialQueueStartsTheNextOperationOnlyAfterTheEnd() async throws {
+    @Test("A serial queue starts the next operation only after the end of the one before")
+    func serialQueue() async throws {
         let log = EventLog()
         let started = Gate()
         let queue = OperationQueue.serial(name: "serial")
@@ -101,7 +107,7 @@ import Testing
         #expect(log.events == ["first", "finish", "second"])
     }
 
-    @Test func waitUntilFinishedReturns() async {
+    @Test("`waitUntilFinished()` returns after the end") func waitReturns() async {
         let operation = ScriptedOperation.idle()
         let returned = EventLog()
         let waiting = Task {
@@ -116,7 +122,7 @@ import Testing
         #expect(returned.events == ["finished true"])
     }
 
-    @Test func dependentsStartOnOtherQueues() async throws {
+    @Test("A dependent on another queue starts after the end") func otherQueue() async throws {
         let (one, other) = (OperationQueue(), OperationQueue())
         let log = EventLog()
         let first = ScriptedOperation.logged(log)
@@ -131,13 +137,12 @@ import Testing
         #expect(log.events == ["main", "asyncCompletionBlock success", "dependent"])
     }
 
-    @Test func anOperationIsAsynchronous() {
+    @Test("An operation says that it is asynchronous") func isAsynchronous() {
         #expect(ScriptedOperation().isAsynchronous)
         #expect(TaskOperation { 1 }.isAsynchronous)
     }
 
-    @Test func readinessIsFoundations() async {
-        // An operation that depends on another is not ready before it, and is ready when cancelled or after it.
+    @Test("An operation is ready once its dependencies have finished") func isReady() async {
         let first = ScriptedOperation()
         let second = ScriptedOperation()
         second.addDependency(first)

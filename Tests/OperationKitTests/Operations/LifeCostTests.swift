@@ -35,7 +35,7 @@ import Testing
     /// The record of a start has the name of the operation.
     private static var locksOfALife: Int { OperationDiagnostics.isRecording ? 11 : 10 }
 
-    @Test func aLifeTakesTheLockTenTimes() {
+    @Test("A life takes the lock ten times, and announces once each change that Foundation listens to") func life() {
         let operation = ScriptedOperation { $0.finish() }
         let cost = count { operation.start() }
         // Eight for the events (start, execution, whether main may be called, finish, delivery, end, announcement, return
@@ -48,7 +48,8 @@ import Testing
         #endif
     }
 
-    @Test func anOperationThatIsCancelledBeforehandCostsLess() {
+    @Test("A life that is cancelled before its start takes the lock five times, and announces only its end")
+    func cancelledLife() {
         let operation = ScriptedOperation { $0.finish() }
         operation.cancel()
         let cost = count { operation.start() }
@@ -58,7 +59,7 @@ import Testing
 
     /// Once for its name, twice when it is added with the compound, once when the compound starts, and twice when it has
     /// ended.
-    @Test func aChildTakesSixLocksMoreThanItsLife() {
+    @Test("A child takes the lock six times more than its life") func child() {
         func locks(_ count: Int) -> Int {
             let counter = Counter()
             SchedulingProbe.observed(by: counter) {
@@ -75,7 +76,8 @@ import Testing
     }
 
     /// No operation of the queue's for each child, and after a share of them others get their turn.
-    @Test(arguments: [-1, 1, 2]) func aThousandChildrenTakeFourTurnsOfTheQueue(limit: Int) {
+    @Test("A thousand children take four to eight turns of the queue", arguments: [-1, 1, 2])
+    func turns(limit: Int) {
         let counter = Counter()
         SchedulingProbe.observed(by: counter) {
             let children = (0..<1_000).map { _ in ScriptedOperation { $0.finish() } }
@@ -88,7 +90,8 @@ import Testing
         #expect(counter.queue.additions >= 4 && counter.queue.additions <= 8)
     }
 
-    @Test func cancellingTheCompoundInTheHookOfEachChildCostsEachChildTheSame() {
+    @Test("Cancelling a compound in the `didCancel()` of each child costs each child the same")
+    func cancelledInEachHook() {
         func locks(_ count: Int) -> Int {
             let counter = Counter()
             SchedulingProbe.observed(by: counter) {
@@ -114,7 +117,7 @@ import Testing
         #expect(locks(150) - locks(100) == locks(100) - locks(50))
     }
 
-    @Test func theBookkeepingForAChildIsAFewDozenBytes() {
+    @Test("The record of a child takes at most 48 bytes") func bytes() {
         #expect(MemoryLayout<ChildTable.Record>.stride <= 48)
     }
 

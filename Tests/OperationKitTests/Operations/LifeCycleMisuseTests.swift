@@ -6,7 +6,7 @@ import Testing
 
 /// What happens to operations that are not used as they should be. The article *Misuse* lists it all.
 @Suite("Misuse: operations", .hangGuard) struct LifeCycleMisuseTests {
-    @Test func startedByHandBeforeItsDependenciesItBeginsNevertheless() async {
+    @Test("An operation that is started by hand does not wait for its dependencies") func beforeDependencies() async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log)
         let dependency = ScriptedOperation.idle()
@@ -16,8 +16,8 @@ import Testing
         #expect(operation.isFinished && !dependency.isFinished)
     }
 
-    @Test(arguments: [false, true])
-    func startedByHandWhileItIsOnAQueueItRunsOnce(endsInMain: Bool) async {
+    @Test("An operation that is started by hand while it is on a queue runs once", arguments: [false, true])
+    func onQueue(endsInMain: Bool) async {
         // One for each: the queue does not count what others have started, so the next one may begin before its end.
         let (log, nextLog) = (EventLog(), EventLog())
         let operation = ScriptedOperation.logged(log) { if endsInMain { $0.finish() } }
@@ -36,7 +36,7 @@ import Testing
         #expect(nextLog.events == log.events)
     }
 
-    @Test func aDependencyThatIsAddedAfterTheStartHoldsNothingBack() async throws {
+    @Test("A dependency that is added after the start holds nothing back") func lateDependency() async throws {
         let never = ScriptedOperation.idle()
         let operation = ScriptedOperation.idle()
         operation.start()
@@ -46,7 +46,8 @@ import Testing
         #expect(operation.dependencies == [never])
     }
 
-    @Test func workThatNeverCallsFinishCanBeEndedFromOutside() async throws {
+    @Test("An operation whose work never calls `finish` can be ended from outside")
+    func endedFromOutside() async throws {
         let operation = AsyncBlockOperation { _ in }
         operation.start()
         let wait = Task { try await operation.finished() }
@@ -60,7 +61,8 @@ import Testing
         #expect(text(operation.error) == "first")
     }
 
-    @Test func aMainThatDoesNotReturnCanBeEndedFromOutsideAndHoldsItsCompound() async {
+    @Test("An operation can be ended from outside before its `main()` returns, and holds its compound until then")
+    func mainDoesNotReturn() async {
         let log = EventLog()
         let (begun, gate) = (Gate(), Gate())
         let child = ScriptedOperation(
@@ -82,7 +84,7 @@ import Testing
         #expect(log.events == ["main returns"])
     }
 
-    @Test func workThatNeverCallsFinishKeepsNothingAlive() async {
+    @Test("Work that never calls `finish` keeps nothing alive") func keepsNothingAlive() async {
         let tracker = LeakTracker()
         do {
             let token = tracker.token("block")
@@ -92,7 +94,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func aWaitInsideAnotherOperationsBlocksIsAnsweredByAnotherThread() async {
+    @Test("An operation may wait in `main()` for another one that a different thread finishes")
+    func waitsInMain() async {
         // Only waiting for oneself lasts for ever.
         let log = EventLog()
         let awaited = ScriptedOperation.idle()
@@ -112,7 +115,8 @@ import Testing
         #expect(waiting.isFinished)
     }
 
-    @Test func nonsenseUnitsOfALeafLeaveTheProgressOfItsCompoundAlone() async throws {
+    @Test("The progress of a compound is complete after its success, whatever units its children set")
+    func impossibleUnits() async throws {
         let leaf = ScriptedOperation { leaf in
             leaf.progress.totalUnitCount = 4
             leaf.progress.completedUnitCount = 100
@@ -127,7 +131,7 @@ import Testing
     }
 
     #if os(macOS) || os(Linux)
-    @Test func aBindingToItselfTraps() async throws {
+    @Test("A binding of an operation to itself traps") func boundToItself() async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let operation = ScriptedOperation("narcissus")
             operation.bind(to: operation) { _, _ in }
@@ -138,7 +142,7 @@ import Testing
         #endif
     }
 
-    @Test func addingAnOperationToAQueueTwiceTrapsInFoundation() async {
+    @Test("Adding an operation to two queues traps in Foundation") func onTwoQueues() async {
         await #expect(processExitsWith: .failure) {
             let operation = ScriptedOperation.idle()
             for queue in [OperationQueue(), OperationQueue()] {

@@ -41,7 +41,8 @@ import Testing
         deinit { body() }
     }
 
-    @Test(arguments: Start.allCases) func theLockIsFreeInMainAndInTheBlocks(start: Start) async {
+    @Test("The lock is free in `main()`, `asyncCompletionBlock` and `completionBlock`", arguments: Start.allCases)
+    func inMainAndBlocks(start: Start) async {
         let log = EventLog()
         let called = Gate()
         let operation = ScriptedOperation(main: {
@@ -60,7 +61,7 @@ import Testing
         #expect(log.events == ["main true", "asyncCompletionBlock true", "completionBlock true"])
     }
 
-    @Test func theLockIsFreeInDidCancelAfterMain() async {
+    @Test("The lock is free in `didCancel()` when the operation is cancelled after `main()`") func inDidCancel() async {
         let log = EventLog()
         let operation = ScriptedOperation(
             main: { _ in },
@@ -76,7 +77,8 @@ import Testing
         #expect(operation.isFinished)
     }
 
-    @Test func theLockIsFreeInDidCancelWhenCancelledInMain() async {
+    @Test("The lock is free in `didCancel()` when the operation is cancelled in `main()`")
+    func inDidCancelAfterMain() async {
         let log = EventLog()
         let operation = ScriptedOperation(
             main: { $0.cancel() },
@@ -88,7 +90,8 @@ import Testing
         #expect(log.events == ["didCancel true"])
     }
 
-    @Test(arguments: Start.allCases) func theLockIsFreeWhileADependentIsAskedForReadiness(start: Start) async {
+    @Test("The lock is free while Foundation asks whether a dependent is ready", arguments: Start.allCases)
+    func readinessOfDependent(start: Start) async {
         let operation = ScriptedOperation()
         let dependent = Dependent(on: operation)
         await start(operation)
@@ -101,7 +104,8 @@ import Testing
         #expect(dependent.answers.value.allSatisfy { $0 })
     }
 
-    @Test func theLockIsFreeWhileACancelledOperationIsAskedForReadiness() async {
+    @Test("The lock is free while Foundation asks whether a cancelled operation is ready")
+    func readinessOfCancelled() async {
         final class Asked: AsyncOperation, @unchecked Sendable {
             let answers = Shared<[Bool]>([])
             override var isReady: Bool {
@@ -116,7 +120,7 @@ import Testing
         #expect(operation.answers.value.allSatisfy { $0 })
     }
 
-    @Test func theLockIsFreeWhileAReplacedBlockIsReleased() async {
+    @Test("The lock is free while a block that was removed is released") func removedBlocks() async {
         let log = EventLog()
         let operation = ScriptedOperation.idle()
         await onThread {
@@ -132,7 +136,7 @@ import Testing
         #expect(log.events == ["first true", "second true"])
     }
 
-    @Test func theLockIsFreeWhileADroppedBlockIsReleased() async {
+    @Test("The lock is free while a block that was set after the end is released") func droppedBlock() async {
         let log = EventLog()
         let operation = ScriptedOperation()
         await onThread {
@@ -147,7 +151,7 @@ import Testing
         return { _ in released.use() }
     }
 
-    @Test func theLockIsFreeWhileTheWorkIsReleased() async {
+    @Test("The lock is free while the work is released") func releasedWork() async {
         let log = EventLog()
         let owner = Shared<AsyncOperation?>(nil)
         let operation = Self.work { owner.value.map { log.add("released \(Self.isFree($0))") } }
@@ -165,7 +169,7 @@ import Testing
         }
     }
 
-    @Test func theLockIsFreeWhileAnInputIsReplaced() async {
+    @Test("The lock is free while an input that was removed is released") func removedInput() async {
         let log = EventLog()
         let operation = IOOperation<Released, Int>()
         await onThread {
@@ -175,7 +179,8 @@ import Testing
         #expect(log.events == ["true"])
     }
 
-    @Test func everyCallbackMayWaitForAnotherThreadThatUsesTheOperation() async {
+    @Test("`asyncCompletionBlock` may wait for a thread that uses the operation, while others start and finish it")
+    func waitsForOtherThread() async {
         // The dead end of older libraries: a thread in waitUntilFinished, and a notification under the lock.
         for _ in 0..<200 {
             let operation = ScriptedOperation.idle()

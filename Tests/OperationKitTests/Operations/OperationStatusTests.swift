@@ -7,32 +7,37 @@ import Testing
 
 /// What descriptions say of one operation, from values.
 @Suite("Descriptions: texts", .hangGuard) struct OperationStatusTests {
-    @Test(arguments: [
-        (0, "0 ms"), (0.0404, "40 ms"), (0.999, "999 ms"), (1, "1.0 s"), (2.49, "2.4 s"), (9.99, "9.9 s"),
-        (10, "10 s"), (31.9, "31 s"), (119.9, "119 s"), (120, "2 min 0 s"), (312, "5 min 12 s"),
-        (7_199, "119 min 59 s"), (7_200, "2 h 0 min"), (90_061, "25 h 1 min"),
-    ])
-    func anAgeIsAboutAsExactAsPeopleWantToKnow(seconds: Double, text: String) {
+    @Test(
+        "An age is rounded down to a unit that fits its length",
+        arguments: [
+            (0, "0 ms"), (0.0404, "40 ms"), (0.999, "999 ms"), (1, "1.0 s"), (2.49, "2.4 s"), (9.99, "9.9 s"),
+            (10, "10 s"), (31.9, "31 s"), (119.9, "119 s"), (120, "2 min 0 s"), (312, "5 min 12 s"),
+            (7_199, "119 min 59 s"), (7_200, "2 h 0 min"), (90_061, "25 h 1 min"),
+        ])
+    func age(seconds: Double, text: String) {
         #expect(ageText(.seconds(seconds)) == text)
     }
 
-    @Test(arguments: [
-        (OperationStatus.notStarted, "not started"),
-        (.starting, "starting"),
-        (.executing(nil), "executing"),
-        (.executing(.seconds(31)), "executing for 31 s"),
-        (.draining(nil), "told to end, waiting for its children"),
-        (.draining(.seconds(31)), "told to end, waiting for its children, executing for 31 s"),
-        (.finishing, "delivering its outcome"),
-        (.finished, "finished"),
-    ])
-    func everyStateHasAText(status: OperationStatus, text: String) {
+    @Test(
+        "Every state has a text",
+        arguments: [
+            (OperationStatus.notStarted, "not started"),
+            (.starting, "starting"),
+            (.executing(nil), "executing"),
+            (.executing(.seconds(31)), "executing for 31 s"),
+            (.draining(nil), "told to end, waiting for its children"),
+            (.draining(.seconds(31)), "told to end, waiting for its children, executing for 31 s"),
+            (.finishing, "delivering its outcome"),
+            (.finished, "finished"),
+        ])
+    func textOfState(status: OperationStatus, text: String) {
         #expect(status.text == text)
         let line = OperationSummary(name: "a", status: status, isCancelled: false, reason: nil, remarks: [])
         #expect(line.text == "“a”: \(text)")
     }
 
-    @Test func aLineSaysWhyAndWhatElse() {
+    @Test("A line says that the operation is cancelled, why it waits, and what else there is to know")
+    func reasonAndRemarks() {
         let line = OperationSummary(
             name: "a", status: .notStarted, isCancelled: true, reason: "waiting for “b”, executing",
             remarks: ["1 of 2 children have ended", "suspended"])
@@ -45,31 +50,36 @@ import Testing
         DependencyChainDescription(names: names.map(String.init), others: others, end: end)
     }
 
-    @Test(arguments: [
-        (wait("b"), "waiting for “b”, executing for 31 s"),
-        (wait("b", others: 2), "waiting for “b” and 2 more, executing for 31 s"),
-        (wait("b", .status(.notStarted)), "waiting for “b”, which has not been started"),
-        (wait("b", .status(.finishing)), "waiting for “b”, delivering its outcome"),
-        (wait("bc"), "waiting for “b”, which waits for “c”, executing for 31 s"),
-        (wait("bcd", .cycle), "waiting for “b”, which waits for “c”, which waits for “d”, in a cycle"),
-        (
-            wait("bcde"),
-            "waiting for “b”, which waits for “c”, which waits for “d”, which waits for “e”, executing for 31 s"
-        ),
-        (wait("bcdef"), "waiting for “b”, which waits for “c”, which waits over 2 more for “f”, executing for 31 s"),
-        (
-            wait("bcdefg", .open),
-            "waiting for “b”, which waits for “c”, which waits over 3 more for “g”, which waits for others"
-        ),
-    ])
-    func aWaitIsFollowedToItsEnd(wait: DependencyChainDescription, text: String) {
+    @Test(
+        "A chain of waits is described to its end, without what lies in the middle of a long one",
+        arguments: [
+            (wait("b"), "waiting for “b”, executing for 31 s"),
+            (wait("b", others: 2), "waiting for “b” and 2 more, executing for 31 s"),
+            (wait("b", .status(.notStarted)), "waiting for “b”, which has not been started"),
+            (wait("b", .status(.finishing)), "waiting for “b”, delivering its outcome"),
+            (wait("bc"), "waiting for “b”, which waits for “c”, executing for 31 s"),
+            (wait("bcd", .cycle), "waiting for “b”, which waits for “c”, which waits for “d”, in a cycle"),
+            (
+                wait("bcde"),
+                "waiting for “b”, which waits for “c”, which waits for “d”, which waits for “e”, executing for 31 s"
+            ),
+            (
+                wait("bcdef"),
+                "waiting for “b”, which waits for “c”, which waits over 2 more for “f”, executing for 31 s"
+            ),
+            (
+                wait("bcdefg", .open),
+                "waiting for “b”, which waits for “c”, which waits over 3 more for “g”, which waits for others"
+            ),
+        ])
+    func chainOfWaits(wait: DependencyChainDescription, text: String) {
         #expect(wait.text == text)
     }
 }
 
 /// What real operations say of themselves.
 @Suite("Descriptions: one operation", .hangGuard) struct OperationDescriptionTests {
-    @Test func anOperationDescribesEachStateOfItsLife() async throws {
+    @Test("An operation describes each state of its life") func statesOfLife() async throws {
         let operation = ScriptedOperation.idle("a")
         let log = EventLog()
         operation.asyncCompletionBlock = { [weak operation] _ in log.add(operation.map(withoutAges) ?? "gone") }
@@ -83,11 +93,12 @@ import Testing
         #expect(withoutAges(operation) == "“a”: finished")
     }
 
-    @Test func anOperationWithoutANameIsCalledByItsType() {
+    @Test("An operation without a name is called by its type") func withoutName() {
         #expect(ScriptedOperation().debugDescription == "“ScriptedOperation”: not started")
     }
 
-    @Test(.enabled(if: OperationDiagnostics.isRecording)) func theAgeIsTheTimeSinceTheStart() throws {
+    @Test("The age is the time since the start", .enabled(if: OperationDiagnostics.isRecording))
+    func ageSinceStart() throws {
         let operation = ScriptedOperation.idle("a")
         operation.start()
         let began = try #require(operation.withState { $0.execution?.began })
@@ -97,7 +108,7 @@ import Testing
         #expect(operation.withState { $0.execution } == nil)
     }
 
-    @Test func anOperationSaysWhatItReallyWaitsFor() {
+    @Test("An operation says which unfinished operation it waits for in the end") func followsDependencies() {
         let login = ScriptedOperation.idle("login")
         let upload = BlockOperation {}
         upload.name = "upload"
@@ -115,7 +126,7 @@ import Testing
         #expect(notify.debugDescription == "“notify”: not started")
     }
 
-    @Test func aCycleIsNotFollowedForEver() {
+    @Test("A description names a cycle of dependencies, and goes around it once") func cycle() {
         let operations = "abc".map { ScriptedOperation.idle(String($0)) }
         for index in 0..<3 { operations[index].addDependency(operations[(index + 1) % 3]) }
         #expect(
@@ -131,7 +142,7 @@ import Testing
         for operation in operations { for other in operation.dependencies { operation.removeDependency(other) } }
     }
 
-    @Test func aLongChainIsFollowedSoFarAndNoFurther() {
+    @Test("A description follows a long chain of dependencies up to its limit") func longChain() {
         var operations = [ScriptedOperation.idle("0")]
         for index in 1...(DependencyChainDescription.reach + 10) {
             operations.append(.idle("\(index)"))
@@ -145,7 +156,7 @@ import Testing
                 "more for “10”, which waits for others"))
     }
 
-    @Test func describingKeepsNothingAlive() async {
+    @Test("Describing operations keeps none of them alive") func keepsNothingAlive() async {
         let tracker = LeakTracker()
         do {
             let first = tracker.track(ScriptedOperation.idle("first"))

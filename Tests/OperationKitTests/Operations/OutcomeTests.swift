@@ -7,8 +7,10 @@ import Testing
 @Suite("One outcome", .hangGuard) struct OutcomeTests {
     enum End: CaseIterable { case success, failure, cancelledBefore, cancelledInMain }
 
-    @Test(arguments: Start.allCases, End.allCases)
-    func theOutcomeComesBeforeDependentsAndCompletionBlock(start: Start, end: End) async {
+    @Test(
+        "`asyncCompletionBlock` gets the outcome once, before `isFinished`, dependents and `completionBlock`",
+        arguments: Start.allCases, End.allCases)
+    func comesFirst(start: Start, end: End) async {
         let log = EventLog()
         let called = Gate()
         let operation = ScriptedOperation(
@@ -47,7 +49,7 @@ import Testing
         #expect(operation.isCancelled == (outcome == "cancelled"))
     }
 
-    @Test func dependentsWaitWhileTheOutcomeIsBeingDelivered() async throws {
+    @Test("Dependents wait while the outcome is being delivered") func dependentsWait() async throws {
         let log = EventLog()
         let (delivering, mayGoOn) = (Gate(), Gate())
         let operation = ScriptedOperation()
@@ -73,7 +75,7 @@ import Testing
         #expect(log.events == ["delivered", "dependent"])
     }
 
-    @Test func theOutcomeIsDeliveredOnTheThreadThatEndsTheOperation() async {
+    @Test("`asyncCompletionBlock` is called on the thread that ends the operation") func threadOfEnd() async {
         let operation = ScriptedOperation.idle()
         let thread = Shared<Thread?>(nil)
         operation.asyncCompletionBlock = { _ in thread.value = Thread.current }
@@ -87,7 +89,7 @@ import Testing
         thread.value = nil
     }
 
-    @Test func anAsyncCompletionBlockCanBeReplacedAndRemovedUntilTheEnd() async {
+    @Test("`asyncCompletionBlock` can be replaced and removed until the end") func replacedAndRemoved() async {
         let log = EventLog()
         let (replaced, removed) = (ScriptedOperation.idle(), ScriptedOperation.idle())
         for operation in [replaced, removed] {
@@ -102,7 +104,8 @@ import Testing
         #expect(replaced.asyncCompletionBlock == nil)
     }
 
-    @Test func oneThatIsSetAfterARememberedFinishIsStillCalled() async {
+    @Test("An `asyncCompletionBlock` that is set after an outcome and before the start is called")
+    func setAfterFinishBeforeStart() async {
         let log = EventLog()
         let operation = ScriptedOperation()
         operation.finish(withError: TestError.first)
@@ -111,7 +114,8 @@ import Testing
         #expect(log.events == ["first"])
     }
 
-    @Test(arguments: Start.allCases) func oneThatIsSetAfterTheEndIsDropped(start: Start) async {
+    @Test("An `asyncCompletionBlock` that is set after the end is dropped", arguments: Start.allCases)
+    func setAfterEnd(start: Start) async {
         let tracker = LeakTracker()
         let operation = ScriptedOperation()
         await start(operation)
@@ -128,7 +132,7 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
-    @Test func oneThatIsSetFromWithinItselfIsDropped() async {
+    @Test("An `asyncCompletionBlock` that is set in the call of another one is dropped") func setInItself() async {
         let tracker = LeakTracker()
         let log = EventLog()
         let operation = ScriptedOperation()
@@ -146,8 +150,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test(arguments: Start.allCases, [false, true])
-    func theBlockIsReleasedAfterTheCall(start: Start, isCancelled: Bool) async {
+    @Test("`asyncCompletionBlock` is released after its call", arguments: Start.allCases, [false, true])
+    func releasedAfterCall(start: Start, isCancelled: Bool) async {
         let tracker = LeakTracker()
         let operation = ScriptedOperation()
         do {

@@ -5,14 +5,14 @@ import Testing
 @testable import OperationKit
 
 @Suite("The units of a leaf", .hangGuard) struct ProgressUnitsTests {
-    @Test func theUnitsThatTheWorkSetsCanBeRead() {
+    @Test("The units that the work sets can be read") func unitsOfWork() {
         let leaf = ScriptedOperation.idle()
         leaf.progress.totalUnitCount = 8
         leaf.progress.completedUnitCount = 2
         #expect(leaf.progress.totalUnitCount == 8 && leaf.progress.fractionCompleted == 0.25)
     }
 
-    @Test func anUnknownTotalIsCompleteAtSuccess() {
+    @Test("A progress with an unknown total is complete after success") func unknownTotal() {
         let leaf = ScriptedOperation { leaf in
             leaf.progress.totalUnitCount = -1
             leaf.finish()
@@ -21,7 +21,7 @@ import Testing
         #expect(leaf.progress.fractionCompleted == 1)
     }
 
-    @Test func unitsThatAChildChangesAfterItsFailureCountNoMore() async {
+    @Test("Units that a child changes after its failure do not count") func unitsAfterFailure() async {
         let failed = ScriptedOperation {
             $0.progress.totalUnitCount = 4
             $0.finish(withError: TestError.first)
@@ -38,7 +38,8 @@ import Testing
         #expect(progress.fractionCompleted < 1)
     }
 
-    @Test func aMappedOperationTakesTheFractionOfWhatItMaps() async throws {
+    @Test("The progress of a mapped operation is at 0 before its start, and complete after its success")
+    func mapped() async throws {
         let mapped = Step<Int, Int>.increment("step").map { $0 }.withInput(1)
         let progress = mapped.progress
         #expect(progress.fractionCompleted == 0)
@@ -46,7 +47,8 @@ import Testing
         #expect(progress.fractionCompleted == 1)
     }
 
-    @Test func aCollectionRunIsAtNothingBeforeItsStart() async throws {
+    @Test("The progress of a collection run is at 0 before its start, and complete after its success")
+    func collectionRun() async throws {
         let run = Strategy.sequentialItems.make { $1(nil) }.makeOperation(on: [1, 2])
         let progress = run.progress
         #expect(progress.fractionCompleted == 0)

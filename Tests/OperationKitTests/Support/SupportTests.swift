@@ -3,7 +3,7 @@ import OperationKitTestSupport
 import Testing
 
 @Suite("Support", .hangGuard) struct SupportTests {
-    @Test func aGateHoldsAThreadUntilItIsOpened() async {
+    @Test("A gate holds a thread until it is opened") func gateHoldsThread() async {
         let gate = Gate()
         let log = EventLog()
         async let passed = onThread {
@@ -16,7 +16,7 @@ import Testing
         #expect(log.events == ["opening", "passed"])
     }
 
-    @Test func aGateHoldsATaskUntilItIsOpened() async {
+    @Test("A gate holds a task until it is opened") func gateHoldsTask() async {
         let gate = Gate()
         let waiting = Task { await gate.opened() }
         #expect(!gate.isOpen)
@@ -25,7 +25,7 @@ import Testing
         await gate.opened()
     }
 
-    @Test func cancellingATaskEndsItsWaitAtAGate() async {
+    @Test("Cancelling a task ends its wait at a gate") func cancelledAtGate() async {
         let gate = Gate()
         let waiting = Task { await gate.opened() }
         waiting.cancel()
@@ -33,7 +33,7 @@ import Testing
         #expect(!gate.isOpen)
     }
 
-    @Test func theLeakTrackerSeesWhatIsAlive() async {
+    @Test("The leak tracker sees what is alive") func leakTracker() async {
         let tracker = LeakTracker()
         var token: LeakTracker.Token? = tracker.token("token")
         #expect(tracker.alive == ["token"])
@@ -42,7 +42,7 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func atOnceRunsAllOnThreadsOfTheirOwn() async {
+    @Test("Bodies that run concurrently have threads of their own") func ownThreads() async {
         let threads = Shared<Set<ObjectIdentifier>>([])
         let all = Shared<[Thread]>([])
         let body: @Sendable () -> Void = {
@@ -55,7 +55,7 @@ import Testing
         all.value = []
     }
 
-    @Test func aRaceRunsEveryBodyInEveryRoundBeforeItIsChecked() async {
+    @Test("A race runs every body in every round before it is checked") func everyRound() async {
         let wrong = Shared(0)
         let checked = Shared(0)
         await race(
