@@ -46,6 +46,6 @@ enum TestTable {
     /// The names of all tests in a Swift file.
     static func tests(inSource text: String) -> [String] {
         text.matches(of: /@Test\(\s*"((?:[^"\\]|\\.)*)"/).map { String($0.1.replacing(/\\(.)/) { $0.1 }) }
-            + text.matches(of: /@Test[^{]*?func (\w+)\(/).map { "`\($0.1)`" }
+            + text.matches(of: /(?s)@Test.*?func (\w+)\(/).map { "`\($0.1)`" }
     }
 }
