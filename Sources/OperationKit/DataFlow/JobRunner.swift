@@ -5,7 +5,7 @@ import Foundation
 ///
 /// The children of the waterfall are turns and operations: a turn calls jobs in a loop until one makes an operation.
 /// Then that operation and another turn after it become children.
-final class JobRunner: @unchecked Sendable {
+final class JobRunner: Sendable {
     typealias Job = @Sendable (any WaterfallResult) throws -> Made
 
     /// What a job makes. The closure does not hold the operation.
@@ -16,44 +16,52 @@ final class JobRunner: @unchecked Sendable {
 
     let children = ChildScheduler(limit: 1, failurePolicy: .cancelRemaining, countsCancellations: true, unit: "jobs")
 
-    private let lock = NSLock()
-    /// The last one first once it has begun, so that each is released when it was called.
-    private var jobs: [(job: Job, weight: Int64)] = []
-    private var count = 0
-    private var begun = 0
-    private var value: (any WaterfallResult)?
-    private var pending: (@Sendable () -> (any WaterfallResult)?)?
-    private var isFinished = false
+    private struct State {
+        /// The last one first once it has begun, so that each is released when it was called.
+        var jobs: [(job: Job, weight: Int64)] = []
+        var count = 0
+        var begun = 0
+        var value: (any WaterfallResult)?
+        /// Reads the result of the operation that the last job made.
+        var pending: (@Sendable () -> (any WaterfallResult)?)?
+        var isFinished = false
+
+        mutating func next() -> (Job, Int64, any WaterfallResult)? {
+            guard let value, let (job, weight) = jobs.popLast() else {
+                isFinished = true
+                return nil
+            }
+            begun += 1
+            return (job, weight, value)
+        }
+    }
+
+    private let state = Locked(State())
 
     func append(_ job: @escaping Job, weight: Int64) {
-        lock.withLock {
-            jobs.append((job, ProgressLedger.weight(weight)))
-            count += 1
+        state.withLock { state in
+            state.jobs.append((job, ProgressLedger.weight(weight)))
+            state.count += 1
         }
     }
 
     /// The last result, once all jobs have been done.
-    var output: (any WaterfallResult)? { lock.withLock { isFinished ? value : nil } }
+    var output: (any WaterfallResult)? { state.withLock { $0.isFinished ? $0.value : nil } }
 
     /// Releases the jobs that were not called, and the result.
     func discard() {
-        var discarded: [(job: Job, weight: Int64)] = []
-        var last: (any WaterfallResult)?
-        lock.withLock {
-            swap(&discarded, &jobs)
-            swap(&last, &value)
-            pending = nil
-        }
+        let discarded = state.withLock { (exchange(&$0.jobs, with: []), $0.value.take(), $0.pending.take()) }
+        withExtendedLifetime(discarded) {}
     }
 
     /// Calls the jobs as the children of a waterfall.
     func start(with input: any WaterfallResult, for waterfall: AsyncOperation) {
         children.queue.name = waterfall.displayName
         children.queue.qualityOfService = waterfall.qualityOfService
-        let total = lock.withLock {
-            value = input
-            jobs.reverse()
-            return jobs.reduce(0) { $0 + $1.weight }
+        let total = state.withLock { state in
+            state.value = input
+            state.jobs.reverse()
+            return state.jobs.reduce(0) { $0 + $1.weight }
         }
         children.changeProgress { $0.added(total) }
         let turn = JobTurnOperation(self)
@@ -71,15 +79,15 @@ final class JobRunner: @unchecked Sendable {
                     try addTurn(after: nil, weight: 0)
                     break
                 }
-                guard let (job, weight, value) = next() else { break }
+                guard let (job, weight, value) = state.withLock({ $0.next() }) else { break }
                 switch try job(value) {
                 case .value(let value):
-                    lock.withLock { self.value = value }
+                    state.withLock { $0.value = value }
                     children.changeProgress { $0.done(weight) }
                 case .operation(let operation, let output):
-                    lock.withLock {
-                        pending = output
-                        self.value = nil
+                    state.withLock { state in
+                        state.pending = output
+                        state.value = nil
                     }
                     try addTurn(after: operation, weight: weight)
                     return _ = turn.finish()
@@ -91,28 +99,17 @@ final class JobRunner: @unchecked Sendable {
         }
     }
 
-    private func next() -> (Job, Int64, any WaterfallResult)? {
-        lock.withLock {
-            guard let value, let (job, weight) = jobs.popLast() else {
-                isFinished = true
-                return nil
-            }
-            begun += 1
-            return (job, weight, value)
-        }
-    }
-
     /// The operation of the last job has finished with success: otherwise the turn would have been cancelled.
     private func takeResult(before turn: JobTurnOperation) throws {
-        guard let pending = lock.withLock({ pending }) else { return }
+        guard let pending = state.withLock({ $0.pending }) else { return }
         guard let result = pending() else {
             // The turn depends on that operation only.
             let operation = turn.dependencies.first ?? turn
             throw IOOperationError.missingOutput(operation: operation.displayName)
         }
-        lock.withLock {
-            value = result
-            self.pending = nil
+        state.withLock { state in
+            state.value = result
+            state.pending = nil
         }
     }
 
@@ -141,7 +138,7 @@ final class JobRunner: @unchecked Sendable {
 
     /// Says which job it is at, and which operation this made, if that has not finished.
     func describe(_ snapshot: inout ChildSnapshot) {
-        let (begun, count) = lock.withLock { (self.begun, self.count) }
+        let (begun, count) = state.withLock { ($0.begun, $0.count) }
         snapshot.children.removeAll { $0.operation is JobTurnOperation }
         snapshot.omitted = 0
         snapshot.summary = ["\(begun) of \(count) jobs have begun"] + (children.isSuspended ? ["suspended"] : [])
@@ -149,7 +146,7 @@ final class JobRunner: @unchecked Sendable {
 
     /// The failure as the user counts jobs.
     func placed(_ failure: SuboperationError) -> SuboperationError {
-        let (index, count) = lock.withLock { (begun - 1, self.count) }
+        let (index, count) = state.withLock { ($0.begun - 1, $0.count) }
         let name = failure.name.hasPrefix("\(JobTurnOperation.self) ") ? "job \(index)" : failure.name
         return SuboperationError(name: name, index: index, error: failure.error, siblingCount: count)
     }

@@ -4,7 +4,7 @@ import Foundation
 ///
 /// The steps are the children of one scheduler, which moves from macro to macro as the chain grows. So nothing is copied,
 /// and a step is found to belong to the chain whatever its length.
-final class StepList: @unchecked Sendable {
+final class StepList: Sendable {
     /// Makes an error from the name of the composite.
     typealias Refusal = @Sendable (String) -> any Error
 
@@ -12,11 +12,20 @@ final class StepList: @unchecked Sendable {
         limit: OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: .cancelRemaining,
         countsCancellations: true, unit: "steps")
 
-    private let lock = NSLock()
-    /// The places of those steps that the user knows of, once there are others; negative for the others.
-    private var places: [Int] = []
-    private var count = 0
-    private var refusal: Refusal?
+    private struct State {
+        /// The places of those steps that the user knows of, once there are others; negative for the others.
+        var places: [Int] = []
+        var count = 0
+        var refusal: Refusal?
+
+        mutating func append(isHidden: Bool) {
+            if isHidden, places.isEmpty { places = Array(0..<count) }
+            if isHidden || !places.isEmpty { places.append(isHidden ? -1 : count) }
+            if !isHidden { count += 1 }
+        }
+    }
+
+    private let state = Locked(State())
 
     /// Makes the steps those of a composite.
     ///
@@ -48,12 +57,7 @@ final class StepList: @unchecked Sendable {
             refuse(alreadyUsed: operation)
             return false
         }
-        let isHidden = weight == nil
-        lock.withLock {
-            if isHidden, places.isEmpty { places = Array(0..<count) }
-            if isHidden || !places.isEmpty { places.append(isHidden ? -1 : count) }
-            if !isHidden { count += 1 }
-        }
+        state.withLock { $0.append(isHidden: weight == nil) }
         children.addAdopted(operation, weight: weight ?? 0)
         return true
     }
@@ -65,7 +69,7 @@ final class StepList: @unchecked Sendable {
 
     /// The steps are not to run. The first reason counts.
     func refuse(_ refusal: @escaping Refusal) {
-        lock.withLock { if self.refusal == nil { self.refusal = refusal } }
+        state.withLock { if $0.refusal == nil { $0.refusal = refusal } }
     }
 
     /// The steps are not to run, because one of them is part of another operation.
@@ -82,7 +86,7 @@ final class StepList: @unchecked Sendable {
 
     /// Called before the steps run, or end without running, as the children of a composite. Ends it if they must not run.
     private func prepare(for composite: AsyncOperation) {
-        if let refusal = lock.withLock({ refusal }) { composite.finish(withError: refusal(composite.displayName)) }
+        if let refusal = state.withLock({ $0.refusal }) { composite.finish(withError: refusal(composite.displayName)) }
         children.queue.name = composite.displayName
         children.queue.qualityOfService = composite.qualityOfService
     }
@@ -95,7 +99,9 @@ final class StepList: @unchecked Sendable {
 
     /// The failure as the user counts steps.
     func placed(_ failure: SuboperationError) -> SuboperationError {
-        let (place, count) = lock.withLock { (places.isEmpty ? failure.index : places[failure.index], self.count) }
+        let (place, count) = state.withLock { state in
+            (state.places.isEmpty ? failure.index : state.places[failure.index], state.count)
+        }
         return SuboperationError(name: failure.name, index: place, error: failure.error, siblingCount: count)
     }
 }
@@ -141,7 +147,7 @@ extension IOOperation {
     }
 }
 
-struct WeakReference: @unchecked Sendable {
+struct WeakReference: Sendable {
     private(set) weak var operation: AsyncOperation?
 
     init(_ operation: AsyncOperation) {

@@ -59,21 +59,6 @@ enum SchedulingProbe {
         init(_ observer: any Observer) { self.observer = observer }
     }
 }
-
-extension NSLocking {
-    /// Foundation's method of this name, between two places, for locks that are not ``Locked`` yet. A member of this module
-    /// shadows that of an imported one with the same type, and on Apple platforms Foundation's is disfavored, too.
-    func withLock<Answer>(_ body: () throws -> Answer) rethrows -> Answer {
-        let observer = SchedulingProbe.observer
-        observer?.reached(.locking)
-        lock()
-        defer {
-            unlock()
-            observer?.reached(.unlocked)
-        }
-        return try body()
-    }
-}
 #endif
 
 extension OperationQueue {

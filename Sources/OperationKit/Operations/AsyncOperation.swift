@@ -59,7 +59,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     public typealias AsyncCompletionBlock = @Sendable (_ error: (any Error)?) -> Void
 
     /// Guards `state`, and what subclasses inside the library store. Never held while calling out.
-    let lock = NSRecursiveLock()
+    let lock = RecursiveLock()
     // The lock guarantees exclusive access; skip the run-time checks.
     @exclusivity(unchecked) private var state: State
     #if !canImport(ObjectiveC)

@@ -8,7 +8,7 @@ import Foundation
 ///
 /// An operation belongs to one group at most. So containment is followed from the inside to the outside, through
 /// composites of every kind: the parent of an operation is `membership.parent?.operation`.
-protocol ChildGroup: AnyObject {
+protocol ChildGroup: AnyObject, Sendable {
     /// The composite that the children are part of; `nil` once that is gone, or while the children move to another one.
     var operation: AsyncOperation? { get }
 

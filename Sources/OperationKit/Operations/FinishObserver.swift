@@ -4,25 +4,27 @@ import Foundation
 ///
 /// An `AsyncOperation` tells of its end itself. For others a dependent operation is the only way on all platforms: there
 /// is no key-value observing on Linux, and a completion block belongs to its owner.
-final class FinishObserver: FinishObserving, @unchecked Sendable {
-    private let lock = NSLock()
-    /// What is watched; `nil` once the watch is over.
-    private var operation: Operation?
-    private var body: (@Sendable () -> Void)?
-    /// `nil` for an `AsyncOperation`.
-    private var dependent: FinishDependent?
+final class FinishObserver: FinishObserving, Sendable {
+    private struct Watch {
+        let operation: Operation
+        let body: @Sendable () -> Void
+        /// `nil` for an `AsyncOperation`.
+        var dependent: FinishDependent?
+    }
+
+    /// `nil` once the watch is over.
+    private let watch: Locked<Watch?>
 
     /// Calls `body` once `operation` is finished and Foundation was told, on a thread of Foundation's choice or the one
     /// that ended it, unless the watch is ended before; before returning if that has been so already.
     @discardableResult
     init(_ operation: Operation, body: @escaping @Sendable () -> Void) {
-        self.operation = operation
-        self.body = body
+        watch = Locked(Watch(operation: operation, body: body))
         if let operation = operation as? AsyncOperation {
             if operation.observeFinish(self) != nil { report() }
         } else {
             let dependent = FinishDependent(on: self)
-            self.dependent = dependent
+            watch.withLock { $0?.dependent = dependent }
             dependent.observe(operation)
         }
     }
@@ -30,11 +32,9 @@ final class FinishObserver: FinishObserving, @unchecked Sendable {
     /// Gives up, if the operation has not finished yet, and lets go of it. `body` may be called nevertheless, if it is
     /// finishing just now.
     func end() {
-        let (operation, dependent, body) = takeAll()
-        guard let operation else { return }
-        (operation as? AsyncOperation)?.removeObserver(self)
-        dependent?.end(operation)
-        withExtendedLifetime(body) {}
+        guard let ended = takeWatch() else { return }
+        (ended.operation as? AsyncOperation)?.removeObserver(self)
+        ended.dependent?.end(ended.operation)
     }
 
     func operationFinished(_ operation: AsyncOperation, error: (any Error)?) {
@@ -42,15 +42,15 @@ final class FinishObserver: FinishObserving, @unchecked Sendable {
     }
 
     /// Ends the watch. What it held is released after unlocking, by the caller.
-    private func takeAll() -> (Operation?, FinishDependent?, (@Sendable () -> Void)?) {
-        lock.withLock { (operation.take(), dependent.take(), body.take()) }
+    private func takeWatch() -> Watch? {
+        watch.withLock { $0.take() }
     }
 
     fileprivate func report() {
         // What is taken is released after the call.
-        let (operation, dependent, body) = takeAll()
-        body?()
-        withExtendedLifetime((operation, dependent)) {}
+        let ended = takeWatch()
+        ended?.body()
+        withExtendedLifetime(ended) {}
     }
 }
 
@@ -58,10 +58,10 @@ final class FinishObserver: FinishObserving, @unchecked Sendable {
 /// An operation that depends on the watched one, and tells when it can begin. Each has a queue of its own, because a queue
 /// looks again at all its waiting operations whenever one of them finishes.
 private final class FinishDependent: AsyncOperation, @unchecked Sendable {
-    private let watch: FinishObserver
+    private let observer: FinishObserver
 
-    init(on watch: FinishObserver) {
-        self.watch = watch
+    init(on observer: FinishObserver) {
+        self.observer = observer
         super.init()
     }
 
@@ -77,7 +77,7 @@ private final class FinishDependent: AsyncOperation, @unchecked Sendable {
     }
 
     override func main() {
-        watch.report()
+        observer.report()
         finish()
     }
 }
@@ -89,38 +89,42 @@ private final class FinishDependent: AsyncOperation, @unchecked Sendable {
 ///
 /// It keeps itself alive until then, because the watched operation holds its dependents unretained.
 private final class FinishDependent: Operation, @unchecked Sendable {
-    private let lock = NSLock()
-    private var watch: FinishObserver?
-    private var itself: FinishDependent?
+    private struct Watch {
+        let observer: FinishObserver
+        var itself: FinishDependent?
+    }
 
-    init(on watch: FinishObserver) {
-        self.watch = watch
+    /// `nil` once the watch is over.
+    private let watch: Locked<Watch?>
+
+    init(on observer: FinishObserver) {
+        watch = Locked(Watch(observer: observer))
     }
 
     func observe(_ operation: Operation) {
-        itself = self
+        watch.withLock { $0?.itself = self }
         // Asks whether it is ready, too.
         addDependency(operation)
     }
 
     /// An operation that is finishing at this moment has retained it.
     func end(_ operation: Operation) {
-        let held = takeAll()
+        let ended = takeWatch()
         removeDependency(operation)
-        withExtendedLifetime(held) {}
+        withExtendedLifetime(ended) {}
     }
 
     /// Ends the watch. What it held is released after unlocking, by the caller.
-    private func takeAll() -> (FinishObserver?, FinishDependent?) {
-        lock.withLock { (watch.take(), itself.take()) }
+    private func takeWatch() -> Watch? {
+        watch.withLock { $0.take() }
     }
 
     override var isReady: Bool {
         let isReady = super.isReady
         if isReady {
-            let (watch, itself) = takeAll()
-            watch?.report()
-            withExtendedLifetime(itself) {}
+            let ended = takeWatch()
+            ended?.observer.report()
+            withExtendedLifetime(ended) {}
         }
         return isReady
     }

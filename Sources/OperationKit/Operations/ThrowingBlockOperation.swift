@@ -9,16 +9,19 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
     /// The work.
     public typealias Block = @Sendable () throws -> Void
 
-    private let lock = NSLock()
-    private var block: Block?
-    private var failure: (any Error)?
-    private var membership = Membership()
-    #if !canImport(ObjectiveC)
-    private var completionRelay: CompletionBlockRelay?
-    private var hasStarted = false
-    private var isOver = false
-    private var storedName: String?
-    #endif
+    private struct State {
+        var block: Block?
+        var failure: (any Error)?
+        var membership = Membership()
+        #if !canImport(ObjectiveC)
+        var completionRelay: CompletionBlockRelay?
+        var hasStarted = false
+        var isOver = false
+        var name: String?
+        #endif
+    }
+
+    private let state: Locked<State>
 
     /// Creates an operation that runs a block.
     ///
@@ -26,7 +29,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
     ///   - name: The name of the operation, for messages and errors.
     ///   - block: The work.
     public init(name: String? = nil, _ block: @escaping Block) {
-        self.block = block
+        state = Locked(State(block: block))
         super.init()
         self.name = name
     }
@@ -44,7 +47,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         // A cancellation may come when Foundation is about to look for one. Then the operation is finished before that
         // is known here, but its block is still there.
         let isFinished = isFinished
-        return lock.withLock { failure ?? (isFinished && block != nil ? CancellationError() : nil) }
+        return state.withLock { $0.failure ?? (isFinished && $0.block != nil ? CancellationError() : nil) }
     }
 
     /// Runs the block, or finishes with `CancellationError` if the operation was cancelled.
@@ -54,16 +57,15 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         #else
         // Foundation reads its own slot for the block without a lock at the end, so nothing is written there after the
         // start. A first block that comes later is called from here.
-        let (isFirst, relay) = lock.withLock {
-            defer { hasStarted = true }
-            return (!hasStarted, completionRelay)
+        let (isFirst, relay) = state.withLock { state in
+            (!exchange(&state.hasStarted, with: true), state.completionRelay)
         }
         if isFirst, let relay { super.completionBlock = { relay.fire() } }
         run()
         guard isFirst, relay == nil else { return }
-        let late = lock.withLock {
-            isOver = true
-            return completionRelay
+        let late = state.withLock { state in
+            state.isOver = true
+            return state.completionRelay
         }
         late?.fireSoon(for: self)
         #endif
@@ -79,41 +81,44 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
 
     /// Runs the block.
     public override func main() {
-        guard let block = lock.withLock({ self.block }) else { return }
+        guard let block = state.withLock({ $0.block }) else { return }
         settle(Result { try block() })
     }
 
     /// Cancels the operation. A block that has begun is not disturbed.
     public override func cancel() {
         super.cancel()
-        lock.withLock { membership.parent }?.childWasCancelled(self)
+        state.withLock { $0.membership.parent }?.childWasCancelled(self)
     }
 
     /// Stores the first outcome, and lets go of the block.
     private func settle(_ outcome: Lifecycle.Outcome) {
-        var discarded: Block?
-        lock.withLock {
-            swap(&discarded, &block)
-            if discarded != nil { failure = outcome.error }
+        let discarded = state.withLock { state in
+            let block = state.block.take()
+            if block != nil { state.failure = outcome.error }
+            return block
         }
+        withExtendedLifetime(discarded) {}
     }
 
     #if !canImport(ObjectiveC)
     /// The name of the operation. May be set and read on any thread, at any time.
     public override var name: String? {
-        get { lock.withLock { storedName } }
-        set { lock.withLock { storedName = newValue } }
+        get { state.withLock { $0.name } }
+        set { state.withLock { $0.name = newValue } }
     }
 
     /// Called by Foundation on a thread of its choice, once the operation is finished, and released then. Of two blocks,
     /// one of which replaces the other while the operation ends, exactly one is called.
     public override var completionBlock: (@Sendable () -> Void)? {
-        get { lock.withLock { completionRelay }?.block }
+        get { state.withLock { $0.completionRelay }?.block }
         set {
             if isFinished { return }
-            let relay = lock.withLock {
-                if completionRelay == nil, newValue != nil, !isOver { completionRelay = CompletionBlockRelay() }
-                return completionRelay
+            let relay = state.withLock { state in
+                if state.completionRelay == nil, newValue != nil, !state.isOver {
+                    state.completionRelay = CompletionBlockRelay()
+                }
+                return state.completionRelay
             }
             relay?.block = newValue
         }
@@ -124,6 +129,6 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
 extension ThrowingBlockOperation {
     /// Reads and changes where the operation belongs, with the lock held.
     func changeMembership<Value>(_ body: (inout Membership) -> Value) -> Value {
-        lock.withLock { body(&membership) }
+        state.withLock { body(&$0.membership) }
     }
 }

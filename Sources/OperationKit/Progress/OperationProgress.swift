@@ -34,13 +34,13 @@ final class OperationProgress: Progress, @unchecked Sendable {
     private var partLimit = 8
 
     #if canImport(ObjectiveC)
-    private let lock = NSLock()
+    private let lock = RecursiveLock()
     private var writer: LatestValueWriter<Units>
     private var handler: (@Sendable () -> Void)?
     #else
     /// Recursive, because Foundation may release the last reference to a progress above within a change.
-    private static let tree = NSRecursiveLock()
-    private var lock: NSRecursiveLock { OperationProgress.tree }
+    private static let tree = RecursiveLock()
+    private var lock: RecursiveLock { OperationProgress.tree }
     #endif
 
     /// Creates the progress of an operation. The total is -1 as long as it is not known.

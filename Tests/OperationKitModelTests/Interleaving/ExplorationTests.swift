@@ -7,18 +7,17 @@ import Testing
 
 /// The explorer itself: it finds mistakes that are there, and only those.
 @Suite("Trying every order", .serialized, .takesTurns, .hangGuard) struct ExplorationTests {
-    private final class Counter: @unchecked Sendable {
-        private let lock = NSLock()
-        private var count = 0
+    private final class Counter: Sendable {
+        private let count = Locked(0)
 
-        var value: Int { lock.withLock { count } }
+        var value: Int { count.withLock(\.self) }
 
-        func incrementAtOnce() { lock.withLock { count += 1 } }
+        func increment() { count.withLock { $0 += 1 } }
 
         /// Wrong: another thread can come in between.
         func readThenWrite() {
-            let value = lock.withLock { count }
-            lock.withLock { count = value + 1 }
+            let value = count.withLock(\.self)
+            count.withLock { $0 = value + 1 }
         }
     }
 
@@ -41,8 +40,8 @@ import Testing
         #expect(exploration.failure?.trace == "a: locks | a: locks | b: locks | b: locks")
     }
 
-    @Test func aCounterThatIsChangedAtOncePasses() async {
-        let exploration = await count(.everything) { $0.incrementAtOnce() }
+    @Test func aCounterThatIsChangedWithTheLockHeldPasses() async {
+        let exploration = await count(.everything) { $0.increment() }
         #expect(exploration.failure == nil)
     }
 
@@ -52,7 +51,7 @@ import Testing
         (2, Interleaving.Grain.regions, 6), (2, .everyPlace, 20), (3, .regions, 90), (3, .everyPlace, 1_680),
     ])
     func everyOrderIsTriedOnce(threads: Int, grain: Interleaving.Grain, orders: Int) async {
-        let exploration = await count(.everything, grain: grain, threads: threads) { $0.incrementAtOnce() }
+        let exploration = await count(.everything, grain: grain, threads: threads) { $0.increment() }
         #expect(exploration.count == orders)
         #expect(exploration.failure == nil)
     }
@@ -68,37 +67,43 @@ import Testing
         let second = await count(.samples(1_000, seed: seed)) { $0.readThenWrite() }
         #expect(first.failure != nil, "seed \(seed)")
         #expect(first.count == second.count && first.failure?.trace == second.failure?.trace, "seed \(seed)")
-        #expect(await count(.samples(1_000, seed: seed)) { $0.incrementAtOnce() }.count == 1_000)
+        #expect(await count(.samples(1_000, seed: seed)) { $0.increment() }.count == 1_000)
     }
 
     /// A thread waits for an event; right or wrong is how the wait begins.
-    private final class Event: @unchecked Sendable {
-        private let lock = NSLock()
-        private var hasHappened = false
-        private var sleepers = 0
-        private var wakeups = 0
+    private final class Event: Sendable {
+        private struct State {
+            var hasHappened = false
+            var sleepers = 0
+            var wakeups = 0
+        }
+
+        private let state = Locked(State())
 
         func happen() {
-            lock.withLock {
-                hasHappened = true
-                wakeups += sleepers
-                sleepers = 0
+            state.withLock { state in
+                state.hasHappened = true
+                state.wakeups += exchange(&state.sleepers, with: 0)
             }
         }
 
-        func waitAtOnce() {
-            let mayPass = lock.withLock {
-                if !hasHappened { sleepers += 1 }
-                return hasHappened
+        func lookAndWait() {
+            let mayPass = state.withLock { state in
+                if !state.hasHappened { state.sleepers += 1 }
+                return state.hasHappened
             }
-            if !mayPass { VirtualThread.wait { self.wakeups > 0 } }
+            if !mayPass { waitForWakeup() }
         }
 
         /// Wrong: the event can happen before the sleeper is known.
         func lookThenWait() {
-            if lock.withLock({ hasHappened }) { return }
-            lock.withLock { sleepers += 1 }
-            VirtualThread.wait { self.wakeups > 0 }
+            if state.withLock({ $0.hasHappened }) { return }
+            state.withLock { $0.sleepers += 1 }
+            waitForWakeup()
+        }
+
+        private func waitForWakeup() {
+            VirtualThread.wait { self.state.withLock { $0.wakeups > 0 } }
         }
     }
 
@@ -109,7 +114,7 @@ import Testing
         #expect(wrong.failure?.problems == ["no thread can go on: waiter"])
         let right = await explore(
             .everything, prepare: { _ in Event() },
-            [Role("waiter") { $0.waitAtOnce() }, Role("event") { $0.happen() }], check: { _, _ in [] })
+            [Role("waiter") { $0.lookAndWait() }, Role("event") { $0.happen() }], check: { _, _ in [] })
         #expect(right.failure == nil && right.count > 1)
     }
 
@@ -129,8 +134,8 @@ import Testing
 
     @Test func aCallWithTheLockHeldIsCaught() async {
         let exploration = await explore(
-            .everything, prepare: { _ in NSLock() },
-            [Role("a") { lock in lock.withLock { VirtualThread.place("callback") } }],
+            .everything, prepare: { _ in Locked(()) },
+            [Role("a") { lock in lock.withLock { _ in VirtualThread.place("callback") } }],
             check: { _, _ in [] })
         #expect(exploration.failure?.problems == ["callback is called with the lock held"])
     }
