@@ -33,8 +33,10 @@ import Testing
         ),
     ]
 
-    @Test(arguments: table)
-    func everyStateHasAReason(phase: ChildPhase, isReady: Bool, reasons: [String?]) {
+    @Test(
+        "A description says why a child has not started, in each state of the child and of its parent", arguments: table
+    )
+    func reasons(phase: ChildPhase, isReady: Bool, reasons: [String?]) {
         let wait = DependencyChainDescription(names: ["b"], others: 0, end: .status(.starting))
         let waits = [.added, .waiting, .queued].contains(phase)
         for (blockedReason, reason) in zip(Self.blockedReasons, reasons) {

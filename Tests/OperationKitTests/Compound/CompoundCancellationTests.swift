@@ -15,8 +15,11 @@ import Testing
         return compound.error
     }
 
-    @Test(arguments: ChildKind.allCases)
-    func reachesEveryChildBeforeItReturns(_ kind: ChildKind) async {
+    @Test(
+        "When `cancel()` returns, every child is cancelled; those that had not started finish without running",
+        arguments: ChildKind.allCases
+    )
+    func reachesEveryChild(_ kind: ChildKind) async {
         let isBegun = Gate()
         let log = EventLog()
         let running = ScriptedOperation(main: { _ in isBegun.open() })
@@ -36,7 +39,7 @@ import Testing
         #expect(log.count(of: "ran") == 0)
     }
 
-    @Test func reachesChildrenAtAnyDepth() async {
+    @Test("`cancel()` reaches children at any depth before it returns") func reachesAnyDepth() async {
         let leaf = ScriptedOperation.idle()
         var compound = CompoundOperation(operations: [leaf])
         for _ in 0..<50 { compound = CompoundOperation(operations: [compound]) }
@@ -77,7 +80,8 @@ import Testing
         #expect(waiting.error is CancellationError)
     }
 
-    @Test func carriesTheErrorsThatChildrenReported() async {
+    @Test("The error of a cancelled compound carries the reason and the errors that its children reported")
+    func carriesErrors() async {
         let running = ScriptedOperation.idle()
         let failing = ThrowingBlockOperation { throw TestError.first }
         let compound = CompoundOperation(operations: [failing, running], maxConcurrentOperationCount: 1)
@@ -90,8 +94,11 @@ import Testing
         #expect((error as? CompoundOperationError)?.leafErrors.map { $0 as? TestError } == [.first, .second])
     }
 
-    @Test(arguments: [-1, 1], ["main", "asyncCompletionBlock", "completionBlock", "didCancel"])
-    func mayBeCancelledFromAChildsOwnBlocks(limit: Int, place: String) async {
+    @Test(
+        "A compound may be cancelled in a child's `main()`, `didCancel()` and completion blocks",
+        arguments: [-1, 1], ["main", "asyncCompletionBlock", "completionBlock", "didCancel"]
+    )
+    func fromChildBlocks(limit: Int, place: String) async {
         let compound = CompoundOperation(maxConcurrentOperationCount: limit)
         let last = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
         let child = ScriptedOperation(
@@ -115,7 +122,8 @@ import Testing
         #expect(last.isFinished)
     }
 
-    @Test func aCompoundThatIsCancelledBeforeItsStartRunsNothingAndEndsLast() async {
+    @Test("A compound that is cancelled before its start runs no child and ends after its children")
+    func beforeTheStart() async {
         let log = EventLog()
         let children = ChildKind.allCases.map { kind in kind.make { log.add("ran") } }
         let compound = CompoundOperation(operations: children)
@@ -127,7 +135,8 @@ import Testing
         #expect(log.events == ["after"])
     }
 
-    @Test func neverExecutesWhenItIsCancelledBeforeItsStart() async {
+    @Test("A compound that is cancelled before its start is neither prepared nor executing, and keeps the reason")
+    func neverExecutes() async {
         final class Observed: CompoundOperation, @unchecked Sendable {
             override func prepare() throws { Issue.record("It is not prepared.") }
         }
@@ -142,8 +151,8 @@ import Testing
         #expect(!wasExecuting.value)
     }
 
-    @Test(arguments: [-1, 0, 1])
-    func cancellingASuspendedCompoundEndsIt(limit: Int) async {
+    @Test("Cancelling a suspended compound ends it without running a child, whatever its limit", arguments: [-1, 0, 1])
+    func endsSuspended(limit: Int) async {
         let children = ChildKind.allCases.map { $0.make { Issue.record("It does not run.") } }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: limit)
         compound.isSuspended = true
@@ -155,7 +164,8 @@ import Testing
         #expect(children.allSatisfy { $0.isFinished })
     }
 
-    @Test func childrenThatWaitForSomethingOutsideEndTooAndAreReleased() async throws {
+    @Test("Cancelled children that wait for an external dependency end without it and are released")
+    func endsWaitingChildren() async throws {
         let tracker = LeakTracker()
         do {
             let outside = tracker.track(BlockOperation {})
@@ -171,7 +181,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func anOperationOutsideMayFinishAfterTheCancelledChildrenThatWaitedForItAreGone() async throws {
+    @Test("An external dependency may finish after the cancelled children that waited for it are gone")
+    func childrenAreGone() async throws {
         let outside = BlockOperation {}
         for _ in 0..<50 {
             let children = ChildKind.allCases.map { $0.make {} }
@@ -183,8 +194,11 @@ import Testing
         try await OperationQueue().run(outside)
     }
 
-    @Test(arguments: [nil, TestError.first])
-    func finishingItFromOutsideCancelsTheChildrenAndEndsAfterThem(_ error: TestError?) async {
+    @Test(
+        "`finish(withError:)` from outside cancels the children; the compound ends after them with that outcome",
+        arguments: [nil, TestError.first]
+    )
+    func finishFromOutside(_ error: TestError?) async {
         let running = ScriptedOperation.idle()
         let waiting = BlockOperation { Issue.record("It does not run.") }
         let compound = CompoundOperation(operations: [running, waiting], maxConcurrentOperationCount: 1)
@@ -199,7 +213,8 @@ import Testing
         #expect(!compound.isCancelled)
     }
 
-    @Test func finishingItBeforeItsStartIsRememberedAndWins() async {
+    @Test("An outcome that is given before the start wins over a later cancellation, and no child runs")
+    func finishBeforeTheStart() async {
         let child = BlockOperation { Issue.record("It does not run.") }
         let compound = CompoundOperation(operations: [child])
         #expect(compound.finish(withError: TestError.first))
@@ -210,7 +225,7 @@ import Testing
         #expect(child.isFinished)
     }
 
-    @Test func anOutcomeGivenAfterACancellationWins() async {
+    @Test("An outcome that is given after a cancellation wins") func finishAfterCancellation() async {
         let running = ScriptedOperation.idle()
         let compound = CompoundOperation(operations: [running])
         OperationQueue().addOperation(compound)
@@ -221,7 +236,8 @@ import Testing
         #expect(await ended(compound) as? TestError == .first)
     }
 
-    @Test func cancellingInPrepareCancelsWhatIsThereAndWhatComes() async {
+    @Test("Cancelling in `prepare()` cancels the children that were added before and those that are added after")
+    func inPrepare() async {
         final class Cancelling: CompoundOperation, @unchecked Sendable {
             let children = [
                 BlockOperation { Issue.record("It does not run.") },
@@ -240,7 +256,7 @@ import Testing
         #expect(isCancelled(await ended(compound)))
     }
 
-    @Test func cancellingAChildIsItsOwnAffair() async throws {
+    @Test("Cancelling a child by itself neither cancels nor fails its compound") func oneChild() async throws {
         let outside = BlockOperation {}
         let child = ScriptedOperation { _ in Issue.record("It does not run.") }
         child.addDependency(outside)
@@ -252,8 +268,11 @@ import Testing
         #expect(!compound.isCancelled)
     }
 
-    @Test(arguments: [-1, 1])
-    func aChildThatIsCancelledByItselfDoesNotWaitForItsSiblings(limit: Int) async throws {
+    @Test(
+        "A child that is cancelled by itself does not wait for its siblings, and its dependents run",
+        arguments: [-1, 1]
+    )
+    func doesNotWait(limit: Int) async throws {
         let first = ScriptedOperation.idle()
         let second = ScriptedOperation { _ in Issue.record("It does not run.") }
         let third = ScriptedOperation()
@@ -275,7 +294,8 @@ import Testing
         #expect(third.error == nil)
     }
 
-    @Test func aChildThatIsCancelledBeforeTheStartDoesNotWaitForItsSiblings() async throws {
+    @Test("A child that is cancelled before the compound starts does not wait for its siblings")
+    func cancelledBeforeTheStart() async throws {
         let first = ScriptedOperation.idle()
         let second = ScriptedOperation()
         second.addDependency(first)

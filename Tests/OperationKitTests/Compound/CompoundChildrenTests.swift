@@ -8,8 +8,8 @@ import Testing
 @Suite("Compound: children", .hangGuard, .serialized) struct CompoundChildrenTests {
     // MARK: - Kinds of children
 
-    @Test(arguments: ChildKind.allCases, [-1, 1, 2])
-    func runsChildrenOfEveryKind(_ kind: ChildKind, limit: Int) async throws {
+    @Test("Operations of every class run as children, each once", arguments: ChildKind.allCases, [-1, 1, 2])
+    func everyClass(_ kind: ChildKind, limit: Int) async throws {
         let log = EventLog()
         let compound = CompoundOperation(
             operations: (0..<20).map { index in kind.make { log.add("\(index)") } }, maxConcurrentOperationCount: limit)
@@ -18,7 +18,7 @@ import Testing
         #expect(log.events.count == 20)
     }
 
-    @Test func runsMixedChildrenTogether() async throws {
+    @Test("Operations of different classes run in one compound, each once") func mixedClasses() async throws {
         let log = EventLog()
         let children = (0..<60).map { index in
             ChildKind.allCases[index % ChildKind.allCases.count].make { log.add("\(index)") }
@@ -28,8 +28,11 @@ import Testing
         #expect(children.allSatisfy { $0.isFinished })
     }
 
-    @Test(arguments: [-1, 1, 2])
-    func runsSynchronousChildrenOnOnePrivateQueue(limit: Int) async throws {
+    @Test(
+        "Inside synchronous children `OperationQueue.current` is one queue, private to the compound",
+        arguments: [-1, 1, 2]
+    )
+    func privateQueue(limit: Int) async throws {
         let queues = Shared<Set<ObjectIdentifier>>([])
         let outer = OperationQueue()
         let children = (0..<50).map { index in
@@ -44,8 +47,11 @@ import Testing
         #expect(!queues.value.contains(ObjectIdentifier(outer)))
     }
 
-    @Test(arguments: ChildKind.allCases)
-    func leavesTheCompletionBlocksOfChildrenAlone(_ kind: ChildKind) async throws {
+    @Test(
+        "A compound leaves the completion blocks of its children alone; each is called once",
+        arguments: ChildKind.allCases
+    )
+    func completionBlocks(_ kind: ChildKind) async throws {
         let log = EventLog()
         let called = Gate()
         let child = kind.make { log.add("work") }
@@ -62,7 +68,8 @@ import Testing
         #expect(log.count(of: "asyncCompletionBlock") == (child is AsyncOperation ? 1 : 0))
     }
 
-    @Test func survivesACompletionBlockThatIsReplacedWhileItRuns() async throws {
+    @Test("A child may replace its completion blocks while it runs; the old ones are not called")
+    func replacedCompletionBlock() async throws {
         let called = Gate()
         let child = ScriptedOperation { operation in
             operation.completionBlock = { called.open() }
@@ -77,8 +84,11 @@ import Testing
 
     // MARK: - The end after the children
 
-    @Test(arguments: ChildKind.allCases, [false, true])
-    func finishesAfterEveryChildAlsoWhenCancelled(_ kind: ChildKind, isCancelled: Bool) async {
+    @Test(
+        "A compound finishes after its children, also when it is cancelled",
+        arguments: ChildKind.allCases, [false, true]
+    )
+    func finishesLast(_ kind: ChildKind, isCancelled: Bool) async {
         let isBegun = Gate()
         let mayEnd = Gate()
         let child = kind.make {
@@ -98,7 +108,8 @@ import Testing
         #expect((compound.error != nil) == isCancelled)
     }
 
-    @Test func doesNotEndWhileAChildsMainIsOnTheStack() async throws {
+    @Test("A compound does not finish before the `main()` of a finished child has returned")
+    func mainOnTheStack() async throws {
         let isFinished = Gate()
         let mayReturn = Gate()
         let child = ScriptedOperation {
@@ -117,7 +128,7 @@ import Testing
 
     // MARK: - Adding children
 
-    @Test func takesChildrenFromPrepare() async throws {
+    @Test("`prepare()` is called once, and the children that it adds run") func fromPrepare() async throws {
         final class Prepared: CompoundOperation, @unchecked Sendable {
             let log = EventLog()
             override func prepare() throws {
@@ -130,7 +141,7 @@ import Testing
         #expect(compound.log.events == ["prepare", "child", "child", "child"])
     }
 
-    @Test func endsWithWhatPrepareThrowsAndRunsNoChild() async {
+    @Test("A compound ends with the error that `prepare()` throws, and no child runs") func prepareThrows() async {
         final class Failing: CompoundOperation, @unchecked Sendable {
             let child = BlockOperation { Issue.record("No child runs.") }
             override func prepare() throws {
@@ -143,8 +154,8 @@ import Testing
         #expect(compound.child.isFinished && compound.child.isCancelled)
     }
 
-    @Test(arguments: ChildKind.allCases, [-1, 1])
-    func takesChildrenFromAChildWhileItRuns(_ kind: ChildKind, limit: Int) async throws {
+    @Test("A child that another one adds while it runs is run too", arguments: ChildKind.allCases, [-1, 1])
+    func fromAChild(_ kind: ChildKind, limit: Int) async throws {
         let log = EventLog()
         let compound = CompoundOperation(maxConcurrentOperationCount: limit)
         try compound.addOperation(
@@ -156,7 +167,8 @@ import Testing
         #expect(Set(log.events) == ["first", "second"])
     }
 
-    @Test func takesChildrenFromTheBlockOfTheLastChild() async throws {
+    @Test("A child that the `asyncCompletionBlock` of the last child adds is run too")
+    func fromTheLastBlock() async throws {
         let log = EventLog()
         let compound = CompoundOperation()
         let child = ScriptedOperation()
@@ -168,7 +180,8 @@ import Testing
         #expect(log.events == ["late"])
     }
 
-    @Test func cancelsAChildThatIsAddedToACancelledCompound() async throws {
+    @Test("A child that is added to a cancelled compound is cancelled and finishes with it")
+    func addedAfterCancellation() async throws {
         let running = ScriptedOperation.idle()
         let compound = CompoundOperation(operations: [running])
         OperationQueue().addOperation(compound)
@@ -182,7 +195,8 @@ import Testing
         #expect(late.isFinished)
     }
 
-    @Test func refusesChildrenOnceItHasFinishedAndLeavesThemAlone() async throws {
+    @Test("Adding to a finished compound, or in its `asyncCompletionBlock`, throws and leaves the operation alone")
+    func addedAfterTheEnd() async throws {
         let compound = CompoundOperation(name: "done")
         let fromBlock = Shared<(any Error)?>(nil)
         compound.asyncCompletionBlock = { [unowned compound] _ in
@@ -198,8 +212,11 @@ import Testing
         try await OperationQueue().run(CompoundOperation(operations: [late]))
     }
 
-    @Test(arguments: ChildKind.allCases)
-    func refusesAChildThatIsThere(_ kind: ChildKind) throws {
+    @Test(
+        "Adding a child again, or an operation twice in one call, throws and adds nothing",
+        arguments: ChildKind.allCases
+    )
+    func addedTwice(_ kind: ChildKind) throws {
         let child = kind.make("twin") {}
         let compound = CompoundOperation(name: "family", operations: [child])
         let expected = CompoundAdditionError.alreadyAdded(operation: "twin", compound: "family")
@@ -211,8 +228,8 @@ import Testing
         try compound.addOperation(other)
     }
 
-    @Test(arguments: [ChildKind.throwing, .asynchronous])
-    func refusesAChildThatWasThereAndHasEnded(_ kind: ChildKind) async throws {
+    @Test("Adding a child again after its end throws", arguments: [ChildKind.throwing, .asynchronous])
+    func addedAgainAfterItsEnd(_ kind: ChildKind) async throws {
         let hold = ScriptedOperation.idle()
         let child = kind.make {}
         let compound = CompoundOperation(operations: [hold, child])
@@ -224,8 +241,8 @@ import Testing
         try await compound.finished()
     }
 
-    @Test(arguments: [ChildKind.asynchronous, .throwing, .compound])
-    func refusesAChildOfAnotherCompound(_ kind: ChildKind) throws {
+    @Test("Adding the child of another compound throws", arguments: [ChildKind.asynchronous, .throwing, .compound])
+    func childOfAnother(_ kind: ChildKind) throws {
         let child = kind.make("shared") {}
         let first = CompoundOperation(name: "first", operations: [child])
         let second = CompoundOperation(name: "second")
@@ -235,7 +252,8 @@ import Testing
         withExtendedLifetime(first) {}
     }
 
-    @Test func endsWithAnErrorWhenItIsCreatedWithAChildTwice() async {
+    @Test("A compound that is created with a child twice ends with an error, and no child runs")
+    func createdWithDuplicate() async {
         let child = ThrowingBlockOperation(name: "twin") { Issue.record("No child runs.") }
         let compound = CompoundOperation(name: "family", operations: [BlockOperation {}, child, child])
         await #expect(throws: CompoundAdditionError.alreadyAdded(operation: "twin", compound: "family")) {
@@ -246,15 +264,18 @@ import Testing
 
     // MARK: - Empty compounds and finished children
 
-    @Test func finishesAtOnceWithoutChildren() {
+    @Test("A compound without children finishes successfully before `start()` returns") func empty() {
         let compound = CompoundOperation()
         compound.start()
         #expect(compound.isFinished)
         #expect(compound.error == nil)
     }
 
-    @Test(arguments: [false, true])
-    func countsAFinishedChildAsFinished(isSuspended: Bool) {
+    @Test(
+        "A child that has finished before the start counts as finished, and its error is reported",
+        arguments: [false, true]
+    )
+    func finishedChild(isSuspended: Bool) {
         let child = ThrowingBlockOperation { throw TestError.first }
         child.start()
         let compound = CompoundOperation(operations: [child])
@@ -264,7 +285,8 @@ import Testing
         #expect((compound.error as? CompoundOperationError)?.leafErrors.first as? TestError == .first)
     }
 
-    @Test func runsDependentsOfAFinishedChild() async throws {
+    @Test("A child that depends on one that has finished before the start runs")
+    func dependentsOfAFinishedChild() async throws {
         let first = BlockOperation {}
         let second = BlockOperation {}
         second.addDependency(first)
@@ -275,7 +297,8 @@ import Testing
 
     // MARK: - Releasing children
 
-    @Test func releasesChildrenAsTheyFinish() async throws {
+    @Test("Children are released as they finish: a compound that is fed while it runs holds only a few")
+    func releasesChildren() async throws {
         let tracker = LeakTracker()
         let mostAlive = Shared(0)
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
@@ -296,8 +319,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test(arguments: ChildKind.allCases)
-    func everythingIsReleasedInTheEnd(_ kind: ChildKind) async throws {
+    @Test("A compound, its children and their work are released after the end", arguments: ChildKind.allCases)
+    func releasesEverything(_ kind: ChildKind) async throws {
         let tracker = LeakTracker()
         do {
             let token = tracker.token("work")
@@ -309,8 +332,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test(arguments: [false, true])
-    func aCompoundThatIsNeverStartedIsReleased(isSuspended: Bool) async throws {
+    @Test("A compound that is never started is released with its children", arguments: [false, true])
+    func neverStarted(isSuspended: Bool) async throws {
         let tracker = LeakTracker()
         do {
             let compound = tracker.track(CompoundOperation(operations: [tracker.track(ScriptedOperation())]))

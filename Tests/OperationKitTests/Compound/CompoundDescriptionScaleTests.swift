@@ -6,7 +6,7 @@ import Testing
 
 /// Descriptions are bounded, keep nothing alive, and can be asked for in the middle of everything.
 @Suite("Compound: descriptions, bounds", .hangGuard) struct CompoundDescriptionScaleTests {
-    @Test func aLargeCompoundNamesTheChildrenThatHaveBegunAndSomeOthers() async {
+    @Test("A large compound names the children that execute and some others, and counts the rest") func large() async {
         // The only child that begins is the last one of all.
         let last = ScriptedOperation.idle("last")
         last.queuePriority = .veryHigh
@@ -26,7 +26,7 @@ import Testing
         try? await compound.finished()
     }
 
-    @Test func aTreeOfCompoundsIsBoundedInAll() {
+    @Test("The description of a tree of compounds has a bounded number of lines") func tree() {
         let compounds = (0..<20).map { index in
             CompoundOperation(name: "\(index)", operations: (0..<50).map { _ in ScriptedOperation() })
         }
@@ -35,7 +35,7 @@ import Testing
         #expect(lines.last == "    … and more")
     }
 
-    @Test func deepNestingOverflowsNoStack() async {
+    @Test("Describing deeply nested compounds overflows no stack") func deepNesting() async {
         let count = TestExtent.choose(600, long: 2_000)
         let compounds = (0..<count).map { CompoundOperation(name: "\($0)") }
         for index in 1..<count { expectNoError { try compounds[index - 1].addOperation(compounds[index]) } }
@@ -47,7 +47,7 @@ import Testing
         for compound in compounds.reversed() { compound.start() }
     }
 
-    @Test func describingKeepsNothingAlive() async {
+    @Test("Describing a compound keeps nothing alive") func keepsNothing() async {
         let tracker = LeakTracker()
         do {
             let child = tracker.track(ScriptedOperation.idle("child"))
@@ -73,7 +73,7 @@ import Testing
 
     /// One thread describes, while others add, cancel, suspend and finish. That nothing hangs, traps or races (under
     /// the thread sanitizer) is what is tested, and that each description begins with the compound.
-    @Test func describingRacesWithEverything() async {
+    @Test("A compound can be described while other threads start, change, cancel and end it") func races() async {
         let bodies: [@Sendable (Subject) -> Void] = [
             { subject in
                 for _ in 0..<5 { #expect(subject.compound.debugDescription.hasPrefix("“Sync”: ")) }

@@ -21,7 +21,7 @@ import Testing
         try? await compound.finished()
     }
 
-    @Test func aCompoundNamesItsChildrenAndWhatTheyWaitFor() async throws {
+    @Test("A compound names its unfinished children and what they wait for") func children() async throws {
         let login = ScriptedOperation.idle("login")
         let upload = ScriptedOperation.idle("upload")
         let notify = BlockOperation {}
@@ -59,7 +59,10 @@ import Testing
         #expect(compound.debugDescription == "“Sync”: finished, 4 of 4 children have ended")
     }
 
-    @Test(.enabled(if: OperationDiagnostics.isRecording)) func theAgesAreThoseOfTheirStarts() async throws {
+    @Test(
+        "A description says for how long operations have been executing", .enabled(if: OperationDiagnostics.isRecording)
+    )
+    func ages() async throws {
         let login = ScriptedOperation.idle("login")
         let upload = ScriptedOperation.idle("upload")
         upload.addDependency(login)
@@ -73,7 +76,7 @@ import Testing
         await finish([login, upload], of: compound)
     }
 
-    @Test func aSuspendedCompoundSaysSo() async {
+    @Test("A suspended compound and its ready children say that they are suspended") func suspended() async {
         let children = "ab".map { ScriptedOperation.idle(String($0)) }
         let compound = CompoundOperation(name: "Sync", operations: children)
         compound.isSuspended = true
@@ -95,7 +98,7 @@ import Testing
         await finish(children, of: compound)
     }
 
-    @Test(arguments: [0, 1]) func aLimitThatIsReachedIsNamed(limit: Int) async {
+    @Test("A ready child that the limit keeps from starting says so", arguments: [0, 1]) func limit(limit: Int) async {
         let children = "ab".map { ScriptedOperation.idle(String($0)) }
         let compound = CompoundOperation(
             name: "Sync", operations: children, maxConcurrentOperationCount: limit)
@@ -110,7 +113,7 @@ import Testing
         await finish(children, of: compound)
     }
 
-    @Test func aChildThatIsNotReadyByItselfSaysSo() async throws {
+    @Test("A child that is not ready by itself says so") func notReady() async throws {
         let child = GatedReadyOperation("moody") {}
         let compound = CompoundOperation(name: "Sync", operations: [child])
         compound.start()
@@ -124,7 +127,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func aSynchronousAndAForeignChildAreExecutingToo() async throws {
+    @Test("Children of other classes that run are described as executing") func otherClasses() async throws {
         let gate = Gate()
         let block = BlockOperation { gate.pass() }
         block.name = "block"
@@ -143,7 +146,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func aCancelledCompoundSaysForWhomItWaits() async {
+    @Test("A cancelled compound names the child that it waits for") func cancelled() async {
         let child = ScriptedOperation.idle("stubborn")
         let compound = CompoundOperation(name: "Sync", operations: [child])
         compound.start()
@@ -157,7 +160,8 @@ import Testing
         await finish([child], of: compound)
     }
 
-    @Test func aCompoundThatWasFinishedFromOutsideSaysForWhomItWaits() async {
+    @Test("A compound that was finished from outside names the child that it waits for")
+    func finishedFromOutside() async {
         let child = ScriptedOperation.idle("stubborn")
         let compound = CompoundOperation(name: "Sync", operations: [child])
         compound.start()
@@ -171,7 +175,8 @@ import Testing
         await finish([child], of: compound)
     }
 
-    @Test func aCompoundThatWasCancelledBeforeItsStartSaysForWhomItWaits() async {
+    @Test("A compound that was cancelled before its start names the child that it waits for")
+    func cancelledBeforeTheStart() async {
         let child = ForeignOperation("deaf") { _ in }
         let compound = CompoundOperation(name: "Sync", operations: [child])
         // It does not hear of the cancellation, because it began before.
@@ -188,7 +193,8 @@ import Testing
         try? await compound.finished()
     }
 
-    @Test func aChildThatWasCancelledByItselfDoesNotSayThatItWaits() async {
+    @Test("A child that was cancelled by itself does not say that it waits for its dependency")
+    func cancelledChild() async {
         let first = ScriptedOperation.idle("first")
         let second = ScriptedOperation.idle("second")
         second.addDependency(first)
@@ -206,7 +212,7 @@ import Testing
         await finish([first], of: compound)
     }
 
-    @Test func nestedCompoundsAreIndented() async {
+    @Test("The children of a nested compound are listed below it, indented") func nested() async {
         let child = ScriptedOperation.idle("page 1")
         let inner = CompoundOperation(name: "pages", operations: [child, ScriptedOperation.idle("page 2")])
         inner.maxConcurrentOperationCount = 1
@@ -226,7 +232,7 @@ import Testing
         await finish([child], of: compound)
     }
 
-    @Test func waitsThroughOperationsOutsideThatCloseACircleEnd() async {
+    @Test("A cycle through an external dependency is described as a cycle") func externalCycle() async {
         // The compound does not know that the operation outside waits for its child.
         let child = ScriptedOperation.idle("child")
         let outside = ScriptedOperation.idle("outside")
@@ -245,7 +251,7 @@ import Testing
         await finish([child], of: compound)
     }
 
-    @Test func aMacroDescribesItsSteps() async throws {
+    @Test("A macro names its steps and what they wait for") func macro() async throws {
         let first = IOOperation<Int, Int>()
         first.name = "first"
         let second = IOBlockOperation<Int, Int>(name: "second") { $0 }
@@ -273,7 +279,7 @@ import Testing
         try? await macro.finished()
     }
 
-    @Test func whatMakesItsOwnResultDescribesItsSource() async throws {
+    @Test("A mapped operation describes its source") func mapped() async throws {
         let begun = Gate()
         let source = Step<Int, Int>("load") { _, _ in begun.open() }
         let mapped = source.map { $0 + 1 }.withInput(1)
@@ -286,7 +292,7 @@ import Testing
         #expect(try await mapped.value == 2)
     }
 
-    @Test func whatWasContinuedHasNoPartsOfItsOwnAnyMore() {
+    @Test("A macro or waterfall that was continued by `then` is described without parts") func continued() {
         let macro = MacroOperation(IOBlockOperation<Int, Int>(name: "first") { $0 })
         macro.name = "Macro"
         _ = macro.then(IOBlockOperation<Int, Int>(name: "second") { $0 })
@@ -296,7 +302,8 @@ import Testing
         #expect(waterfall.debugDescription == "“Falls”: not started")
     }
 
-    @Test func aWaterfallSaysAtWhichJobItIs() async throws {
+    @Test("A waterfall says how many of its jobs have started, which one runs and whether it is suspended")
+    func waterfall() async throws {
         let made = TaskGate()
         let waterfall = Waterfall<Int, Int>(name: "Falls").then { $0 + 1 }.then { _ in made.operation }.then { $0 }
         waterfall.name = "Falls"

@@ -20,8 +20,11 @@ import Testing
 
     // MARK: - Failures
 
-    @Test(arguments: [-1, 1, 2])
-    func reportsTheErrorsOfAllChildrenInTheOrderOfAddition(limit: Int) async throws {
+    @Test(
+        "The errors of all children are reported together, in the order in which the children were added",
+        arguments: [-1, 1, 2]
+    )
+    func orderOfAddition(limit: Int) async throws {
         let operations = (0..<12).map { index -> Operation in
             switch index % 4 {
             case 0: failing(TestError.numbered(index))
@@ -38,13 +41,14 @@ import Testing
         #expect(errors.map { $0.error as? TestError } == errors.map { .numbered($0.index) })
     }
 
-    @Test func callsAChildByItsNameOrByItsTypeAndIndex() async {
+    @Test("A failure has the name of the child, or its type and index if it has none") func names() async {
         let compound = CompoundOperation(operations: [failing(TestError.first, "login"), failing(TestError.second)])
         let errors = await outcome(of: compound)?.suboperationErrors
         #expect(errors?.map(\.name) == ["login", "ThrowingBlockOperation 1"])
     }
 
-    @Test func doesNotCountCancellationsAsFailures() async {
+    @Test("A cancelled child, and a nested compound that was cancelled without errors, is no failure")
+    func cancellations() async {
         let cancelled = ScriptedOperation()
         cancelled.cancel()
         let inner = CompoundOperation(operations: [BlockOperation {}])
@@ -54,7 +58,8 @@ import Testing
         #expect(cancelled.error is CancellationError)
     }
 
-    @Test func countsACancelledInnerCompoundWithErrorsAsAFailure() async {
+    @Test("A nested compound that was cancelled after failures of its children is a failure")
+    func cancelledNested() async {
         let inner = CompoundOperation(name: "inner", maxConcurrentOperationCount: 1)
         expectNoError {
             try inner.addOperation(failing(TestError.first))
@@ -69,13 +74,14 @@ import Testing
         #expect(error?.leafErrors.map { $0 as? TestError } == [.first])
     }
 
-    @Test func countsTheReasonOfACancelledChildAsAFailure() async {
+    @Test("The reason with which a child was cancelled is a failure") func reason() async {
         let child = ScriptedOperation()
         child.cancel(withError: TestError.reason)
         #expect(await outcome(of: CompoundOperation(operations: [child]))?.leafErrors.first as? TestError == .reason)
     }
 
-    @Test func reportsChildrenThatAreAddedWhileItRuns() async throws {
+    @Test("The failure of a child that was added while the compound runs is reported with its index")
+    func addedWhileRunning() async throws {
         let compound = CompoundOperation(operations: [BlockOperation {}])
         try compound.addOperation(
             BlockOperation { [unowned compound] in
@@ -91,8 +97,11 @@ import Testing
 
     // MARK: - Cancelling the remaining children
 
-    @Test(arguments: [-1, 1])
-    func theFirstFailureCancelsTheOthers(limit: Int) async throws {
+    @Test(
+        "With `cancelRemaining` the first failure cancels the others, and only the failure is reported",
+        arguments: [-1, 1]
+    )
+    func cancelRemaining(limit: Int) async throws {
         let others = (0..<3).map { _ in BlockOperation { Issue.record("It does not run.") } }
         let failing = ScriptedOperation("bad") { $0.finish(withError: TestError.first) }
         for other in others { other.addDependency(failing) }
@@ -107,8 +116,8 @@ import Testing
         #expect(!compound.isCancelled)
     }
 
-    @Test(arguments: [2, -1])
-    func aChildThatIsAddedAfterTheFailureIsCancelled(limit: Int) async throws {
+    @Test("With `cancelRemaining` a child that is added after the failure is cancelled", arguments: [2, -1])
+    func addedAfterFailure(limit: Int) async throws {
         let late = BlockOperation { Issue.record("It does not run.") }
         let compound = CompoundOperation(maxConcurrentOperationCount: limit, failurePolicy: .cancelRemaining)
         let isRunning = Gate()
@@ -127,7 +136,8 @@ import Testing
         #expect(late.isCancelled && late.isFinished)
     }
 
-    @Test func endsAlsoWhenItIsSuspendedMeanwhile() async throws {
+    @Test("With `cancelRemaining` a failure ends the compound although it is suspended")
+    func suspendedMeanwhile() async throws {
         let compound = CompoundOperation(maxConcurrentOperationCount: 1, failurePolicy: .cancelRemaining)
         let never = BlockOperation { Issue.record("It does not run.") }
         try compound.addOperation(
@@ -140,7 +150,7 @@ import Testing
         #expect(never.isFinished)
     }
 
-    @Test func withoutThePolicyAFailureCancelsNothing() async {
+    @Test("By default a failed child cancels nothing") func continueAll() async {
         let log = EventLog()
         let compound = CompoundOperation(
             operations: [failing(TestError.first), BlockOperation { log.add("ran") }], maxConcurrentOperationCount: 1)
@@ -150,7 +160,8 @@ import Testing
 
     // As an NSError
 
-    @Test func itBecomesAnNSErrorWithAllThatAConsumerReads() async throws {
+    @Test("As an `NSError` the error has a domain, a code, a description and the errors of the children")
+    func nsError() async throws {
         let underlying = NSError(domain: "test", code: 7, userInfo: [NSLocalizedDescriptionKey: "It broke."])
         let inner = CompoundOperation(name: "pages", operations: [failing(underlying, "page 1"), BlockOperation {}])
         let compound = CompoundOperation(
@@ -169,7 +180,7 @@ import Testing
         #expect(all[1].domain.hasSuffix("TestError"))
     }
 
-    @Test func everyCaseHasACodeAndASentence() {
+    @Test("Every compound error has a code and a sentence") func cases() {
         let failure = SuboperationError(name: "a", index: 0, error: TestError.first, siblingCount: 1)
         let cases: [(CompoundOperationError, Int, String)] = [
             (.suboperationFailure(name: "c", errors: [failure]), 1, "“c”: 1 of 1 operation failed"),
@@ -191,7 +202,7 @@ import Testing
         var errorDescription: String? { "The user left." }
     }
 
-    @Test func aDescriptionSpellsOutThreeFailuresAndCountsTheOthers() {
+    @Test("The description of an error spells out three failures and counts the others") func manyFailures() {
         let failures = (0..<5).map { SuboperationError(name: "n\($0)", index: $0, error: Reason()) }
         let error = CompoundOperationError.suboperationFailure(name: "c", errors: failures)
         let spelledOut = "“n0”: The user left; “n1”: The user left; “n2”: The user left"
@@ -202,12 +213,12 @@ import Testing
         #expect(none.localizedDescription == "“c”: 0 operations failed.")
     }
 
-    @Test func thePolicyCanBeRead() {
+    @Test("The failure policy can be read, and is `continueAll` by default") func policy() {
         #expect(CompoundOperation().failurePolicy == .continueAll)
         #expect(CompoundOperation(failurePolicy: .cancelRemaining).failurePolicy == .cancelRemaining)
     }
 
-    @Test func additionErrorsNameBothOperations() {
+    @Test("The errors of an addition name the operation and the compound") func additionErrors() {
         let errors: [CompoundAdditionError] = [
             .compoundFinished(operation: "child", compound: "parent"),
             .alreadyAdded(operation: "child", compound: "parent"),
@@ -220,7 +231,7 @@ import Testing
         }
     }
 
-    @Test func aSuboperationErrorNamesTheChildAndHasItsError() {
+    @Test("A `SuboperationError` names the child and carries its error") func suboperationError() {
         let error = SuboperationError(name: "login", index: 3, error: TestError.first) as NSError
         #expect(error.domain == "OperationKit.SuboperationError")
         #expect(error.localizedDescription.contains("“login”"))

@@ -18,8 +18,11 @@ import Testing
 
     /// A cancelled child ends before what it depends on, which holds it unretained and finishes just when the child is
     /// freed.
-    @Test(arguments: [ChildKind.block, .throwing, .asynchronous, .foreign])
-    func childrenAreFreedWhileWhatTheyDependOnFinishes(_ kind: ChildKind) async {
+    @Test(
+        "Cancelled children may be freed while the operation that they depend on finishes",
+        arguments: [ChildKind.block, .throwing, .asynchronous, .foreign]
+    )
+    func freedChildren(_ kind: ChildKind) async {
         for _ in 0..<TestExtent.choose(5, long: 20) {
             let root = ScriptedOperation.idle()
             let compound = CompoundOperation(operations: [root])
@@ -36,8 +39,11 @@ import Testing
     }
 
     /// Each level takes some of the stack when it is cancelled, when it ends, and when it is freed.
-    @Test(arguments: ["run", "cancelled", "cancelled and freed unstarted"])
-    func compoundsMayBeNestedAHundredDeep(life: String) async {
+    @Test(
+        "Compounds that are nested a hundred deep run, are cancelled and are freed on a secondary thread",
+        arguments: ["run", "cancelled", "cancelled and freed unstarted"]
+    )
+    func nesting(life: String) async {
         await onThread(stackSize: workerStackSize) {
             let compound = (0..<100).reduce(CompoundOperation(operations: [ScriptedOperation()])) { inner, _ in
                 CompoundOperation(operations: [inner])
@@ -50,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func aLongChainOfBlockOperationsIsFreedWithoutRecursion() async {
+    @Test("A chain of 100,000 block operations is freed without recursion") func longChain() async {
         let isFreed = await onThread(stackSize: workerStackSize) {
             var chain = self.chain(100_000) { BlockOperation {} }
             weak let first = chain.first
@@ -64,8 +70,11 @@ import Testing
         #expect(isFreed)
     }
 
-    @Test(arguments: [false, true])
-    func aLongChainInACompoundIsFreedOnASecondaryThread(isRun: Bool) async {
+    @Test(
+        "A compound with a long chain of dependencies is freed on a secondary thread, run or not",
+        arguments: [false, true]
+    )
+    func longChainInACompound(isRun: Bool) async {
         let tracker = LeakTracker()
         await onThread(stackSize: workerStackSize) {
             let children = self.chain(TestExtent.choose(20_000, long: 50_000)) { ScriptedOperation() }
@@ -78,7 +87,7 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func aSuspendedQueueThatIsDroppedWithACompoundDoesNotCrash() async {
+    @Test("Dropping a suspended queue with a compound on it does not crash") func suspendedQueue() async {
         for _ in 0..<20 {
             let compound = CompoundOperation(operations: [ScriptedOperation(), BlockOperation {}])
             weak var dropped: OperationQueue?
@@ -94,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func aRunningCompoundLivesUntilItHasFinished() async {
+    @Test("A running compound that nothing else holds lives until it has finished") func lives() async {
         let tracker = LeakTracker()
         let finished = Gate()
         let child = ScriptedOperation.idle()
@@ -111,8 +120,8 @@ import Testing
     }
 
     /// On Linux a queue may keep an older answer of `isReady` when the operation becomes ready while it is added.
-    @Test(arguments: [-1, 1, 2])
-    func aChildThatBecomesReadyWhileItIsLeftToTheQueueIsBegun(limit: Int) async throws {
+    @Test("A child that becomes ready while it is handed to the private queue is started", arguments: [-1, 1, 2])
+    func becomesReady(limit: Int) async throws {
         final class Slow: AsyncOperation, @unchecked Sendable {
             let asked = Shared(0)
             let isAsked = Gate()
@@ -143,7 +152,8 @@ import Testing
         #expect(child.error == nil)
     }
 
-    @Test func aChildThatSomebodyEndsWhileItIsAskedWhetherItIsReadyCounts() async throws {
+    @Test("A child that is started and ends while it is asked whether it is ready counts as finished")
+    func endsInIsReady() async throws {
         final class Hasty: AsyncOperation, @unchecked Sendable {
             let isDue = Shared(false)
 
@@ -162,8 +172,11 @@ import Testing
     }
 
     /// A finished operation keeps its dependencies, so a chain that is fed for ever would be kept whole.
-    @Test(arguments: [ChildKind.block, .throwing, .asynchronous, .hopping])
-    func aChainThatIsFedForEverIsNotKept(_ kind: ChildKind) async throws {
+    @Test(
+        "A chain of dependencies that is fed while it runs holds only a few operations",
+        arguments: [ChildKind.block, .throwing, .asynchronous, .hopping]
+    )
+    func fedChain(_ kind: ChildKind) async throws {
         let tracker = LeakTracker()
         let mostAlive = Shared(0)
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
@@ -186,7 +199,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func aCompoundThatIsDroppedUnstartedLeavesNothingBehindThatIsReachedForLater() async throws {
+    @Test("An external dependency may finish after the compound that was to wait for it was dropped unstarted")
+    func droppedUnstarted() async throws {
         let outside = BlockOperation {}
         for _ in 0..<20 {
             let compound = CompoundOperation()

@@ -5,8 +5,8 @@ import Testing
 
 /// How many children run at the same time.
 @Suite("Compound: limits", .hangGuard, .serialized) struct CompoundLimitTests {
-    @Test(arguments: ChildKind.allCases, [1, 2, 3])
-    func neverRunsMoreThanTheLimit(_ kind: ChildKind, limit: Int) async throws {
+    @Test("No more children run at the same time than the limit allows", arguments: ChildKind.allCases, [1, 2, 3])
+    func limit(_ kind: ChildKind, limit: Int) async throws {
         let running = Shared((now: 0, most: 0))
         let children = (0..<40).map { _ in
             kind.make {
@@ -21,14 +21,14 @@ import Testing
         #expect((1...limit).contains(running.value.most))
     }
 
-    @Test(arguments: [-1, 3])
-    func reachesTheLimitWithChildrenThatWaitForEachOther(limit: Int) async throws {
+    @Test("As many children run at the same time as the limit allows", arguments: [-1, 3])
+    func limitIsReached(limit: Int) async throws {
         let line = StartLine(3)
         let children = (0..<3).map { _ in BlockOperation { line.meet() } }
         try await OperationQueue().run(CompoundOperation(operations: children, maxConcurrentOperationCount: limit))
     }
 
-    @Test func beginsAllAsynchronousChildrenAtOnceWithoutALimit() async throws {
+    @Test("Without a limit all asynchronous children execute at the same time") func noLimit() async throws {
         let children = (0..<200).map { _ in ScriptedOperation.idle() }
         let compound = CompoundOperation(operations: children)
         OperationQueue().addOperation(compound)
@@ -37,7 +37,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func anAsynchronousChildKeepsItsPlaceUntilItHasFinished() async throws {
+    @Test("An asynchronous child counts toward the limit until it has finished") func asynchronousChild() async throws {
         let first = ScriptedOperation.idle()
         let second = ScriptedOperation.idle()
         let third = ScriptedOperation.idle()
@@ -53,7 +53,8 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func theLimitMayChangeWhileItRuns() async throws {
+    @Test("The limit may change while the compound runs: 0 pauses it, a higher one starts further children")
+    func changedLimit() async throws {
         let children = (0..<6).map { _ in ScriptedOperation.idle() }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 0)
         func executing() -> Int { children.count { $0.isExecuting } }
@@ -76,7 +77,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func liftingAHighLimitBeginsTheOthers() async throws {
+    @Test("Lifting a limit starts the children that it held back") func liftedLimit() async throws {
         let children = (0..<101).map { _ in ScriptedOperation.idle() }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 100)
         OperationQueue().addOperation(compound)
@@ -87,7 +88,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func aLowerLimitHoldsForChildrenThatTheQueueBegins() async throws {
+    @Test("A lowered limit holds for a child that becomes ready by itself") func loweredLimit() async throws {
         let running = ScriptedOperation.idle()
         let log = EventLog()
         let waiting = GatedReadyOperation { log.add("waiting") }
@@ -106,8 +107,11 @@ import Testing
         #expect(log.events == ["waiting"])
     }
 
-    @Test(arguments: [-1, 1])
-    func suspendsAndResumesBetweenChildren(limit: Int) async throws {
+    @Test(
+        "No child starts while the compound is suspended, and the next one starts when it is resumed",
+        arguments: [-1, 1]
+    )
+    func suspension(limit: Int) async throws {
         let log = EventLog()
         let compound = CompoundOperation(maxConcurrentOperationCount: limit)
         let second = ScriptedOperation { operation in
@@ -130,7 +134,7 @@ import Testing
         #expect(log.events == ["first", "second"])
     }
 
-    @Test func theQualityOfServiceIsThatOfThePrivateQueue() async throws {
+    @Test("The private queue has the quality of service of the compound") func qualityOfService() async throws {
         let seen = Shared<QualityOfService?>(nil)
         let compound = CompoundOperation(operations: [
             BlockOperation { seen.value = OperationQueue.current?.qualityOfService }
@@ -141,7 +145,7 @@ import Testing
         #expect(seen.value == .utility)
     }
 
-    @Test func aCompoundInACompoundOfWidthOneDoesNotBlockIt() async throws {
+    @Test("Serial compounds that are nested a hundred deep do not block each other") func nestedSerial() async throws {
         let log = EventLog()
         var compound = CompoundOperation(
             operations: [BlockOperation { log.add("leaf") }], maxConcurrentOperationCount: 1)

@@ -6,7 +6,7 @@ import Testing
 
 /// What happens to compounds that are not used as they should be. The article *Misuse* lists it all.
 @Suite("Misuse: compounds", .hangGuard) struct CompoundMisuseTests {
-    @Test func aChildThatRunsAlreadyIsWaitedForAndItsErrorReported() async {
+    @Test("A child that runs already is waited for, and its error is reported") func runsAlready() async {
         let child = ScriptedOperation.idle("early")
         child.start()
         let compound = CompoundOperation(operations: [child])
@@ -17,7 +17,7 @@ import Testing
         #expect(error?.suboperationErrors.map(\.name) == ["early"])
     }
 
-    @Test func aChildThatRunsAlreadyIsCancelledWithItsCompound() async {
+    @Test("A child that runs already is cancelled with its compound") func runsAlreadyCancelled() async {
         let child = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
         child.start()
         let compound = CompoundOperation(operations: [child])
@@ -27,7 +27,8 @@ import Testing
         #expect(child.isCancelled && child.isFinished)
     }
 
-    @Test func aForeignChildThatRunsAlreadyIsWaitedFor() async throws {
+    @Test("An asynchronous child of another class that runs already is waited for")
+    func foreignRunsAlready() async throws {
         let child = ForeignOperation { _ in }
         child.start()
         let compound = CompoundOperation(operations: [child])
@@ -37,7 +38,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func anAsynchronousChildThatIsOnAQueueTooRunsOnce() async {
+    @Test("An asynchronous child that is on a queue too runs once") func onAQueueToo() async {
         let log = EventLog()
         let child = ScriptedOperation.logged(log)
         await onThread {
@@ -53,7 +54,7 @@ import Testing
         #expect(log.events == ["main", "asyncCompletionBlock success"])
     }
 
-    @Test func aChildThatIsNotReadyByItselfAndIsOnAQueueTooTraps() async throws {
+    @Test("A child that is not ready by itself and is on a queue too traps") func unreadyOnAQueueToo() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             final class Unready: AsyncOperation, @unchecked Sendable {
                 override var isReady: Bool { false }
@@ -70,7 +71,7 @@ import Testing
         #endif
     }
 
-    @Test func anAsynchronousChildThatIsStartedByHandTooRunsOnce() async {
+    @Test("An asynchronous child that is started by hand too runs once") func startedByHandToo() async {
         let seed = SplitMix64.freshSeed()
         let wrong = Shared<[Int]>([])
         await race(
@@ -87,8 +88,11 @@ import Testing
         #expect(wrong.value.isEmpty, "seed \(seed)")
     }
 
-    @Test(arguments: [ChildKind.block, .foreign])
-    func aPlainChildOfTwoCompoundsThatRunOneAfterTheOtherRunsOnce(_ kind: ChildKind) async throws {
+    @Test(
+        "A child of another class that is in two compounds, one run after the other, runs once",
+        arguments: [ChildKind.block, .foreign]
+    )
+    func twoCompounds(_ kind: ChildKind) async throws {
         let log = EventLog()
         let child = kind.make { log.add("work") }
         let queue = OperationQueue.serial(name: "serial")
@@ -98,7 +102,8 @@ import Testing
         #expect(log.events == ["work"])
     }
 
-    @Test func aCycleThroughANestedCompoundIsNotFoundAndEndsWhenItIsCancelled() async {
+    @Test("A cycle through a nested compound is not found, and ends when the compound is cancelled")
+    func cycleThroughNested() async {
         let (inside, outside) = (ScriptedOperation("inside"), ScriptedOperation("outside"))
         let inner = CompoundOperation(operations: [inside])
         outside.addDependency(inner)
@@ -107,7 +112,8 @@ import Testing
         #expect(inside.error is CancellationError && outside.error is CancellationError)
     }
 
-    @Test func aCycleThroughTwoNestedCompoundsIsNotFoundAndEndsWhenItIsCancelled() async {
+    @Test("A cycle through two nested compounds is not found, and ends when the compound is cancelled")
+    func cycleThroughTwoNested() async {
         let (left, right) = (ScriptedOperation(), ScriptedOperation())
         let compounds = [CompoundOperation(operations: [left]), CompoundOperation(operations: [right])]
         left.addDependency(compounds[1])
@@ -127,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func withALimitOfZeroNothingBeginsUntilItIsCancelled() async {
+    @Test("With a limit of 0 no child runs, and cancelling ends the compound") func limitOfZero() async {
         let log = EventLog()
         let compound = CompoundOperation(operations: [ScriptedOperation.logged(log)], maxConcurrentOperationCount: 0)
         await endsAsCancelled(compound)
@@ -147,8 +153,11 @@ import Testing
         }
     }
 
-    @Test(arguments: [false, true])
-    func aChildThatSaysItIsNotReadyHoldsItsCompoundUntilItIs(isCancelled: Bool) async throws {
+    @Test(
+        "A child that is not ready by itself holds its compound until it is, also when that is cancelled",
+        arguments: [false, true]
+    )
+    func notReady(isCancelled: Bool) async throws {
         let (child, other) = (Stubborn(), ScriptedOperation())
         let compound = CompoundOperation(operations: [child, other], maxConcurrentOperationCount: 1)
         compound.start()
@@ -161,7 +170,7 @@ import Testing
         #expect(child.isCancelled == isCancelled)
     }
 
-    @Test func aChildMayDoAnythingToItsCompound() async {
+    @Test("A child may add to, suspend, limit, start, cancel and finish its compound") func anything() async {
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
         let child = ScriptedOperation { child in
             expectNoError { try compound.addOperation(ScriptedOperation()) }
@@ -178,7 +187,7 @@ import Testing
         await #expect(throws: TestError.first) { try await OperationQueue().run(compound) }
     }
 
-    @Test func negativeWeightsCountAsNone() async throws {
+    @Test("Negative progress weights of children count as 0") func negativeWeights() async throws {
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
         let progress = compound.progress
         let seen = Shared<[Double]>([])

@@ -7,8 +7,8 @@ import Testing
 @Suite("Compound: order", .hangGuard, .serialized) struct CompoundOrderTests {
     // MARK: - Dependencies and priorities
 
-    @Test(arguments: ChildKind.allCases, [-1, 1, 2])
-    func honoursDependenciesBetweenChildren(_ kind: ChildKind, limit: Int) async throws {
+    @Test("A child starts after the children that it depends on", arguments: ChildKind.allCases, [-1, 1, 2])
+    func dependencies(_ kind: ChildKind, limit: Int) async throws {
         let log = EventLog()
         let children = (0..<30).map { index in kind.make { log.add("\(index)") } }
         for (child, next) in zip(children, children.dropFirst()) { next.addDependency(child) }
@@ -17,8 +17,11 @@ import Testing
         #expect(log.events == (0..<30).map { "\($0)" })
     }
 
-    @Test(arguments: ChildKind.allCases, [-1, 1])
-    func honoursDependenciesOnOperationsOutside(_ kind: ChildKind, limit: Int) async throws {
+    @Test(
+        "A child starts after its external dependency, while children without one run",
+        arguments: ChildKind.allCases, [-1, 1]
+    )
+    func externalDependencies(_ kind: ChildKind, limit: Int) async throws {
         let log = EventLog()
         let outside = BlockOperation { log.add("outside") }
         let children = (0..<5).map { _ in kind.make { log.add("child") } }
@@ -33,8 +36,8 @@ import Testing
         #expect(log.events == ["outside"] + Array(repeating: "child", count: 5))
     }
 
-    @Test(arguments: [-1, 1])
-    func honoursAnOverriddenReadiness(limit: Int) async throws {
+    @Test("A child that overrides `isReady` starts when it is ready", arguments: [-1, 1])
+    func overriddenReadiness(limit: Int) async throws {
         let log = EventLog()
         let gated = GatedReadyOperation { log.add("gated") }
         let opener = BlockOperation {
@@ -48,7 +51,8 @@ import Testing
         #expect(log.events == ["opener", "gated", "after"])
     }
 
-    @Test func beginsReadyChildrenByPriorityThenByAddition() async throws {
+    @Test("Ready children start by priority, and in the order of addition among equals")
+    func priorities() async throws {
         let log = EventLog()
         let priorities: [Operation.QueuePriority] = [.normal, .low, .veryHigh, .normal, .veryLow, .high, .veryHigh]
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
@@ -61,7 +65,8 @@ import Testing
         #expect(log.events == ["2", "6", "5", "0", "3", "1", "4"])
     }
 
-    @Test func ordersChildrenThatBecomeReadyLateByTheirAddition() async throws {
+    @Test("A child that becomes ready late starts before those that were added after it")
+    func lateReadiness() async throws {
         let log = EventLog()
         let early = BlockOperation { log.add("early") }
         let first = BlockOperation { log.add("first") }
@@ -72,7 +77,8 @@ import Testing
         #expect(log.events == ["first", "early", "other 0", "other 1", "other 2"])
     }
 
-    @Test func honoursADependencyThatIsAddedAfterTheStart() async throws {
+    @Test("A dependency that is added after the start counts as long as the child has not started")
+    func lateDependency() async throws {
         let log = EventLog()
         let last = BlockOperation { log.add("last") }
         let late = BlockOperation { log.add("late") }
@@ -85,8 +91,11 @@ import Testing
         #expect(log.events == ["first", "late", "last"])
     }
 
-    @Test(arguments: ChildKind.allCases)
-    func reportsACycleBeforeAnyChildRuns(_ kind: ChildKind) async throws {
+    @Test(
+        "A cycle is reported before any child runs, with each name on it once, and the children finish",
+        arguments: ChildKind.allCases
+    )
+    func cycle(_ kind: ChildKind) async throws {
         let names = ["a", "b", "c", "d", "e"]
         let children = names.map { name in kind.make(name) { Issue.record("No child runs.") } }
         // d waits for c, b, a, and again for d; e is no part of it.
@@ -111,8 +120,11 @@ import Testing
         for child in children { for dependency in child.dependencies { child.removeDependency(dependency) } }
     }
 
-    @Test(arguments: [false, true])
-    func refusesAnAdditionThatClosesACycle(isRunning: Bool) async throws {
+    @Test(
+        "An addition that would close a cycle throws, and leaves the operation and the compound alone",
+        arguments: [false, true]
+    )
+    func cycleByAddition(isRunning: Bool) async throws {
         let hold = ScriptedOperation.idle()
         let a = BlockOperation {}
         let b = BlockOperation {}
@@ -139,7 +151,7 @@ import Testing
         b.removeDependency(a)
     }
 
-    @Test func refusesABatchWithACycleWhole() throws {
+    @Test("Adding several operations with a cycle among them throws and adds none") func cycleInOneCall() throws {
         let children = (0..<4).map { _ in BlockOperation {} }
         children[1].addDependency(children[2])
         children[2].addDependency(children[1])
@@ -150,7 +162,8 @@ import Testing
         compound.cancel()
     }
 
-    @Test func aChildThatWaitsForItsCompoundIsACycle() async throws {
+    @Test("A child that waits for its compound is a cycle, found when it is added and at the start")
+    func waitsForItsCompound() async throws {
         let child = BlockOperation { Issue.record("It does not run.") }
         child.name = "child"
         let compound = CompoundOperation(name: "parent")
@@ -163,7 +176,8 @@ import Testing
         child.removeDependency(compound)
     }
 
-    @Test func aChildThatWaitsForACompoundAroundItIsACycle() throws {
+    @Test("Adding an operation that waits for an outer compound, or that the compound waits for, throws")
+    func waitsForAnOuterCompound() throws {
         let inner = CompoundOperation(name: "inner")
         let outer = CompoundOperation(name: "outer", operations: [inner])
         let child = BlockOperation {}
@@ -177,7 +191,7 @@ import Testing
         #expect(throws: CompoundOperationError.self) { try inner.addOperation(first) }
     }
 
-    @Test func aReversedChainIsAddedInLinearTime() async throws {
+    @Test("A chain of dependencies that is added in reverse costs linear time") func reversedChain() async throws {
         // Quadratic cost would take minutes here, which the time limit of the suite does not allow.
         let children = (0..<20_000).map { _ in ScriptedOperation() }
         for (child, next) in zip(children, children.dropFirst()) { next.addDependency(child) }
@@ -189,7 +203,7 @@ import Testing
 
     // What can never be right
 
-    @Test func aCompoundThatContainsItselfTraps() async {
+    @Test("Adding a compound to itself, or to one inside it, traps") func containsItself() async {
         let direct = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let compound = CompoundOperation(name: "self")
             try compound.addOperation(compound)
@@ -210,7 +224,7 @@ import Testing
         #endif
     }
 
-    @Test func aNegativeLimitTraps() async {
+    @Test("A negative limit other than the default one traps") func negativeLimit() async {
         await #expect(processExitsWith: .failure) { _ = CompoundOperation(maxConcurrentOperationCount: -2) }
         await #expect(processExitsWith: .failure) { CompoundOperation().maxConcurrentOperationCount = -7 }
     }

@@ -12,8 +12,11 @@ import Testing
         return (operation, { OperationQueue().addOperation(operation) })
     }
 
-    @Test(arguments: ChildKind.allCases, [-1, 1, 2])
-    func childrenWaitForAnOperationOutside(_ kind: ChildKind, limit: Int) async throws {
+    @Test(
+        "Children of every class wait for an external dependency of every class",
+        arguments: ChildKind.allCases, [-1, 1, 2]
+    )
+    func everyClass(_ kind: ChildKind, limit: Int) async throws {
         let (outside, finish) = makeOutside(kind)
         let early = Shared(0)
         let children = ChildKind.allCases.map { $0.make { if !outside.isFinished { early.change { $0 += 1 } } } }
@@ -28,7 +31,8 @@ import Testing
         #expect(early.value == 0)
     }
 
-    @Test func anOperationOutsideThatHasFinishedIsNotWaitedFor() async throws {
+    @Test("An external dependency that has finished before the start is not waited for")
+    func finishedBefore() async throws {
         let outside = ScriptedOperation { $0.finish() }
         let child = ScriptedOperation { $0.finish() }
         child.addDependency(outside)
@@ -38,8 +42,11 @@ import Testing
         #expect(child.isFinished)
     }
 
-    @Test(arguments: [ChildKind.block, .asynchronous, .foreign])
-    func manyChildrenThatWaitForTheSameOperationCostLinearTime(_ kind: ChildKind) async throws {
+    @Test(
+        "Many children that wait for the same external dependency cost linear time",
+        arguments: [ChildKind.block, .asynchronous, .foreign]
+    )
+    func manyChildren(_ kind: ChildKind) async throws {
         // Quadratic cost would take minutes here, which the time limit of the suite does not allow.
         let (outside, finish) = makeOutside(kind)
         let children = (0..<TestExtent.choose(5_000, long: 20_000)).map { _ in ScriptedOperation { $0.finish() } }
@@ -50,7 +57,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func manyOperationsOutsideCostLinearTime() async throws {
+    @Test("Many external dependencies cost linear time") func manyDependencies() async throws {
         let outside = (0..<20_000).map { _ in ScriptedOperation { $0.finish() } }
         let children = outside.map { outside in
             let child = ScriptedOperation { $0.finish() }
@@ -63,7 +70,7 @@ import Testing
         try await compound.finished()
     }
 
-    @Test func dependenciesThatAreAddedLaterCostLinearTime() async throws {
+    @Test("Dependencies that children get after their addition cost linear time") func lateDependencies() async throws {
         let hub = ScriptedOperation { $0.finish() }
         let children = (0..<20_000).map { _ in ScriptedOperation { $0.finish() } }
         for child in children { child.addDependency(hub) }
@@ -76,8 +83,8 @@ import Testing
         try await OperationQueue().run(compound)
     }
 
-    @Test(arguments: ChildKind.allCases)
-    func aCancelledCompoundDoesNotWaitForOperationsOutside(_ kind: ChildKind) async {
+    @Test("A cancelled compound does not wait for external dependencies", arguments: ChildKind.allCases)
+    func cancelledCompound(_ kind: ChildKind) async {
         let (outside, finish) = makeOutside(kind)
         let children = ChildKind.allCases.map { $0.make { Issue.record("a cancelled child ran") } }
         for child in children { child.addDependency(outside) }
@@ -89,7 +96,8 @@ import Testing
         finish()
     }
 
-    @Test func anOperationOutsideDoesNotHoldACompoundThatIsOver() async {
+    @Test("An external dependency does not keep a compound that has ended, or its child, alive")
+    func holdsNothing() async {
         let tracker = LeakTracker()
         let outside = ScriptedOperation()
         do {
@@ -106,7 +114,7 @@ import Testing
         #expect(outside.withState { $0.observers.isEmpty })
     }
 
-    @Test func anOperationOutsideThatBecomesAChildIsWaitedForAsSuch() async throws {
+    @Test("An external dependency that is added as a child is run and waited for") func becomesAChild() async throws {
         let later = ScriptedOperation()
         let child = ScriptedOperation { $0.finish() }
         child.addDependency(later)
@@ -118,7 +126,8 @@ import Testing
         #expect(child.isFinished && later.isFinished)
     }
 
-    @Test func aChildThatIsCancelledAloneDoesNotWaitForAnOperationOutside() async throws {
+    @Test("A child that is cancelled by itself does not wait for its external dependency")
+    func cancelledChild() async throws {
         let outside = ScriptedOperation()
         let child = ScriptedOperation { _ in Issue.record("a cancelled child ran") }
         child.addDependency(outside)
@@ -130,7 +139,7 @@ import Testing
         outside.start()
     }
 
-    @Test func anAdditionThatIsRefusedLeavesNothingBehindThatHoldsTheCompound() async {
+    @Test("A rejected addition keeps neither the compound nor the operation alive") func rejectedAddition() async {
         let tracker = LeakTracker()
         do {
             let first = ScriptedOperation("first")

@@ -23,7 +23,8 @@ import Testing
         }
     }
 
-    @Test func cancellingAgainstRunning() async {
+    @Test("A compound that is cancelled while it runs ends once, after its children, with an outcome that fits")
+    func cancelAgainstRun() async {
         let seed = SplitMix64.freshSeed()
         var random = SplitMix64(seed: seed)
         for _ in 0..<300 {
@@ -57,7 +58,8 @@ import Testing
         }
     }
 
-    @Test func addingAgainstFinishing() async {
+    @Test("A child that is added while the compound ends either runs or is rejected and left alone")
+    func addAgainstFinish() async {
         let refused = Shared(0)
         for round in 0..<300 {
             let ran = Shared(0)
@@ -86,7 +88,8 @@ import Testing
         #expect(refused.value > 0)
     }
 
-    @Test func addingAgainstCancelling() async {
+    @Test("Children that are added while the compound is cancelled are cancelled and finish")
+    func addAgainstCancel() async {
         for _ in 0..<300 {
             let hold = ScriptedOperation.idle()
             let compound = CompoundOperation(operations: [hold])
@@ -108,7 +111,8 @@ import Testing
         }
     }
 
-    @Test func suspendingAndLimitingAgainstRunning() async throws {
+    @Test("All children finish, whenever the compound is suspended, resumed and limited")
+    func suspendAgainstRun() async throws {
         let seed = SplitMix64.freshSeed()
         var random = SplitMix64(seed: seed)
         for _ in 0..<200 {
@@ -131,7 +135,8 @@ import Testing
         }
     }
 
-    @Test func twoAdditionsThatTogetherCloseACycleAreNeverBothAccepted() async throws {
+    @Test("Of two concurrent additions that together close a cycle exactly one succeeds")
+    func twoAdditions() async throws {
         for _ in 0..<300 {
             let began = Gate()
             let hold = ScriptedOperation(main: { _ in began.open() })
@@ -157,7 +162,8 @@ import Testing
         }
     }
 
-    @Test func finishingFromOutsideAgainstCancellingAndEnding() async {
+    @Test("A compound that ends while it is finished and cancelled ends once, with the accepted outcome")
+    func finishAgainstCancel() async {
         for _ in 0..<300 {
             let compound = CompoundOperation(operations: [ScriptedOperation(), BlockOperation {}])
             let completions = Shared<[(any Error)?]>([])
@@ -176,7 +182,8 @@ import Testing
         }
     }
 
-    @Test func manyChildrenOfAllKindsInARandomGraph() async throws {
+    @Test("In a random graph of children of all classes each runs once, after its dependencies")
+    func randomGraph() async throws {
         let seed = SplitMix64.freshSeed()
         var random = SplitMix64(seed: seed)
         for limit in [-1, 1, 2, 8] {
