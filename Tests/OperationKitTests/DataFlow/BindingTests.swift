@@ -52,7 +52,8 @@ import Testing
         }
     }
 
-    @Test func aBoundPropertyIsHandedOverBeforeTheWorkBegins() async {
+    @Test("A bound property is handed over after the source has finished and before the target's work")
+    func property() async {
         let (fetch, process) = (Fetch(), Process())
         process.bind(\.users, to: fetch, \.users)
         #expect(process.dependencies == [fetch])
@@ -60,7 +61,7 @@ import Testing
         #expect(process.log.events == ["main [\"Ada\", \"Grace\"]"] && process.error == nil)
     }
 
-    @Test func anOptionalPropertyTakesAValueThatIsNone() async {
+    @Test("An optional property takes a value that is not optional") func optionalProperty() async {
         final class Source: AsyncOperation, @unchecked Sendable { let user = "Ada" }
         let (source, process) = (Source(), Process())
         process.bind(\.first, to: source, \.user)
@@ -68,7 +69,7 @@ import Testing
         #expect(process.first == "Ada")
     }
 
-    @Test func typedOperationsAreBoundByInputAndOutput() async throws {
+    @Test("Typed operations are bound by `input` and `output`") func inputAndOutput() async throws {
         let source = TaskOperation { 20 }
         let target = Step<Int, Int> { $0.finish(with: $1 + 1) }
         target.bind(\.input, to: source, \.output)
@@ -76,14 +77,15 @@ import Testing
         #expect(target.output == 21)
     }
 
-    @Test func aPlainOperationCanBeTheSource() async {
+    @Test("A plain `Operation` can be the source of a binding") func plainSource() async {
         let (fetch, process) = (PlainFetch(), Process())
         process.bind(\.users, to: fetch, \.users)
         await run([process, fetch])
         #expect(process.log.events == ["main [\"Ada\"]"])
     }
 
-    @Test func aFailedSourceHandsNothingOverAndTheTargetEndsWithAnErrorThatWrapsItsError() async throws {
+    @Test("A failed source hands nothing over; the target ends with an error that wraps its error")
+    func failedSource() async throws {
         let (fetch, process) = (Fetch(TestError.first), Process())
         process.bind(\.users, to: fetch, \.users)
         await run([process, fetch])
@@ -99,7 +101,9 @@ import Testing
         #expect(error.localizedDescription.contains("“process”") && error.localizedDescription.contains("“fetch”"))
     }
 
-    @Test(arguments: [true, false]) func aCancelledSourceHandsNothingOver(isPlain: Bool) async throws {
+    @Test(
+        "A cancelled source hands nothing over; the target ends with an error that says so", arguments: [true, false])
+    func cancelledSource(isPlain: Bool) async throws {
         let process = Process()
         let fetch: Operation
         if isPlain {
@@ -121,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func aSourceThatIsCancelledButSucceedsHandsOver() async {
+    @Test("A source that is cancelled but succeeds hands its value over") func cancelledButSucceeds() async {
         let fetch = Fetch()
         let process = Process()
         process.bind(\.users, to: fetch, \.users)
@@ -131,7 +135,11 @@ import Testing
         #expect(process.users == ["Ada", "Grace"] && process.error == nil)
     }
 
-    @Test(arguments: [nil, TestError.first]) func theClosureFormAlwaysRunsAndDecides(failure: TestError?) async {
+    @Test(
+        "The closure of a binding runs whether its source has succeeded or failed, and decides",
+        arguments: [nil, TestError.first]
+    )
+    func closure(failure: TestError?) async {
         let (fetch, process) = (Fetch(failure), Process())
         process.bind(to: fetch) { process, fetch in
             process.log.add("transfer \(text(fetch.error))")
@@ -141,14 +149,16 @@ import Testing
         #expect(process.log.events == ["transfer \(text(failure))", "main [\"default\"]"])
     }
 
-    @Test func whatTheClosureThrowsEndsTheTargetWithoutItsWork() async {
+    @Test("An error that the closure of a binding throws ends the target without its work")
+    func throwingClosure() async {
         let (fetch, process) = (Fetch(), Process())
         process.bind(to: fetch) { _, _ in throw TestError.second }
         await run([process, fetch])
         #expect(process.log.events.isEmpty && text(process.error) == "second")
     }
 
-    @Test func theClosureMayFinishTheTarget() async {
+    @Test("The closure of a binding may finish the target: it ends without its work or further transfers")
+    func finishingClosure() async {
         let (fetch, process) = (Fetch(), Process())
         process.bind(to: fetch) { process, _ in process.finish() }
         process.bind(to: fetch) { process, _ in process.log.add("too late") }
@@ -156,7 +166,7 @@ import Testing
         #expect(process.log.events.isEmpty && process.error == nil && process.isFinished)
     }
 
-    @Test func bindingsAreCarriedOutInTheirOrderOnTheStartingThread() async {
+    @Test("Bindings are carried out in the order in which they were made") func order() async {
         let (one, two, process) = (Fetch(), Fetch(), Process())
         process.bind(to: two) { process, _ in process.log.add("two") }
         process.bind(to: one) { process, _ in process.log.add("one") }
@@ -164,7 +174,7 @@ import Testing
         #expect(process.log.events == ["two", "one", "main []"])
     }
 
-    @Test func cancelledBeforeItsStartTheTargetTakesNothing() async {
+    @Test("A target that is cancelled before its start takes nothing and does not run") func cancelledTarget() async {
         let (fetch, process) = (Fetch(), Process())
         process.bind(to: fetch) { process, _ in process.log.add("transfer") }
         process.cancel()
@@ -172,7 +182,8 @@ import Testing
         #expect(process.log.events.isEmpty && process.error is CancellationError)
     }
 
-    @Test func cancelledDuringATransferTheTargetHasItsHookRunAfterMain() async {
+    @Test("A target that is cancelled during a transfer has `didCancel()` called after `main()`")
+    func cancelledDuringATransfer() async {
         let log = EventLog()
         let fetch = Fetch()
         let target = ScriptedOperation(
@@ -186,7 +197,8 @@ import Testing
         #expect(log.events == ["main", "didCancel"] && target.error is CancellationError)
     }
 
-    @Test func startedByHandBeforeTheSourceItSaysSo() async {
+    @Test("A target that is started by hand before its source has finished ends with an error that says so")
+    func startedEarly() async {
         let (fetch, process) = (Fetch(), Process())
         process.bind(\.users, to: fetch, \.users)
         process.start()
@@ -197,7 +209,7 @@ import Testing
         await run([fetch])
     }
 
-    @Test func aCompoundTakesBindingsBeforeItsChildrenBegin() async {
+    @Test("A compound is handed its values before its children start") func compound() async {
         let log = EventLog()
         let fetch = Fetch()
         let compound = CompoundOperation(operations: [BlockOperation { log.add("child") }])
@@ -206,7 +218,8 @@ import Testing
         #expect(log.events == ["transfer 2", "child"] && compound.error == nil)
     }
 
-    @Test func aCompoundWhoseBindingFailsEndsAfterItsChildren() async {
+    @Test("A compound that requires the success of a failed operation runs no child, and its children finish")
+    func failedCompound() async {
         let log = EventLog()
         let fetch = Fetch(TestError.first)
         let child = ScriptedOperation.logged(log)
@@ -217,7 +230,7 @@ import Testing
         #expect(compound.error is DependencyError)
     }
 
-    @Test func childrenOfACompoundAreBoundToEachOther() async throws {
+    @Test("Children of a compound can be bound to each other") func children() async throws {
         let (fetch, process) = (Fetch(), Process())
         process.bind(\.users, to: fetch, \.users)
         let compound = CompoundOperation(operations: [process, fetch])
@@ -226,7 +239,8 @@ import Testing
     }
 
     #if os(Linux) || os(macOS)
-    @Test func bindingsCompileInTheSwift5ModeOfAClientToo() async throws {
+    @Test("Bindings compile in the Swift 5 mode and in the Swift 6 mode of a client")
+    func languageModes() async throws {
         let code = [
             "final class Fetch: Operation, @unchecked Sendable { var users: [String] = [] }",
             "final class Process: AsyncOperation, @unchecked Sendable { var users: [String] = []; var first: String? }",
@@ -243,7 +257,7 @@ import Testing
     }
     #endif
 
-    @Test func bindingsAreReleased() async {
+    @Test("Bound operations and the closures of their bindings are released, run or not") func releases() async {
         let tracker = LeakTracker()
         for isRun in [true, false] {
             let (fetch, process) = (tracker.track(Fetch()), tracker.track(Process()))
@@ -272,7 +286,7 @@ import Testing
         #expect(log.events == ["() [\"two\"]", "main []"])
     }
 
-    @Test func whatItCapturesIsReleasedWhenTheTargetEndsWithoutRunning() async {
+    @Test("The closure of a binding is released when its target ends without running") func releasesUnrun() async {
         let tracker = LeakTracker()
         let (fetch, process) = (Fetch(), Process())
         do {
@@ -285,7 +299,7 @@ import Testing
         await run([fetch])
     }
 
-    @Test func aChainOfManyBoundOperationsIsFreedWithoutRecursion() async {
+    @Test("A long chain of bound operations is freed without recursion") func longChain() async {
         await onThread(stackSize: workerStackSize) {
             var last: AsyncOperation = AsyncOperation()
             for _ in 0..<TestExtent.choose(20_000, long: 200_000) {
@@ -296,7 +310,7 @@ import Testing
         }
     }
 
-    @Test func aHundredThousandConsumersSeeWhatTheirProducersPublished() async {
+    @Test("Thousands of targets each see what their source has published") func manyConsumers() async {
         final class Producer: AsyncOperation, @unchecked Sendable {
             var value = 0
             let number: Int

@@ -7,7 +7,8 @@ import Testing
 /// Macros and waterfalls that are continued, started or taken apart at the wrong time. The article *Misuse* lists it
 /// all.
 @Suite("Misuse: continuing macros and waterfalls", .hangGuard) struct ContinuationMisuseTests {
-    @Test func aStepThatIsAppendedToACancelledMacroIsCancelled() async {
+    @Test("A step that is appended to a cancelled macro is cancelled; the longer macro ends with `CancellationError`")
+    func cancelledMacro() async {
         let macro = MacroOperation(Step<Int, Int>.increment("first"))
         macro.cancel()
         let next = Step<Int, Int>.increment("next")
@@ -18,7 +19,8 @@ import Testing
         #expect(longer.error is CancellationError)
     }
 
-    @Test func continuingWhatRunsIsRefusedByName() async {
+    @Test("`then` on a macro or waterfall that runs is an error with its name, and leaves it alone")
+    func running() async {
         let step = Step<Int, Int>("step") { _, _ in }
         let macro = MacroOperation(step).withInput(1)
         macro.name = "macro"
@@ -44,7 +46,8 @@ import Testing
         #expect(macro.output == 2)
     }
 
-    @Test func continuingWhatIsPartOfACompoundIsRefusedByName() async {
+    @Test("`then` on a macro or waterfall that is a child of a compound is an error with its name")
+    func childOfACompound() async {
         let macro = MacroOperation(Step<Int, Int>.increment("step"))
         macro.name = "macro"
         let waterfall = Waterfall<Int, Int>(name: "waterfall")
@@ -58,7 +61,8 @@ import Testing
         withExtendedLifetime(compound) {}
     }
 
-    @Test func aStepThatIsStartedByHandTooEarlyHasNoInputAndEndsTheMacro() async {
+    @Test("A step that is started by hand too early ends with `CancellationError`, and so does its macro")
+    func startedTooEarly() async {
         let first = Step<Int, Int>("first") { _, _ in }
         let second = Step<Int, Int>.increment("second")
         let macro = MacroOperation(first).then(second).withInput(1)
@@ -70,7 +74,8 @@ import Testing
         await #expect(throws: CancellationError.self) { try await macro.finished() }
     }
 
-    @Test func aStepThatIsStartedByHandAfterAFailureEndsWithThatError() async {
+    @Test("A step that is started by hand after a failure ends with that error, and so does its macro")
+    func startedAfterAFailure() async {
         let first = Step<Int, Int>("first") { step, _ in step.finish(withError: TestError.first) }.withInput(1)
         let second = Step<Int, Int>.increment("second")
         let macro = MacroOperation(first).then(second).withInput(1)
@@ -81,7 +86,7 @@ import Testing
         #expect(text(macro.error) == "first")
     }
 
-    @Test func aSecondInputFromAnOperationOutsideIsRefused() async {
+    @Test("A second input from an operation that is no step is an error with its name") func secondInput() async {
         let first = Step<Int, Int>.increment("first")
         let outside = Step<Int, Int>.increment("outside")
         let sum = IOBlockOperation<(Int, Int), Int> { $0 + $1 }
@@ -91,7 +96,7 @@ import Testing
         #expect(macro.error as? ChainError == .notAStep(operation: "outside", chain: "macro"))
     }
 
-    @Test func callingMainByHandAfterTheEndDoesNothing() async throws {
+    @Test("Calling `main()` by hand after the end does nothing") func mainAfterTheEnd() async throws {
         let log = EventLog()
         let task = TaskOperation { log.add("task") }
         let closure = IOBlockOperation<Int, Int> { (number: Int) async in
@@ -144,7 +149,7 @@ import Testing
     }
 
     @Test("main() of the library's own classes does nothing when it is called by hand")
-    func callingMainByHandBeforeTheStartDoesNothing() async throws {
+    func mainByHand() async throws {
         let log = EventLog()
         for (operation, mainWithInput) in Self.sealed(log) {
             operation.main()
@@ -159,7 +164,7 @@ import Testing
     }
 
     @Test("main() of a compound that is called by hand while it runs does not run the children again")
-    func callingMainByHandWhileItRunsDoesNothing() async throws {
+    func mainWhileItRuns() async throws {
         let log = EventLog()
         let child = ScriptedOperation { _ in log.add("child") }
         let compound = CompoundOperation(operations: [child])
@@ -172,7 +177,7 @@ import Testing
         #expect(log.events == ["child"])
     }
 
-    @Test func callingMainByHandOfWhatWasConsumedRunsNothing() async {
+    @Test("Starting a consumed macro or waterfall, or calling its `main()`, runs nothing") func consumed() async {
         let log = EventLog()
         let macro = MacroOperation(Step<Int, Int>.increment("step", log: log)).withInput(1)
         let waterfall = Waterfall<Int, Int>().withInput(1)
@@ -186,8 +191,11 @@ import Testing
         withExtendedLifetime(longer) {}
     }
 
-    @Test(arguments: ["source", nil])
-    func aBindingWhoseSourceIsGoneSaysSo(name: String?) {
+    @Test(
+        "A binding whose source is gone ends the target with an error that names the source",
+        arguments: ["source", nil]
+    )
+    func sourceIsGone(name: String?) {
         let target = ScriptedOperation("target")
         do {
             let source = ScriptedOperation(name)

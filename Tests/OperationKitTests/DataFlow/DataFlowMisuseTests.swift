@@ -47,8 +47,11 @@ import Testing
         func performOperation(onItem item: Int) async throws { await gate.opened() }
     }
 
-    @Test(arguments: Dropped.allCases)
-    func whatRunsGoesOnThoughNobodyHoldsIt(_ dropped: Dropped) async {
+    @Test(
+        "A composite that runs goes on although nothing else holds it, and is released after its end",
+        arguments: Dropped.allCases
+    )
+    func dropped(_ dropped: Dropped) async {
         let (tracker, gate, ended) = (LeakTracker(), Gate(), Gate())
         dropped.start(tracker, until: gate) { ended.open() }
         #expect(!ended.isOpen)
@@ -57,7 +60,7 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func aCompletionThatIsSetAfterTheEndOfAWaterfallIsDropped() async throws {
+    @Test("A completion that is set after the end of a waterfall is dropped") func lateCompletion() async throws {
         let waterfall = Waterfall<Int, Int>().then { $0 + 1 }
         waterfall.input = 1
         waterfall.start()
@@ -66,7 +69,7 @@ import Testing
         #expect(waterfall.completion == nil)
     }
 
-    @Test func anInputThatIsSetAfterTheStartIsNotTaken() async throws {
+    @Test("An input that is set after the start is not taken") func lateInput() async throws {
         let gate = Gate()
         let step = IOBlockOperation<Int, Int> { (number: Int) async in
             await gate.opened()
@@ -79,7 +82,8 @@ import Testing
         #expect(try await step.value == 1)
     }
 
-    @Test func negativeWeightsOfStepsAndJobsCountAsNone() async throws {
+    @Test("Steps and jobs with negative progress weights run, and the progress is complete after them")
+    func negativeWeights() async throws {
         let macro = MacroOperation(Step<Int, Int>.increment("one"), progressWeight: -3)
             .then(Step<Int, Int>.increment("two"), progressWeight: 2)
         let waterfall = Waterfall<Int, Int>().then(progressWeight: -3) { $0 + 1 }.then(progressWeight: 2) { $0 + 1 }
@@ -91,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func hugeWeightsDoNotOverflow() async throws {
+    @Test("Huge progress weights do not overflow") func hugeWeights() async throws {
         let compound = CompoundOperation()
         for _ in 0..<3 { try compound.addOperation(ScriptedOperation { $0.finish() }, progressWeight: .max) }
         let progress = compound.progress
@@ -103,7 +107,7 @@ import Testing
         #expect(try await OperationQueue().run(waterfall.withInput(0)) == 2)
     }
 
-    @Test func aStepThatWaitsForItsMacroIsACycle() async throws {
+    @Test("A step that waits for its macro is a cycle, reported with both names") func waitsForItsMacro() async throws {
         let step = Step<Int, Int>.increment("step")
         let macro = MacroOperation(step).then(Step<Int, Int>.increment("next"))
         macro.name = "macro"
@@ -115,7 +119,8 @@ import Testing
         #expect(path == ["step", "macro"] && step.isFinished)
     }
 
-    @Test func aJobThatReturnsWhatIsAroundItsWaterfallIsRefused() async throws {
+    @Test("A job of a nested waterfall that returns the outer one is an error with both names")
+    func returnsOuterWaterfall() async throws {
         let outer = Shared<Waterfall<Int, Int>?>(nil)
         let inner = Waterfall<Int, Int>().then { _ in try #require(outer.value) }
         inner.name = "inner"
@@ -128,7 +133,7 @@ import Testing
         outer.value = nil
     }
 
-    @Test func aProgressWithoutUnitsIsCompleteAtSuccess() async throws {
+    @Test("A progress without units is complete at success") func noUnits() async throws {
         let operation = ScriptedOperation {
             $0.progress.totalUnitCount = 0
             $0.finish()

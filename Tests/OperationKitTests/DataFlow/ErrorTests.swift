@@ -44,13 +44,15 @@ import Testing
             domain: "OperationKit.ChainError", code: 4, phrase: "no earlier step"),
     ]
 
-    @Test(arguments: all) func domainAndCodeAreStable(expectation: Expectation) {
+    @Test("The domain and the code of each error are stable", arguments: all)
+    func domainAndCode(expectation: Expectation) {
         let error = expectation.error as NSError
         #expect(error.domain == expectation.domain)
         #expect(error.code == expectation.code)
     }
 
-    @Test(arguments: all) func theDescriptionIsASentenceWithTheName(expectation: Expectation) {
+    @Test("The description of each error is a sentence with the name of the operation", arguments: all)
+    func description(expectation: Expectation) {
         let error: any Error = expectation.error
         let sentence = error.localizedDescription
         #expect(sentence.contains("“decode”"))
@@ -59,13 +61,14 @@ import Testing
         #expect(expectation.error.errorDescription == sentence)
     }
 
-    @Test(arguments: all) func theDescriptionIsInTheUserInfo(expectation: Expectation) {
+    @Test("The description of each error is in its `userInfo` too", arguments: all)
+    func userInfo(expectation: Expectation) {
         let error = expectation.error as NSError
         #expect(error.userInfo[NSLocalizedDescriptionKey] as? String == expectation.error.errorDescription)
         #expect(error.localizedDescription == expectation.error.errorDescription)
     }
 
-    @Test func theDomainsAreThoseOfTheTypes() {
+    @Test("The domain of an error has the name of its type") func domains() {
         #expect(IOOperationError.errorDomain == "OperationKit.\(IOOperationError.self)")
         #expect(OperationQueueError.errorDomain == "OperationKit.\(OperationQueueError.self)")
     }

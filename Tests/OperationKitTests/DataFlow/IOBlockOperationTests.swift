@@ -5,14 +5,15 @@ import Testing
 
 /// Steps without a subclass, and operations made from others.
 @Suite("Closures, map and recover", .hangGuard) struct IOBlockOperationTests {
-    @Test(arguments: Start.allCases) func aSynchronousClosureMakesTheOutput(start: Start) async {
+    @Test("A closure makes the output from the input", arguments: Start.allCases) func closure(start: Start) async {
         let measure = IOBlockOperation<String, Int> { $0.count }
         measure.input = "four"
         await start(measure)
         #expect(measure.output == 4)
     }
 
-    @Test(arguments: Start.allCases) func anAsynchronousClosureMakesTheOutput(start: Start) async {
+    @Test("An `async` closure makes the output from the input", arguments: Start.allCases)
+    func asyncClosure(start: Start) async {
         let measure = IOBlockOperation<String, Int> { text in
             await Task.yield()
             return text.count
@@ -22,7 +23,7 @@ import Testing
         #expect(measure.output == 4)
     }
 
-    @Test func whatAClosureThrowsIsTheError() async {
+    @Test("The error that a closure throws is the error of its operation") func throwingClosure() async {
         let sync = IOBlockOperation<Int, Int> { _ in throw TestError.first }
         let async = IOBlockOperation<Int, Int> { input in
             await Task.yield()
@@ -35,19 +36,19 @@ import Testing
         #expect(text(sync.error) == "first" && text(async.error) == "numbered(2)")
     }
 
-    @Test func aMissingInputIsAnError() async {
+    @Test("A missing input of a closure is an error with the name of the operation") func missingInput() async {
         let measure = IOBlockOperation<String, Int>(name: "measure") { $0.count }
         await Start.byHand(measure)
         #expect(measure.error as? IOOperationError == .missingInput(operation: "measure"))
     }
 
-    @Test func aClosureWithoutInputNeedsNone() async {
+    @Test("A closure whose input is `Void` needs none") func voidInput() async {
         let answer = IOBlockOperation<Void, Int> { 42 }
         await Start.byHand(answer)
         #expect(answer.output == 42)
     }
 
-    @Test func cancellingCancelsTheTask() async {
+    @Test("Cancelling an operation cancels the task of its `async` closure") func cancelsTheTask() async {
         let began = Gate()
         let sleep = IOBlockOperation<Int, Int> { _ in
             began.open()
@@ -60,7 +61,7 @@ import Testing
         await #expect(throws: CancellationError.self) { try await sleep.value }
     }
 
-    @Test func closuresAreReleased() async {
+    @Test("An operation with a closure is released after its end, and so is the closure") func releases() async {
         let tracker = LeakTracker()
         do {
             let (one, two) = (tracker.token("sync"), tracker.token("async"))
@@ -82,14 +83,16 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test(arguments: Start.allCases) func mapMakesTheOutputFromTheOutput(start: Start) async {
+    @Test("`map` makes the output from the output of its source", arguments: Start.allCases)
+    func map(start: Start) async {
         let mapped = Step<Int, Int>.increment("source").map { "\($0)" }
         mapped.input = 1
         await start(mapped)
         #expect(mapped.output == "2" && mapped.error == nil)
     }
 
-    @Test func anErrorPassesMapAndMapsErrorIsTheError() async {
+    @Test("An error passes through `map`, and an error that the closure of `map` throws is the outcome")
+    func mapFailures() async {
         let failing = Step<Int, Int> { step, _ in step.finish(withError: TestError.first) }.map { $0 }
         let throwing = Step<Int, Int>.increment("source").map { _ -> Int in throw TestError.second }
         failing.input = 1
@@ -99,7 +102,7 @@ import Testing
         #expect(text(failing.error) == "first" && text(throwing.error) == "second")
     }
 
-    @Test func mapErrorReplacesTheError() async {
+    @Test("`mapError` replaces the error") func mapError() async {
         let failing = Step<Int, Int> { step, _ in step.finish(withError: TestError.first) }
             .mapError { _ in TestError.second }
         failing.input = 1
@@ -107,7 +110,7 @@ import Testing
         #expect(text(failing.error) == "second")
     }
 
-    @Test func recoverReplacesTheFailureByAValue() async {
+    @Test("`recover` replaces a failure with a value") func recover() async {
         let recovered = Step<Int, Int> { step, _ in step.finish(withError: TestError.first) }
             .recover { $0 as? TestError == .first ? 7 : 0 }
         recovered.input = 1
@@ -115,7 +118,7 @@ import Testing
         #expect(recovered.output == 7 && recovered.error == nil)
     }
 
-    @Test func aCancellationIsNotRecoveredFrom() async {
+    @Test("A cancellation is not recovered from") func recoverFromCancellation() async {
         let log = EventLog()
         let source = Step<Int, Int> { step, _ in step.cancel() }
         let recovered = source.recover { _ in
@@ -127,7 +130,7 @@ import Testing
         #expect(recovered.error is CancellationError && log.events.isEmpty)
     }
 
-    @Test func cancellingTheNewOneCancelsTheOldOne() async {
+    @Test("Cancelling a mapped operation cancels its source") func cancelsTheSource() async {
         let source = Step<Int, Int> { _, _ in }
         let began = Gate()
         let mapped = Step<Int, Int> { _, _ in began.open() }.recover { _ in 7 }.map { $0 }
@@ -144,7 +147,8 @@ import Testing
         #expect(source.isFinished && early.error is CancellationError)
     }
 
-    @Test func anOperationIsMappedOnce() async {
+    @Test("An operation that is mapped twice runs for the first one; the second one ends with an error")
+    func mappedTwice() async {
         let source = Step<Int, Int>.increment("source")
         let (first, second) = (source.map { $0 }, source.map { $0 })
         first.input = 1
@@ -155,7 +159,8 @@ import Testing
         #expect(first.output == 2)
     }
 
-    @Test func aMappedOperationWithoutInputEnds() async {
+    @Test("A mapped operation without an input ends with an error, and its source finishes")
+    func mapWithoutInput() async {
         let source = Step<Int, Int>.increment("source")
         let mapped = source.map { $0 }
         await Start.byHand(mapped)
@@ -163,7 +168,7 @@ import Testing
         #expect(source.isFinished && source.isCancelled)
     }
 
-    @Test func whatIsMadeFromOthersIsReleased() async {
+    @Test("A mapped operation, its source and its closure are released, run or not") func releasesSources() async {
         let tracker = LeakTracker()
         for isRun in [true, false] {
             let token = tracker.token("closure")

@@ -21,7 +21,8 @@ import Testing
         override func main(input: Input) { work(self, input) }
     }
 
-    @Test(arguments: Start.allCases) func theOutputCanBeReadAfterTheEnd(start: Start) async throws {
+    @Test("The output can be read after the end, as `output`, `result` and `value`", arguments: Start.allCases)
+    func output(start: Start) async throws {
         let measure = Measure()
         measure.input = "four"
         #expect(measure.output == nil && measure.result == nil)
@@ -32,7 +33,8 @@ import Testing
         #expect(try await measure.value == 4)
     }
 
-    @Test(arguments: Start.allCases) func aMissingInputIsAnErrorWithTheNameOfTheOperation(start: Start) async {
+    @Test("A missing input is an error with the name of the operation", arguments: Start.allCases)
+    func missingInput(start: Start) async {
         let measure = Measure()
         measure.name = "measure"
         await start(measure)
@@ -42,13 +44,14 @@ import Testing
         await #expect(throws: IOOperationError.missingInput(operation: "measure")) { try await measure.value }
     }
 
-    @Test func withoutANameTheTypeIsNamed() async {
+    @Test("The error of an operation without a name has the name of its type") func unnamed() async {
         let measure = Measure()
         await Start.byHand(measure)
         #expect(measure.error as? IOOperationError == .missingInput(operation: "Measure"))
     }
 
-    @Test(arguments: Start.allCases) func aMissingOutputIsAnErrorWithTheNameOfTheOperation(start: Start) async {
+    @Test("A success without an output is an error with the name of the operation", arguments: Start.allCases)
+    func missingOutput(start: Start) async {
         let forgetful = Step<Int, Int> { step, _ in step.finish() }
         forgetful.name = "forgetful"
         forgetful.input = 1
@@ -57,7 +60,8 @@ import Testing
         #expect(forgetful.output == nil)
     }
 
-    @Test func aMissingOutputOfAnOptionalTypeIsAnErrorToo() async {
+    @Test("A success without an output is an error also where the output is optional")
+    func missingOptionalOutput() async {
         let forgetful = Step<Int, Int?> { step, _ in step.finish() }
         forgetful.name = "forgetful"
         forgetful.input = 1
@@ -65,7 +69,8 @@ import Testing
         #expect(forgetful.error as? IOOperationError == .missingOutput(operation: "forgetful"))
     }
 
-    @Test func notOverriddenAnOperationHasNoOutput() async {
+    @Test("An operation that does not override `main(input:)` ends with the error of a missing output")
+    func notOverridden() async {
         let plain = IOOperation<Int, Int>()
         plain.name = "plain"
         plain.input = 1
@@ -73,7 +78,8 @@ import Testing
         #expect(plain.error as? IOOperationError == .missingOutput(operation: "plain"))
     }
 
-    @Test(arguments: Start.allCases) func voidNeedsNeitherInputNorOutput(start: Start) async throws {
+    @Test("`Void` needs neither an input nor an output", arguments: Start.allCases)
+    func void(start: Start) async throws {
         let log = EventLog()
         let step = Step<Void, Void> { step, _ in
             log.add("main")
@@ -86,28 +92,28 @@ import Testing
         try await step.value
     }
 
-    @Test func anOptionalInputMayBeNil() async {
+    @Test("An optional input may be `nil`") func nilInput() async {
         let step = Step<Int?, String> { $0.finish(with: "\(String(describing: $1))") }
         step.input = .some(nil)
         await Start.byHand(step)
         #expect(step.output == "nil")
     }
 
-    @Test func anOptionalInputThatIsNotSetIsMissing() async {
+    @Test("An optional input that is not set is missing") func unsetOptionalInput() async {
         let step = Step<Int?, Int> { $0.finish(with: $1 ?? 0) }
         step.name = "step"
         await Start.byHand(step)
         #expect(step.error as? IOOperationError == .missingInput(operation: "step"))
     }
 
-    @Test func anInputOfAnyTypeThatIsNotSetIsMissing() async {
+    @Test("An input of type `any Sendable` that is not set is missing") func unsetAnyInput() async {
         let step = Step<any Sendable, Int> { step, _ in step.finish(with: 1) }
         step.name = "step"
         await Start.byHand(step)
         #expect(step.error as? IOOperationError == .missingInput(operation: "step"))
     }
 
-    @Test func anOptionalOutputMayBeNil() async throws {
+    @Test("An optional output may be `nil`") func nilOutput() async throws {
         let step = Step<Int, Int?> { step, _ in step.finish(with: nil) }
         step.input = 1
         await Start.byHand(step)
@@ -116,7 +122,8 @@ import Testing
         #expect(try await step.value == nil)
     }
 
-    @Test(arguments: Start.allCases) func theOutputCanBeReadInTheBlocksAndByDependents(start: Start) async {
+    @Test("The output can be read in `asyncCompletionBlock` and by dependents", arguments: Start.allCases)
+    func readers(start: Start) async {
         let log = EventLog()
         let measure = Measure()
         measure.input = "four"
@@ -131,7 +138,7 @@ import Testing
         #expect(log.events == ["asyncCompletionBlock 4", "dependent 4"])
     }
 
-    @Test func theInputThatIsSetLastBeforeTheStartCounts() async {
+    @Test("The input that is set last before the start counts") func lastInput() async {
         let measure = Measure()
         measure.input = "a"
         measure.input = "bc"
@@ -141,7 +148,7 @@ import Testing
         #expect(measure.output == 2)
     }
 
-    @Test func theFirstFinishDecidesWithItsOutput() async {
+    @Test("The first `finish` decides, with its output") func firstFinish() async {
         let answers = EventLog()
         let step = Step<Int, Int> { step, _ in
             answers.add("\(step.finish(with: 1))")
@@ -154,7 +161,8 @@ import Testing
         #expect(step.output == 1 && step.error == nil)
     }
 
-    @Test func anErrorLeavesNoOutputBehind() async {
+    @Test("An operation that has failed has no output, although `finish(with:)` is called later")
+    func errorFirst() async {
         let step = Step<Int, Int> { step, _ in
             step.finish(withError: TestError.first)
             step.finish(with: 2)
@@ -164,7 +172,11 @@ import Testing
         #expect(step.output == nil && text(step.error) == "first")
     }
 
-    @Test(arguments: Start.allCases) func anOutputBeforeTheStartIsRemembered(start: Start) async {
+    @Test(
+        "An output that is given before the start is the outcome, and `main(input:)` is not called",
+        arguments: Start.allCases
+    )
+    func outputBeforeTheStart(start: Start) async {
         let log = EventLog()
         let step = Step<Int, Int> { _, _ in log.add("main") }
         await start(step) {
@@ -174,7 +186,11 @@ import Testing
         #expect(step.output == 1 && step.error == nil)
     }
 
-    @Test(arguments: Start.allCases) func cancelledBeforeTheStartItMissesNothing(start: Start) async {
+    @Test(
+        "An operation that is cancelled before its start misses no input: it ends with the reason",
+        arguments: Start.allCases
+    )
+    func cancelledBeforeTheStart(start: Start) async {
         let measure = Measure()
         await start(measure) { measure.cancel(withError: TestError.reason) }
         #expect(text(measure.error) == "reason")
@@ -182,7 +198,7 @@ import Testing
         await #expect(throws: TestError.reason) { try await measure.value }
     }
 
-    @Test func anOutputOfWorkThatWasCancelledStands() async {
+    @Test("An output that cancelled work gives is the outcome") func outputAfterCancellation() async {
         let step = Step<Int, Int> { _, _ in }
         step.input = 0
         await onThread {
@@ -193,7 +209,7 @@ import Testing
         #expect(step.isCancelled && step.output == 3 && step.error == nil)
     }
 
-    @Test func ofManyThreadsThatFinishOneGivesTheOutput() async {
+    @Test("Of several threads that finish an operation one gives the outcome") func concurrentFinish() async {
         let wrong = EventLog()
         let seed = SplitMix64.freshSeed()
         await race(
@@ -216,7 +232,7 @@ import Testing
         #expect(wrong.events.isEmpty, "seed \(seed)")
     }
 
-    @Test func anOperationAndWhatFlowsThroughItAreReleased() async {
+    @Test("An operation, its input and its output are released after the end") func releases() async {
         let tracker = LeakTracker()
         do {
             let step = tracker.track(

@@ -30,7 +30,11 @@ import Testing
         func callAsFunction() { operation?.cancel() }
     }
 
-    @Test(arguments: all) func aCancelledChainEndsAndReachesNoLaterStep(example: Case) async {
+    @Test(
+        "Cancelling a macro or an unfinished step ends the chain at any moment: later steps finish without running",
+        arguments: all
+    )
+    func everyMoment(example: Case) async {
         let tracker = LeakTracker()
         do {
             let log = EventLog()
@@ -83,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func theReasonOfACancellationIsTheErrorOfTheMacro() async {
+    @Test("The reason with which a macro is cancelled is its error") func reason() async {
         let began = Gate()
         let macro = MacroOperation(Step<Int, Int> { _, _ in began.open() })
         macro.input = 0
@@ -93,7 +97,8 @@ import Testing
         #expect(text(macro.error) == "reason" && macro.failedStep == nil)
     }
 
-    @Test func anErrorOfAStepThatWasCancelledWithTheMacroStands() async {
+    @Test("A cancelled macro ends with `CancellationError` or with the error of the step that ran")
+    func errorAfterCancellation() async {
         let gate = Gate()
         let step = IOBlockOperation<Int, Int>(name: "step") { _ in
             await gate.opened()
@@ -108,7 +113,8 @@ import Testing
         #expect(macro.isCancelled && (text(macro.error) == "first" || macro.error is CancellationError))
     }
 
-    @Test func aChainIsCancelledAtAnyTimeFromAnotherThread() async {
+    @Test("A macro that other threads cancel and finish at any time ends, and so do its steps")
+    func concurrentCancellation() async {
         let wrong = EventLog()
         let seed = SplitMix64.freshSeed()
         final class Subject: @unchecked Sendable {
@@ -160,7 +166,7 @@ extension BlockOperation {
 
 /// Chains of any length: no recursion, linear cost, and nothing is kept.
 @Suite("Long chains", .hangGuard) struct LongMacroTests {
-    @Test func aMacroOfTenThousandStepsOverflowsNoStack() async {
+    @Test("A macro of 10,000 steps runs and is released without overflowing the stack") func runs() async {
         let tracker = LeakTracker()
         await onThread(stackSize: workerStackSize) {
             let macro = chain(of: (0..<10_000).map { tracker.track(Step<Int, Int>.increment("\($0)")) })
@@ -172,7 +178,7 @@ extension BlockOperation {
         await tracker.expectAllReleased()
     }
 
-    @Test func aMacroOfTenThousandStepsIsFreedWithoutBeingRun() async {
+    @Test("A macro of 10,000 steps that was not run is freed without overflowing the stack") func freedUnrun() async {
         let tracker = LeakTracker()
         await onThread(stackSize: workerStackSize) {
             let macro = chain(of: (0..<10_000).map { tracker.track(Step<Int, Int>.increment("\($0)")) })
@@ -181,7 +187,8 @@ extension BlockOperation {
         await tracker.expectAllReleased()
     }
 
-    @Test func aMacroOfTenThousandStepsIsCancelledInTheMiddle() async {
+    @Test("A macro of 10,000 steps in which one is cancelled ends, and all steps finish")
+    func cancelledInTheMiddle() async {
         await onThread(stackSize: workerStackSize) {
             let steps = (0..<10_000).map { number in
                 Step<Int, Int> { step, input in
@@ -206,7 +213,7 @@ extension BlockOperation {
             })
     }
 
-    @Test func stepsAreReleasedAsTheyFinish() async {
+    @Test("Steps and their values are released as they finish") func releasesSteps() async {
         let tracker = LeakTracker()
         let most = Shared(0)
         do {

@@ -9,7 +9,8 @@ import Testing
     private let double = IOBlockOperation<Int, Int>(name: "double") { $0 * 2 }
     private let text = IOBlockOperation<Int, String>(name: "text") { "<\($0)>" }
 
-    @Test func aLaterStepTakesAnEarlierOutputButRunsAfterTheOneInBetween() async {
+    @Test("A later step takes the output of an earlier one, and runs after the step in between")
+    func earlierOutput() async {
         let log = EventLog()
         let download = IOBlockOperation<String, String>(name: "download") { $0 + ".zip" }
         let process = IOBlockOperation<String, Int>(name: "process") { input in
@@ -26,7 +27,7 @@ import Testing
         #expect(log.events == ["process photo.zip", "clean up photo.zip"] && macro.output == "done")
     }
 
-    @Test func twoOutputsAreJoinedIntoOneStep() async {
+    @Test("Two outputs are joined into the input of one step") func join() async {
         let join = IOBlockOperation<(Int, Int), String> { "\($0.0), \($0.1)" }
         let macro = MacroOperation(length).then(double).then(join, inputFrom: length, double)
         macro.input = "four"
@@ -34,7 +35,7 @@ import Testing
         #expect(macro.output == "4, 8")
     }
 
-    @Test func oneOutputIsFannedOutAndJoinedAgain() async {
+    @Test("One output is fanned out to two steps, whose outputs are joined again") func fanOut() async {
         let macro = MacroOperation(length).then(concurrently: double, text)
             .then(IOBlockOperation<(Int, String), String> { "\($0.0) \($0.1)" })
         macro.input = "four"
@@ -42,7 +43,7 @@ import Testing
         #expect(macro.output == "8 <4>")
     }
 
-    @Test func fannedOutStepsRunAtTheSameTime() async {
+    @Test("Steps that are added with `then(concurrently:)` run at the same time") func concurrentSteps() async {
         let (one, two) = (Gate(), Gate())
         let first = IOBlockOperation<Int, Int> { input in
             one.open()
@@ -60,7 +61,7 @@ import Testing
         #expect(macro.output?.0 == 4 && macro.output?.1 == 5)
     }
 
-    @Test(arguments: [0, 1, 100]) func oneOutputIsFannedOutToAnyNumberOfSteps(count: Int) async {
+    @Test("One output is fanned out to any number of steps", arguments: [0, 1, 100]) func anyNumber(count: Int) async {
         let steps = (0..<count).map { number in IOBlockOperation<Int, Int> { $0 + number } }
         let macro = MacroOperation(length).then(concurrently: steps).then(
             IOBlockOperation<[Int], Int> { $0.reduce(0, +) })
@@ -69,7 +70,7 @@ import Testing
         #expect(macro.output == (0..<count).reduce(0) { $0 + 4 + $1 })
     }
 
-    @Test func aFailedStepAfterAJoinIsCountedAsTheUserDoes() async {
+    @Test("`failedStep` counts the steps as they were added, concurrent ones too") func failedStepIndex() async {
         let failing = IOBlockOperation<(Int, String), Int>(name: "failing") { _ in throw TestError.first }
         let macro = MacroOperation(length).then(concurrently: double, text).then(failing)
         macro.input = "four"
@@ -78,7 +79,7 @@ import Testing
             macro.failedStep?.index == 3 && macro.failedStep?.name == "failing" && macro.failedStep?.siblingCount == 4)
     }
 
-    @Test func aStepThatFailsCancelsTheOneBesideIt() async {
+    @Test("A step that fails cancels the step that runs at the same time") func failureBeside() async {
         let began = Gate()
         let waiting = Step<Int, Int>("waiting") { _, _ in began.open() }
         let failing = IOBlockOperation<Int, Int>(name: "failing") { _ in
@@ -91,7 +92,7 @@ import Testing
         #expect(macro.failedStep?.name == "failing" && waiting.isCancelled && waiting.isFinished)
     }
 
-    @Test func anOutputOfAnOperationOutsideIsRefused() async {
+    @Test("An input from an operation that is no step is an error with its name") func notAStep() async {
         let outside = IOBlockOperation<Int, Int>(name: "outside") { $0 }
         let macro = MacroOperation(length).then(double, inputFrom: outside)
         macro.input = "four"
@@ -105,7 +106,7 @@ import Testing
     }
 
     #if os(Linux) || os(macOS)
-    @Test func wrongTypesDoNotCompile() async throws {
+    @Test("Types that do not fit do not compile") func wrongTypes() async throws {
         let code = [
             "let length = IOBlockOperation<String, Int> { $0.count }",
             "let shout = IOBlockOperation<String, String> { $0.uppercased() }",

@@ -9,7 +9,7 @@ import Testing
     private let double = IOBlockOperation<Int, Int>(name: "double") { $0 * 2 }
     private let text = IOBlockOperation<Int, String>(name: "text") { "<\($0)>" }
 
-    @Test(arguments: Start.allCases) func eachStepGetsTheOutputOfTheOneBefore(start: Start) async {
+    @Test("Each step gets the output of the one before", arguments: Start.allCases) func outputs(start: Start) async {
         let macro = MacroOperation(length).then(double).then(text)
         macro.input = "four"
         await start(macro)
@@ -17,14 +17,14 @@ import Testing
         #expect(length.output == 4 && double.output == 8)
     }
 
-    @Test func aMacroOfOneStepIsThatStep() async {
+    @Test("A macro of one step has the output of that step") func oneStep() async {
         let macro = MacroOperation(length)
         macro.input = "four"
         await Start.byHand(macro)
         #expect(macro.output == 4)
     }
 
-    @Test func theOutputIsThereInTheBlocksAndForDependents() async {
+    @Test("The output of a macro can be read in its `asyncCompletionBlock` and by dependents") func readers() async {
         let log = EventLog()
         let macro = MacroOperation(length).then(double)
         macro.input = "four"
@@ -35,7 +35,8 @@ import Testing
         #expect(log.events == ["block 8", "dependent 8"])
     }
 
-    @Test func aStepThatEndsElsewhereIsWaitedFor() async {
+    @Test("A step that ends on another thread is waited for before the next one starts")
+    func asynchronousSteps() async {
         let log = EventLog()
         let steps = (0..<5).map { number in
             Step<Int, Int>("\(number)") { step, input in
@@ -53,7 +54,7 @@ import Testing
         #expect(log.events == (0..<5).flatMap { ["begin \($0)", "end \($0)"] })
     }
 
-    @Test func stepsMayBeAsyncClosures() async throws {
+    @Test("Steps may be `async` closures") func asyncClosures() async throws {
         let later = IOBlockOperation<Int, Int> { input in
             await Task.yield()
             return input + 1
@@ -63,7 +64,8 @@ import Testing
         #expect(try await OperationQueue().run(macro) == "<5>")
     }
 
-    @Test(arguments: 0..<5) func aFailedStepEndsTheChainWithItsOwnError(failing: Int) async {
+    @Test("A failed step ends the macro with its own error; later steps are cancelled and finish", arguments: 0..<5)
+    func failedStep(failing: Int) async {
         let log = EventLog()
         let steps = (0..<5).map { number in
             Step<Int, Int>("step \(number)") { step, input in
@@ -84,14 +86,14 @@ import Testing
         }
     }
 
-    @Test func withoutANameAStepIsCalledByTypeAndIndex() async {
+    @Test("A failed step without a name is called by its type and index") func unnamedStep() async {
         let macro = MacroOperation(length).then(IOBlockOperation<Int, Int> { _ in throw TestError.first })
         macro.input = ""
         await Start.byHand(macro)
         #expect(macro.failedStep?.name == "IOBlockOperation<Int, Int> 1")
     }
 
-    @Test func recoveryReplacesTheFailureOfAStep() async {
+    @Test("A step that is made by `recover` hands on a value in place of its failure") func recover() async {
         let failing = IOBlockOperation<Int, Int> { _ in throw TestError.first }
         let macro = MacroOperation(length).then(failing.recover { _ in 3 }).then(text)
         macro.input = "four"
@@ -99,7 +101,7 @@ import Testing
         #expect(macro.output == "<3>" && macro.error == nil)
     }
 
-    @Test func macrosNest() async {
+    @Test("Macros can be steps of macros") func nesting() async {
         let inner = MacroOperation(double).then(IOBlockOperation<Int, Int> { $0 + 1 })
         let macro = MacroOperation(MacroOperation(length)).then(inner).then(text)
         macro.input = "four"
@@ -107,14 +109,14 @@ import Testing
         #expect(macro.output == "<9>")
     }
 
-    @Test func aMacroCanBeAChildOfACompound() async throws {
+    @Test("A macro can be a child of a compound") func inACompound() async throws {
         let macro = MacroOperation(length).then(double)
         macro.input = "four"
         try await OperationQueue().run(CompoundOperation(operations: [macro]))
         #expect(macro.output == 8)
     }
 
-    @Test func aStepWaitsForItsOwnDependenciesToo() async {
+    @Test("A step waits for its own dependencies too") func ownDependencies() async {
         let log = EventLog()
         let gate = Gate()
         let outside = BlockOperation {
@@ -136,7 +138,8 @@ import Testing
         #expect(log.events == ["first", "outside", "step"])
     }
 
-    @Test func finishFromOutsideCancelsTheStepsAndWaits() async {
+    @Test("`finish(with:)` from outside cancels the steps of a macro, which ends after them with that output")
+    func finishFromOutside() async {
         let began = Gate()
         let step = Step<Int, Int> { _, _ in began.open() }
         let later = Step<Int, Int>.increment("later")
@@ -149,7 +152,7 @@ import Testing
         #expect(macro.output == 7 && macro.isFinished && step.isFinished && later.isFinished && later.isCancelled)
     }
 
-    @Test func aMissingInputEndsTheMacroAndItsSteps() async {
+    @Test("A missing input ends a macro with an error with its name, and its steps finish") func missingInput() async {
         let macro = MacroOperation(length).then(double)
         macro.name = "macro"
         await Start.byHand(macro)
@@ -159,7 +162,8 @@ import Testing
 
     // MARK: Consumption and mistakes
 
-    @Test func theReceiverOfThenIsConsumed() async {
+    @Test("A macro that was continued by `then` cannot be started; the longer one runs, under its name")
+    func consumed() async {
         let first = MacroOperation(length)
         first.name = "first"
         first.input = "four"
@@ -172,7 +176,8 @@ import Testing
         #expect(macro.output == 8 && macro.name == "first")
     }
 
-    @Test func thenOnAConsumedMacroIsRefused() async {
+    @Test("A macro cannot be continued twice: the second one ends with an error, the first one runs")
+    func continuedTwice() async {
         let first = MacroOperation(length)
         first.name = "first"
         let macro = first.then(double)
@@ -185,7 +190,8 @@ import Testing
         #expect(macro.output == 8)
     }
 
-    @Test func thenOnAMacroThatRunsIsRefused() async {
+    @Test("A macro that was continued by `then` after its end keeps its output; the longer one ends with an error")
+    func continuedAfterTheEnd() async {
         let macro = MacroOperation(length)
         macro.name = "macro"
         macro.input = "four"
@@ -198,7 +204,9 @@ import Testing
         #expect(macro.output == 4)
     }
 
-    @Test func anOperationTwiceInAChainIsRefusedByName() async {
+    @Test("An operation that is twice a step of a macro is an error with its name, and no step runs") func stepTwice()
+        async
+    {
         let log = EventLog()
         let step = Step<Int, Int>.increment("step", log: log)
         let macro = MacroOperation(step).then(Step<Int, Int>.increment("other", log: log)).then(step)
@@ -209,7 +217,8 @@ import Testing
         #expect(log.events.isEmpty && step.isFinished)
     }
 
-    @Test func anOperationInTwoChainsIsRefusedByName() async {
+    @Test("An operation that is a step of two macros is an error with its name; the first macro runs")
+    func stepOfTwoMacros() async {
         let log = EventLog()
         let step = Step<Int, Int>.increment("step", log: log)
         let first = MacroOperation(step)
@@ -224,7 +233,7 @@ import Testing
         #expect(first.output == 1)
     }
 
-    @Test func aChildOfACompoundIsNoStep() async throws {
+    @Test("A child of a compound cannot be a step, nor a step a child of a compound") func childAsStep() async throws {
         let step = Step<Int, Int>.increment("step")
         step.input = 0
         let compound = CompoundOperation(operations: [step])
@@ -241,7 +250,7 @@ import Testing
         }
     }
 
-    @Test func aMacroThatIsAStepOfItselfIsRefused() async {
+    @Test("A macro that is a step of itself is an error with its name") func stepOfItself() async {
         let macro = MacroOperation(Step<Int, Int>.increment("step"))
         macro.name = "macro"
         let loop = macro.then(macro)

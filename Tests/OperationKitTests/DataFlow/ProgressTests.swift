@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsAllocatedWhenNobodyAsks() async {
+    @Test("No `Progress` is created unless it is asked for") func onDemand() async {
         let step = Step<Int, Int>.increment("step")
         let macro = MacroOperation(step)
         macro.input = 1
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func theSameProgressIsGivenToAll() async {
+    @Test("Every thread that asks for the progress of an operation gets the same one") func same() async {
         let operation = AsyncOperation()
         let all = Shared<[Progress]>([])
         await atOnce(Array(repeating: { @Sendable in all.change { $0.append(operation.progress) } }, count: 8))
@@ -38,7 +38,7 @@ import Testing
         #expect(reporting.progress === operation.progress)
     }
 
-    @Test func aLeafGoesFromNothingToOne() async {
+    @Test("The progress of a leaf goes from 0 to 1, before its `asyncCompletionBlock` is called") func leaf() async {
         let operation = ScriptedOperation.idle()
         let progress = operation.progress
         operation.start()
@@ -48,7 +48,7 @@ import Testing
         #expect(progress.fractionCompleted == 1 && progress.isFinished)
     }
 
-    @Test func aLeafSetsItsOwnUnits() async {
+    @Test("A leaf sets the units of its own progress while it works, and not after its end") func ownUnits() async {
         let seen = Shared<[Double]>([])
         let step = Shared<Step<Int, Int>?>(nil)
         step.value = Self.worker(4) { seen.change { $0.append(step.value?.progress.fractionCompleted ?? -1) } }
@@ -60,7 +60,7 @@ import Testing
         step.value = nil
     }
 
-    @Test func aFailedOperationStaysWhereItWas() async {
+    @Test("The progress of a failed operation stays where it was") func failedLeaf() async {
         let operation = ScriptedOperation {
             $0.progress.totalUnitCount = 2
             $0.progress.completedUnitCount = 1
@@ -70,7 +70,8 @@ import Testing
         #expect(operation.progress.fractionCompleted == 0.5)
     }
 
-    @Test func askedAfterTheEndItIsComplete() async {
+    @Test("The progress of an operation that has succeeded is complete although it was not asked for before")
+    func afterTheEnd() async {
         let operation = AsyncOperation()
         let macro = MacroOperation(Step<Int, Int>.increment("step"))
         macro.input = 1
@@ -79,7 +80,7 @@ import Testing
         #expect(operation.progress.fractionCompleted == 1 && macro.progress.fractionCompleted == 1)
     }
 
-    @Test func theWeightsOfAMacroDecideItsFractions() async {
+    @Test("The steps of a macro count in its progress by their weights") func macro() async {
         let seen = Shared<[Double]>([])
         let holder = Shared<Progress?>(nil)
         let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
@@ -94,7 +95,7 @@ import Testing
         #expect(seen.value == [0, 0.2, 0.4, 0.6, 0.8] && macro.progress.fractionCompleted == 1)
     }
 
-    @Test func nestedPartsCountAtAnyDepth() async {
+    @Test("Parts count in a progress by their weights at any depth") func nested() async {
         let seen = Shared<[Double]>([])
         let holder = Shared<Progress?>(nil)
         let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
@@ -116,7 +117,8 @@ import Testing
         #expect(compound.progress.fractionCompleted == 1)
     }
 
-    @Test(arguments: ChildKind.allCases) func aCompoundCountsChildrenOfAllKindsByWeight(kind: ChildKind) async {
+    @Test("Children of every class count in the progress of a compound by their weights", arguments: ChildKind.allCases)
+    func compound(kind: ChildKind) async {
         let seen = Shared<[Double]>([])
         let holder = Shared<Progress?>(nil)
         let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
@@ -131,7 +133,7 @@ import Testing
         #expect(seen.value == [0, 0.75, 1] && compound.progress.fractionCompleted == 1)
     }
 
-    @Test func childrenThatAreAddedLaterDoNotSetItBack() async throws {
+    @Test("Children that are added later do not set the progress back") func addedLater() async throws {
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
         let progress = compound.progress
         let seen = Shared<[Double]>([])
@@ -146,7 +148,8 @@ import Testing
         #expect(seen.value == [0, 0.5, 0.5, 0.6, 0.8] && progress.fractionCompleted == 1)
     }
 
-    @Test func aFailureIsNoProgress() async {
+    @Test("A failed child without units of its own adds nothing to the progress of its compound")
+    func failedChild() async {
         let compound = CompoundOperation(operations: [
             AsyncOperation(), ScriptedOperation { $0.finish(withError: TestError.first) },
         ])
@@ -155,7 +158,7 @@ import Testing
         #expect(progress.fractionCompleted == 0.5 && !progress.isFinished)
     }
 
-    @Test func aWaterfallCountsItsJobsByWeight() async {
+    @Test("The jobs of a waterfall count in its progress by their weights") func waterfall() async {
         let seen = Shared<[Double]>([])
         let holder = Shared<Progress?>(nil)
         let look: @Sendable (Int) -> Int = { input in
@@ -171,7 +174,7 @@ import Testing
         #expect(waterfall.progress.fractionCompleted == 1)
     }
 
-    @Test func cancellingTheProgressCancelsTheOperation() async {
+    @Test("Cancelling a progress cancels its operation") func cancellation() async {
         let leaf = AsyncOperation()
         leaf.progress.cancel()
         #expect(leaf.isCancelled)
@@ -184,7 +187,8 @@ import Testing
         #expect(step.isCancelled)
     }
 
-    @Test func itFitsIntoATreeOfTheUsers() async {
+    @Test("A progress can be a child of another `Progress`, which counts it and cancels its operation")
+    func tree() async {
         let app = Progress.discreteProgress(totalUnitCount: 10)
         let macro = MacroOperation(Step<Int, Int>.increment("step")).then(Step<Int, Int> { _, _ in })
         let second = AsyncOperation()
@@ -197,7 +201,7 @@ import Testing
         await eventually("not cancelled") { macro.isCancelled }
     }
 
-    @Test func itIsMonotonicAndExactlyOneInTheEnd() async {
+    @Test("The fraction never falls, and is exactly 1 at success") func monotonic() async {
         let seed = SplitMix64.freshSeed()
         var random = SplitMix64(seed: seed)
         for _ in 0..<20 {
@@ -231,7 +235,7 @@ import Testing
         }
     }
 
-    @Test func progressesAreReleased() async {
+    @Test("The progress of an operation is released with it") func releases() async {
         let tracker = LeakTracker()
         for isRun in [true, false] {
             let step = tracker.track(Step<Int, Int>.increment("step"))
@@ -247,11 +251,11 @@ import Testing
 
 /// The arithmetic alone.
 @Suite("The ledger of a composite's progress") struct ProgressLedgerTests {
-    @Test func withoutWorkItIsAtNothing() {
+    @Test("Without parts the fraction is 0") func noParts() {
         #expect(ProgressLedger().fraction == 0)
     }
 
-    @Test func partsCountByWeight() {
+    @Test("Parts count in the fraction by their weights") func weights() {
         var ledger = ProgressLedger()
         ledger.added(3)
         ledger.added(1)
@@ -265,7 +269,7 @@ import Testing
         #expect(ledger.fraction == 1)
     }
 
-    @Test func whatAFailedPartHadReachedStays() {
+    @Test("What a failed part had reached stays in the fraction") func failedPart() {
         var ledger = ProgressLedger()
         ledger.added(2)
         ledger.advanced(0, weight: 1, to: 0.5)
@@ -274,7 +278,7 @@ import Testing
         #expect(ledger.fraction == 0.25)
     }
 
-    @Test func manyPartsEndAtExactlyOne() {
+    @Test("The fraction of many parts that have succeeded is exactly 1") func manyParts() {
         var ledger = ProgressLedger()
         for part in 0..<10_000 { ledger.added(Int64(part % 7)) }
         for part in 0..<10_000 { ledger.advanced(part, weight: Int64(part % 7), to: Double(part % 11) / 11) }

@@ -9,7 +9,7 @@ import Testing
         await onThread { OperationQueue().addOperations(operations, waitUntilFinished: true) }
     }
 
-    @Test func withoutItADependentOfAFailedOperationRuns() async {
+    @Test("Without `requireSuccess(of:)` what depends on a failed operation runs") func notRequired() async {
         let failing = ScriptedOperation { $0.finish(withError: TestError.first) }
         let dependent = AsyncOperation()
         dependent.addDependency(failing)
@@ -17,7 +17,11 @@ import Testing
         #expect(dependent.isFinished && dependent.error == nil)
     }
 
-    @Test(arguments: ChildKind.allCases) func afterSuccessTheOperationRuns(kind: ChildKind) async {
+    @Test(
+        "An operation that requires the success of another one runs after that has succeeded",
+        arguments: ChildKind.allCases
+    )
+    func success(kind: ChildKind) async {
         let log = EventLog()
         let dependency = kind.make { log.add("dependency") }
         let operation = ScriptedOperation.logged(log)
@@ -26,7 +30,11 @@ import Testing
         #expect(log.events == ["dependency", "main", "asyncCompletionBlock success"])
     }
 
-    @Test(arguments: ChildKind.allCases) func afterACancellationItDoesNotRun(kind: ChildKind) async {
+    @Test(
+        "An operation that requires the success of a cancelled one does not run, and its error names both",
+        arguments: ChildKind.allCases
+    )
+    func cancellation(kind: ChildKind) async {
         let log = EventLog()
         let dependency = kind.make("dependency") {}
         let operation = ScriptedOperation("operation", main: { _ in log.add("main") })
@@ -67,7 +75,8 @@ import Testing
         }
     }
 
-    @Test func afterAFailureTheErrorIsWrapped() async {
+    @Test("An operation that requires the success of a failed one ends with an error that wraps that error")
+    func failure() async {
         let failing = ThrowingBlockOperation(name: "save") { throw TestError.first }
         let operation = ScriptedOperation("announce")
         operation.requireSuccess(of: failing)

@@ -5,7 +5,7 @@ import Testing
 
 /// An operation whose work is an `async` closure.
 @Suite("TaskOperation", .hangGuard) struct TaskOperationTests {
-    @Test(arguments: Start.allCases) func whatTheClosureReturnsIsTheOutput(start: Start) async throws {
+    @Test("The output is what the closure returns", arguments: Start.allCases) func output(start: Start) async throws {
         let operation = TaskOperation(name: "answer") { 42 }
         await start(operation)
         #expect(operation.name == "answer")
@@ -13,21 +13,21 @@ import Testing
         #expect(try await operation.value == 42)
     }
 
-    @Test(arguments: Start.allCases) func whatTheClosureThrowsIsTheError(start: Start) async {
+    @Test("The error is what the closure throws", arguments: Start.allCases) func throwingClosure(start: Start) async {
         let operation = TaskOperation<Int> { throw TestError.first }
         await start(operation)
         #expect(text(operation.error) == "first" && operation.output == nil)
         await #expect(throws: TestError.first) { try await operation.value }
     }
 
-    @Test func aClosureWithoutAResultSucceeds() async throws {
+    @Test("A closure without a result succeeds when it returns") func noResult() async throws {
         let operation = TaskOperation { await Task.yield() }
         await Start.byHand(operation)
         #expect(operation.error == nil)
         try await operation.value
     }
 
-    @Test func theOperationExecutesUntilTheClosureReturns() async throws {
+    @Test("The operation executes until the closure returns") func executing() async throws {
         let (begun, mayEnd) = (Gate(), Gate())
         let operation = TaskOperation {
             begun.open()
@@ -41,7 +41,7 @@ import Testing
         #expect(operation.isFinished)
     }
 
-    @Test func cancellingTheOperationCancelsTheTask() async throws {
+    @Test("Cancelling the operation cancels its task") func cancellation() async throws {
         let log = EventLog()
         let (begun, never) = (Gate(), Gate())
         let operation = TaskOperation {
@@ -58,7 +58,7 @@ import Testing
         #expect(operation.isCancelled)
     }
 
-    @Test func aTaskThatIsCancelledFromInsideCancelsTheOperation() async throws {
+    @Test("A task that is cancelled from inside cancels its operation") func cancelledFromInside() async throws {
         let log = EventLog()
         let operation = TaskOperation {
             unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
@@ -71,7 +71,7 @@ import Testing
         #expect(operation.isCancelled)
     }
 
-    @Test func theReasonTakesThePlaceOfTheCancellationErrorOfTheClosure() async throws {
+    @Test("The reason takes the place of the `CancellationError` that the closure throws") func reason() async throws {
         let (begun, never) = (Gate(), Gate())
         let operation = TaskOperation {
             begun.open()
@@ -84,7 +84,7 @@ import Testing
         await #expect(throws: TestError.reason) { try await operation.finished() }
     }
 
-    @Test func aClosureThatIgnoresTheCancellationHasTheLastWord() async throws {
+    @Test("A closure that ignores the cancellation decides the outcome") func ignoredCancellation() async throws {
         let (begun, never) = (Gate(), Gate())
         let operation = TaskOperation {
             begun.open()
@@ -98,13 +98,15 @@ import Testing
         #expect(operation.isCancelled)
     }
 
-    @Test func aCancellationErrorWithoutACancellationIsTheOutcome() async {
+    @Test("A `CancellationError` that the closure throws without a cancellation is the outcome")
+    func thrownCancellation() async {
         let operation = TaskOperation { throw CancellationError() }
         await Start.byHand(operation)
         #expect(operation.error is CancellationError)
     }
 
-    @Test(arguments: Start.allCases) func cancelledBeforeTheStartTheClosureDoesNotRun(start: Start) async {
+    @Test("The closure of an operation that is cancelled before its start does not run", arguments: Start.allCases)
+    func cancelledBeforeTheStart(start: Start) async {
         let log = EventLog()
         let operation = TaskOperation { log.add("closure") }
         await start(operation) { operation.cancel() }
@@ -112,7 +114,8 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
-    @Test func anOutcomeFromOutsideEndsTheOperationBeforeTheClosureDoes() async throws {
+    @Test("An outcome from outside ends the operation before its closure returns, and stays")
+    func finishFromOutside() async throws {
         let (begun, mayEnd, ended) = (Gate(), Gate(), Gate())
         let operation = TaskOperation {
             begun.open()
@@ -130,11 +133,12 @@ import Testing
     }
 
     @Test(
+        "The priority of the task follows the quality of service at the start",
         arguments: [
             (QualityOfService.userInteractive, TaskPriority.high), (.userInitiated, .userInitiated),
             (.default, .medium), (.utility, .utility), (.background, .background),
         ])
-    func thePriorityFollowsTheQualityOfServiceAtTheStart(
+    func priority(
         quality: QualityOfService, priority: TaskPriority
     ) async throws {
         let operation = TaskOperation { Task.currentPriority }
@@ -147,7 +151,8 @@ import Testing
         #expect(operation.output == priority)
     }
 
-    @Test(arguments: [false, true]) func theClosureIsReleasedWhenTheOperationFinishes(isCancelled: Bool) async {
+    @Test("The closure is released when the operation finishes, cancelled or not", arguments: [false, true])
+    func releasesClosure(isCancelled: Bool) async {
         let tracker = LeakTracker()
         let operation = Self.holding(tracker)
         await Start.onSuspendedQueue(operation) { if isCancelled { operation.cancel() } }
@@ -160,7 +165,7 @@ import Testing
         return TaskOperation { token.use() }
     }
 
-    @Test func anOperationIsReleasedAfterItsEnd() async throws {
+    @Test("A `TaskOperation` is released after its end") func releases() async throws {
         let tracker = LeakTracker()
         do {
             let operation = tracker.track(TaskOperation { 1 })
@@ -170,7 +175,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func cancellingRacesWithTheStartAndTheEnd() async {
+    @Test("A cancellation during the start or the end leaves either the output or the reason")
+    func concurrentCancellation() async {
         let wrong = EventLog()
         let tracker = LeakTracker()
         let seed = SplitMix64.freshSeed()

@@ -5,7 +5,7 @@ import Testing
 
 /// Suspending, resuming and cancelling a waterfall.
 @Suite("Control of a waterfall", .hangGuard) struct WaterfallControlTests {
-    @Test func suspendedBetweenJobsItWaitsAndIsResumed() async {
+    @Test("A waterfall that is suspended between jobs waits, and goes on when it is resumed") func suspension() async {
         let log = EventLog()
         let reached = Gate()
         let holder = Shared<Waterfall<Int, Int>?>(nil)
@@ -32,7 +32,8 @@ import Testing
         holder.value = nil
     }
 
-    @Test func suspendedBeforeTheStartItBeginsNothing() async throws {
+    @Test("A waterfall that is suspended before its start calls no job until it is resumed")
+    func suspendedBeforeTheStart() async throws {
         let log = EventLog()
         let shorter = Waterfall<Int, Int>()
         shorter.suspend()
@@ -49,7 +50,7 @@ import Testing
         #expect(try await waterfall.value == 1)
     }
 
-    @Test func anOperationThatRunsGoesOnWhileSuspended() async throws {
+    @Test("The operation of a job goes on while its waterfall is suspended") func suspendedOperation() async throws {
         let (began, gate, done) = (Gate(), Gate(), Gate())
         let waterfall = Waterfall<Int, Int>()
             .then { _ in
@@ -75,7 +76,7 @@ import Testing
         #expect(try await waterfall.value == 2)
     }
 
-    @Test func aSuspendedWaterfallThatIsCancelledEnds() async {
+    @Test("Cancelling a suspended waterfall ends it without calling a job") func cancelledWhileSuspended() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>().then { input in
             log.add("job")
@@ -91,7 +92,8 @@ import Testing
 
     // MARK: Cancellation
 
-    @Test func cancelledBeforeTheStartItCallsNoJob() async {
+    @Test("A waterfall that is cancelled before its start calls its completion and no job")
+    func cancelledBeforeTheStart() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>().then { input in
             log.add("job")
@@ -103,7 +105,8 @@ import Testing
         #expect(log.events == ["completion cancelled"])
     }
 
-    @Test(arguments: 0..<5) func cancelledInAJobItCallsNoFurther(at: Int) async {
+    @Test("A waterfall that is cancelled in a job calls no further one", arguments: 0..<5)
+    func cancelledInAJob(at: Int) async {
         let log = EventLog()
         let holder = Shared<Waterfall<Int, Int>?>(nil)
         let waterfall = (0..<5).reduce(Waterfall<Int, Int>()) { waterfall, number in
@@ -121,7 +124,7 @@ import Testing
         #expect(waterfall.error is CancellationError && waterfall.failedStep == nil)
     }
 
-    @Test func cancellingCancelsTheOperationThatRuns() async {
+    @Test("Cancelling a waterfall cancels the operation that runs") func cancelsTheOperation() async {
         let began = Gate()
         let running = Step<Void, Int> { _, _ in began.open() }
         let waterfall = Waterfall<Int, Int>().then { _ in running }.then { $0 }
@@ -134,7 +137,8 @@ import Testing
         #expect(running.isFinished)
     }
 
-    @Test func finishFromOutsideIsARequest() async {
+    @Test("`finish(with:)` from outside cancels the operation of a job; the waterfall ends with that output")
+    func finishFromOutside() async {
         let (began, gate) = (Gate(), Gate())
         let running = ScriptedStep(began: began, gate: gate)
         let waterfall = Waterfall<Int, Int>().then { _ in running }

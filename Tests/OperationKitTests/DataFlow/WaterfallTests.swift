@@ -5,7 +5,10 @@ import Testing
 
 /// Jobs one after the other, each from the result of the one before.
 @Suite("Waterfall", .hangGuard) struct WaterfallTests {
-    @Test(arguments: Start.allCases) func jobsMakeValuesAndOperations(start: Start) async {
+    @Test(
+        "Each job gets the previous result, and returns a value or the operation to run next", arguments: Start.allCases
+    )
+    func jobs(start: Start) async {
         let waterfall = Waterfall<String, String>()
             .then { $0.count }
             .then { count in IOBlockOperation<Void, Int> { _ in count * 2 } }
@@ -21,14 +24,14 @@ import Testing
         #expect(waterfall.output == "<9>" && waterfall.error == nil && waterfall.failedStep == nil)
     }
 
-    @Test func aWaterfallWithoutJobsReturnsItsInput() async {
+    @Test("The output of a waterfall without jobs is its input") func noJobs() async {
         let waterfall = Waterfall<Int, Int>()
         waterfall.input = 3
         await Start.byHand(waterfall)
         #expect(waterfall.output == 3)
     }
 
-    @Test func aJobDecidesBetweenValueAndOperation() async {
+    @Test("A job decides at run time between a value and an operation") func valueOrOperation() async {
         for input in [1, 2] {
             let waterfall = Waterfall<Int, Int>().then { input -> WaterfallStep<Int> in
                 input == 1 ? .value(10) : .operation(TaskOperation { 20 })
@@ -39,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func jobsAreAddedAsAList() async {
+    @Test("Jobs can be added as a list") func list() async {
         let jobs: [@Sendable (Int) throws -> Int] = [{ $0 + 1 }, { $0 * 2 }, { $0 - 3 }]
         let mixed: [@Sendable (Int) throws -> WaterfallStep<Int>] = [
             { .value($0 + 1) }, { input in .operation(TaskOperation { input * 10 }) },
@@ -50,14 +53,14 @@ import Testing
         #expect(waterfall.output == 100)
     }
 
-    @Test func optionalsPassThroughUnchanged() async {
+    @Test("Optional results pass through unchanged") func optionals() async {
         let waterfall = Waterfall<Int, Int>().then { _ -> Int? in nil }.then { $0 == nil }
         waterfall.input = 1
         await Start.byHand(waterfall)
         #expect(waterfall.output == true)
     }
 
-    @Test func onAnErrorTheNextJobIsNotCalledAndTheCompletionIs() async {
+    @Test("After an error the next job is not called, and the completion gets the error") func failure() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>(name: "waterfall")
             .then { $0 + 1 }
@@ -75,7 +78,8 @@ import Testing
         #expect(waterfall.failedStep?.siblingCount == 3 && waterfall.name == "waterfall")
     }
 
-    @Test func theErrorOfAnOperationEndsTheWaterfall() async {
+    @Test("The error of a job's operation ends the waterfall, and the next job is not called")
+    func failedOperation() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>()
             .then { _ in TaskOperation<Int>(name: "request") { throw TestError.second } }
@@ -89,7 +93,8 @@ import Testing
         #expect(waterfall.failedStep?.index == 0 && waterfall.failedStep?.name == "request")
     }
 
-    @Test func aCancelledOperationEndsTheWaterfall() async {
+    @Test("The cancellation of a job's operation ends the waterfall, which does not count as cancelled")
+    func cancelledOperation() async {
         let waterfall = Waterfall<Int, Int>()
             .then { _ in Step<Int, Int>("step") { step, _ in step.cancel() }.withInput(1) }
             .then { $0 }
@@ -99,7 +104,7 @@ import Testing
         #expect(!waterfall.isCancelled)
     }
 
-    @Test func theCompletionGetsTheResultBeforeTheEnd() async {
+    @Test("The completion gets the result before the waterfall has finished") func completion() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>().then { $0 + 1 }
         waterfall.input = 1
@@ -114,7 +119,7 @@ import Testing
 
     // MARK: Nesting and mistakes
 
-    @Test func waterfallsNest() async {
+    @Test("Waterfalls run inside waterfalls, macros and compounds") func nesting() async {
         let waterfall = Waterfall<Int, Int>()
             .then { input -> Waterfall<Int, Int> in
                 let inner = Waterfall<Int, Int>().then { $0 + 1 }.then { value in TaskOperation { value * 2 } }
@@ -128,7 +133,8 @@ import Testing
         #expect(macro.output == "10" && compound.error == nil)
     }
 
-    @Test func theReceiverOfThenIsConsumed() async {
+    @Test("A waterfall that was continued by `then` can be neither started nor continued again; the longer one runs")
+    func consumed() async {
         let shorter = Waterfall<Int, Int>(name: "shorter")
         let waterfall = shorter.then { $0 + 1 }
         let other = shorter.then { $0 + 2 }
@@ -142,7 +148,8 @@ import Testing
         #expect(waterfall.output == 2)
     }
 
-    @Test func anOperationThatIsPartOfAnotherIsRefusedByName() async {
+    @Test("A job that returns an operation that is part of another one is an error with its name")
+    func partOfAnother() async {
         let step = Step<Int, Int>.increment("step")
         let macro = MacroOperation(step)
         macro.input = 1
@@ -154,7 +161,7 @@ import Testing
         #expect(macro.output == 2)
     }
 
-    @Test func aWaterfallThatReturnsItselfIsRefused() async {
+    @Test("A job that returns its own waterfall is an error with its name") func returnsItself() async {
         let holder = Shared<Waterfall<Int, Int>?>(nil)
         let waterfall = Waterfall<Int, Int>(name: "loop").then { _ -> IOOperation<Int, Int> in holder.value! }
         holder.value = waterfall
@@ -164,7 +171,7 @@ import Testing
         #expect(waterfall.error?.localizedDescription.contains("“loop”") == true)
     }
 
-    @Test func aMissingInputIsAnError() async {
+    @Test("A missing input is an error with the name of the waterfall") func missingInput() async {
         let waterfall = Waterfall<Int, Int>(name: "waterfall").then { $0 }
         await Start.byHand(waterfall)
         #expect(waterfall.error as? IOOperationError == .missingInput(operation: "waterfall"))
@@ -172,7 +179,7 @@ import Testing
 
     // MARK: Size
 
-    @Test func aMillionJobsHoldOneAtATime() async {
+    @Test("The jobs of a very long waterfall run one at a time and overflow no stack") func manyJobs() async {
         let most = Shared((alive: 0, most: 0))
         let jobs = TestExtent.choose(100_000, long: 1_000_000)
         await onThread(stackSize: workerStackSize) {
@@ -197,7 +204,8 @@ import Testing
         #expect(most.value.most == 1 && most.value.alive == 0)
     }
 
-    @Test func operationsAreCreatedWhenTheirTurnComesAndReleasedWhenTheyAreDone() async {
+    @Test("The operations of jobs are created when their turn comes and released when they have ended")
+    func operations() async {
         let tracker = LeakTracker()
         let most = Shared(0)
         let steps = TestExtent.choose(5_000, long: 20_000)
@@ -218,7 +226,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func jobsAndWhatFlowsAreReleased() async {
+    @Test("A waterfall releases its jobs and what flows through them, whether run, cancelled or dropped")
+    func releases() async {
         let tracker = LeakTracker()
         for moment in ["run", "cancel", "drop"] {
             let token = tracker.token("closure")
@@ -237,7 +246,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test func suspendResumeAndCancelRaceWithTheJobs() async {
+    @Test("A waterfall that is suspended, resumed and cancelled at any time ends with its output or the cancellation")
+    func races() async {
         let wrong = EventLog()
         let seed = SplitMix64.freshSeed()
         await race(
