@@ -15,25 +15,29 @@ import Testing
         await expectNoProblems(title, samples: (150, 100), { _ in make() }, roles, location)
     }
 
-    @Test func startAgainstCancel() async {
+    @Test("A compound that is cancelled while it is started cancels and finishes every child")
+    func cancelDuringTheStart() async {
         await tryOut(
             "start, cancel", { CompoundSubject(children: 2) },
             [Role("start") { $0.compound.start() }, Role("cancel") { $0.cancel() }])
     }
 
-    @Test func startAgainstFinishFromOutside() async {
+    @Test("A compound that is finished from outside while it is started ends with that outcome, if accepted")
+    func finishDuringTheStart() async {
         await tryOut(
             "start, finish", { CompoundSubject(children: 2, held: [0]) },
             [Role("start") { $0.compound.start() }, Role("finish") { $0.finishFromOutside() }])
     }
 
-    @Test func startAgainstAddition() async {
+    @Test("A child that is added while its compound is started runs, or is rejected after the end")
+    func additionDuringTheStart() async {
         await tryOut(
             "start, add", { CompoundSubject(children: 1) },
             [Role("start") { $0.compound.start() }, Role("add") { $0.add() }])
     }
 
-    @Test func theEndOfAChildAgainstAnAdditionAfterIt() async {
+    @Test("A child that is added while its dependency ends runs after it, or is rejected after the end")
+    func additionDuringAnEnd() async {
         await tryOut(
             "start, end, add", { CompoundSubject(children: 1, held: [0]) },
             [
@@ -42,7 +46,7 @@ import Testing
             ])
     }
 
-    @Test func theEndOfAChildAgainstCancel() async {
+    @Test("No child starts after a cancellation that comes while another child ends") func cancelDuringAnEnd() async {
         await tryOut(
             "start, end, cancel", { CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)]) },
             [
@@ -51,7 +55,8 @@ import Testing
             ])
     }
 
-    @Test func cancelReachesEveryChildOfACompoundThatRuns() async {
+    @Test("A cancellation reaches every child of a compound that runs while a child of it ends")
+    func cancelWhileRunning() async {
         await tryOut(
             "end, cancel",
             {
@@ -61,7 +66,8 @@ import Testing
             }, [Role("end") { $0.end(0) }, Role("cancel") { $0.cancel() }])
     }
 
-    @Test func twoWhoCancelBothReachEveryChildBeforeTheyReturn() async {
+    @Test("Each of two concurrent cancellations has reached every child when it returns")
+    func twoCancellations() async {
         for isRunning in [false, true] {
             await tryOut(
                 "two cancellations, \(isRunning ? "running" : "not begun")",
@@ -73,7 +79,8 @@ import Testing
         }
     }
 
-    @Test func aCancellationAroundReachesTheChildrenOfACompoundThatSomebodyIsCancelling() async {
+    @Test("Cancelling an outer compound reaches the children of one that another thread is cancelling")
+    func outerCancellation() async {
         await tryOut(
             "cancellations inside and around",
             {
@@ -83,7 +90,8 @@ import Testing
             }, [Role("cancel") { $0.cancel() }, Role("cancel around") { $0.cancel(around: true) }])
     }
 
-    @Test func aFinishFromOutsideAgainstCancelReachesEveryChild() async {
+    @Test("A cancellation reaches every child of a compound that another thread finishes from outside")
+    func finishAgainstCancel() async {
         await tryOut(
             "finish, cancel",
             {
@@ -94,13 +102,15 @@ import Testing
             [Role("finish") { $0.finishFromOutside() }, Role("cancel") { $0.cancel() }])
     }
 
-    @Test func aChildThatIsCancelledByItselfEndsBeforeTheOneThatItWaitsFor() async {
+    @Test("A child that is cancelled while its compound starts does not wait for its dependency")
+    func cancelledChild() async {
         await tryOut(
             "start, cancel a child", { CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)]) },
             [Role("start") { $0.compound.start() }, Role("cancel") { $0.children[1].cancel() }])
     }
 
-    @Test func aChildThatIsCancelledByItselfAgainstTheEndOfTheOneBeforeIt() async {
+    @Test("A child that is cancelled while its dependency ends is not forgotten")
+    func cancelledChildAgainstAnEnd() async {
         await tryOut(
             "start, end, cancel a child", { CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)]) },
             [
@@ -109,19 +119,20 @@ import Testing
             ])
     }
 
-    @Test func twoChildrenWithALimitOfOne() async {
+    @Test("Children that end at the same time never exceed a limit of 1") func limit() async {
         await tryOut(
             "limit 1, two ends", { CompoundSubject(children: 3, held: [0, 1], limit: 1) },
             [Role("start") { $0.compound.start() }, Role("end 0") { $0.end(0) }, Role("end 1") { $0.end(1) }])
     }
 
-    @Test func aFailureAgainstAnEndAndAnAddition() async {
+    @Test("A failure that comes during an addition leaves no child unfinished") func failureAgainstAnAddition() async {
         await tryOut(
             "failure, add", { CompoundSubject(children: 2, held: [0], policy: .cancelRemaining) },
             [Role("start") { $0.compound.start() }, Role("fail") { $0.end(0, .first) }, Role("add") { $0.add() }])
     }
 
-    @Test func anOperationOutsideThatAChildWaitsFor() async {
+    @Test("A child whose external dependency ends while the compound is started and cancelled is not forgotten")
+    func externalDependency() async {
         await tryOut(
             "start, end outside",
             {
@@ -136,7 +147,8 @@ import Testing
             ])
     }
 
-    @Test func theLimitAndAPauseAgainstTheStart() async {
+    @Test("A compound that is paused by its limit and suspended while it is started runs its children afterward")
+    func limitAndSuspension() async {
         await tryOut(
             "limit, pause", { CompoundSubject(children: 2) },
             [

@@ -34,34 +34,36 @@ import Testing
             check: check)
     }
 
-    @Test func aCounterThatIsReadAndThenWrittenIsCaught() async {
+    @Test("A counter that is read and then written is caught") func lostUpdate() async {
         let exploration = await count(.everything) { $0.readThenWrite() }
         #expect(exploration.failure?.problems == ["1 instead of 2"])
         #expect(exploration.failure?.trace == "a: locks | a: locks | b: locks | b: locks")
     }
 
-    @Test func aCounterThatIsChangedWithTheLockHeldPasses() async {
+    @Test("A counter that is changed with the lock held passes") func correctCounter() async {
         let exploration = await count(.everything) { $0.increment() }
         #expect(exploration.failure == nil)
     }
 
     /// Virtual threads of s steps each can be interleaved in (2s)! / (s!)² ways if they are two, (3s)! / (s!)³ if
     /// three. One place makes two steps.
-    @Test(arguments: [
-        (2, Interleaving.Grain.regions, 6), (2, .everyPlace, 20), (3, .regions, 90), (3, .everyPlace, 1_680),
-    ])
-    func everyOrderIsTriedOnce(threads: Int, grain: Interleaving.Grain, orders: Int) async {
+    @Test(
+        "Every order is tried once",
+        arguments: [
+            (2, Interleaving.Grain.regions, 6), (2, .everyPlace, 20), (3, .regions, 90), (3, .everyPlace, 1_680),
+        ])
+    func everyOrder(threads: Int, grain: Interleaving.Grain, orders: Int) async {
         let exploration = await count(.everything, grain: grain, threads: threads) { $0.increment() }
         #expect(exploration.count == orders)
         #expect(exploration.failure == nil)
     }
 
-    @Test func aMistakeIsFoundWithAsManyPreemptionsAsItNeeds() async {
+    @Test("A mistake is found with as many preemptions as it needs") func preemptions() async {
         #expect(await count(.preemptions(0)) { $0.readThenWrite() }.failure == nil)
         #expect(await count(.preemptions(1)) { $0.readThenWrite() }.failure != nil)
     }
 
-    @Test func whatASampleFindsIsFoundAgainWithItsSeed() async {
+    @Test("What a sample finds is found again with its seed") func seed() async {
         let seed = SplitMix64.freshSeed()
         let first = await count(.samples(1_000, seed: seed)) { $0.readThenWrite() }
         let second = await count(.samples(1_000, seed: seed)) { $0.readThenWrite() }
@@ -107,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func aWaitThatIsNeverEndedIsCaught() async {
+    @Test("A wait that never ends is caught") func lostWakeup() async {
         let wrong = await explore(
             .everything, prepare: { _ in Event() },
             [Role("waiter") { $0.lookThenWait() }, Role("event") { $0.happen() }], check: { _, _ in [] })
@@ -118,7 +120,7 @@ import Testing
         #expect(right.failure == nil && right.count > 1)
     }
 
-    @Test func aVirtualThreadThatBlocksForRealComesBackWhenTheOthersHaveLetItGo() async {
+    @Test("A virtual thread that blocks for real returns when another one has let it go") func blockedThread() async {
         let exploration = await explore(
             .everything, prepare: { _ in Gate() },
             [
@@ -132,7 +134,7 @@ import Testing
         #expect(exploration.failure == nil && exploration.count > 1)
     }
 
-    @Test func aCallWithTheLockHeldIsCaught() async {
+    @Test("A call with the lock held is caught") func callUnderALock() async {
         let exploration = await explore(
             .everything, prepare: { _ in Locked(()) },
             [Role("a") { lock in lock.withLock { _ in VirtualThread.place("callback") } }],

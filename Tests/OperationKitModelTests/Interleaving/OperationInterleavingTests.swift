@@ -43,7 +43,11 @@ import Testing
         )
     }
 
-    @Test(arguments: Beginning.allCases) private func everyPairOfSteps(beginning: Beginning) async {
+    @Test(
+        "In every order of two steps an operation ends once and wakes those that wait for it",
+        arguments: Beginning.allCases
+    )
+    private func everyPair(beginning: Beginning) async {
         var counts: [Int] = []
         for (first, second) in OperationInterleavingTests.pairs where !(first.isLong && second.isLong) {
             let isShort = second != .awaitAndGiveUp && (beginning != .mainFinishes || first != .start || !second.isLong)
@@ -52,7 +56,10 @@ import Testing
         report("two steps, \(beginning), all, at most three preemptions where a wait is long", counts)
     }
 
-    @Test(arguments: Beginning.allCases) private func everyPairOfStepsInSmallSteps(beginning: Beginning) async {
+    @Test(
+        "Two steps that interrupt each other anywhere leave an operation that ends once", arguments: Beginning.allCases
+    )
+    private func everyPairInSmallSteps(beginning: Beginning) async {
         var counts: [Int] = []
         for (first, second) in OperationInterleavingTests.pairs {
             counts.append(await tryOut([first, second], beginning, .preemptions(2), .everyPlace))
@@ -60,7 +67,8 @@ import Testing
         report("two steps in small steps, \(beginning), at most two preemptions", counts)
     }
 
-    @Test func twoWhoAskForTheProgressAtOnceGetTheSameOne() async {
+    @Test("Two threads that ask for the progress of an operation while it ends get the same one")
+    func sameProgress() async {
         let exploration = await explore(
             .preemptions(2), prepare: { _ in (ScriptedOperation(), Shared<[Progress]>([])) },
             [Role("finish") { $0.0.start() }]
@@ -79,7 +87,11 @@ import Testing
         report("progress of an operation that ends, at most two preemptions", [exploration.count])
     }
 
-    @Test(arguments: Beginning.allCases) private func everyThreeSteps(beginning: Beginning) async {
+    @Test(
+        "In many orders of three steps an operation ends once and wakes those that wait for it",
+        arguments: Beginning.allCases
+    )
+    private func everyThree(beginning: Beginning) async {
         let steps: [OperationStep] = [.start, .succeed, .fail, .cancel, .cancelWithReason, .wait, .await]
         let seed = Choices.seed()
         var bounded: [Int] = []

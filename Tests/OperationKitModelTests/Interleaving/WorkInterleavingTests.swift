@@ -18,37 +18,48 @@ import Testing
     private static let start = Role<WorkSubject>("start") { $0.operation.start() }
     private static let cancel = Role<WorkSubject>("cancel") { $0.cancel() }
 
-    @Test(arguments: WorkSubject.Kind.allCases) func startAgainstCancel(kind: WorkSubject.Kind) async {
+    @Test(
+        "A run that is cancelled while it is started ends once and starts no further unit",
+        arguments: WorkSubject.Kind.allCases
+    )
+    func cancelDuringTheStart(kind: WorkSubject.Kind) async {
         await tryOut(
             "start, cancel", kind, { WorkSubject($0, units: 3) },
             [WorkInterleavingTests.start, WorkInterleavingTests.cancel])
     }
 
-    @Test(arguments: WorkSubject.Kind.allCases) func startAgainstFinishFromOutside(kind: WorkSubject.Kind) async {
+    @Test(
+        "A run that is finished from outside while it is started ends with that outcome, if accepted",
+        arguments: WorkSubject.Kind.allCases
+    )
+    func finishDuringTheStart(kind: WorkSubject.Kind) async {
         await tryOut(
             "start, finish", kind, { WorkSubject($0, units: 2, held: [0]) },
             [WorkInterleavingTests.start, Role("finish") { $0.finishFromOutside() }])
     }
 
-    @Test(arguments: WorkSubject.Kind.allCases) func theEndOfAUnitAgainstCancel(kind: WorkSubject.Kind) async {
+    @Test("A run that is cancelled while a unit of it ends starts no further one", arguments: WorkSubject.Kind.allCases)
+    func cancelDuringAnEnd(kind: WorkSubject.Kind) async {
         await tryOut(
             "start, end, cancel", kind, { WorkSubject($0, units: 3, held: [0]) },
             [WorkInterleavingTests.start, Role("end") { $0.end(0) }, WorkInterleavingTests.cancel])
     }
 
-    @Test(arguments: WorkSubject.Kind.allCases) func twoUnitsThatEndAtOnce(kind: WorkSubject.Kind) async {
+    @Test("Units that end at the same time let the run go on through all units", arguments: WorkSubject.Kind.allCases)
+    func twoEnds(kind: WorkSubject.Kind) async {
         await tryOut(
             "start, two ends", kind, { WorkSubject($0, units: 3, held: [0, 1]) },
             [WorkInterleavingTests.start, Role("end 0") { $0.end(0) }, Role("end 1") { $0.end(1) }])
     }
 
-    @Test(arguments: WorkSubject.Kind.allCases) func aFailureAgainstAnotherEnd(kind: WorkSubject.Kind) async {
+    @Test("A failure that comes while another unit ends is not lost", arguments: WorkSubject.Kind.allCases)
+    func failureAgainstAnEnd(kind: WorkSubject.Kind) async {
         await tryOut(
             "start, failure, end", kind, { WorkSubject($0, units: 2, held: [0, 1], failing: [0]) },
             [WorkInterleavingTests.start, Role("fail") { $0.end(0) }, Role("end") { $0.end(1) }])
     }
 
-    @Test func aPauseAgainstTheStartAndItsEnd() async {
+    @Test("A waterfall that is suspended and resumed while it is started runs all its jobs") func suspension() async {
         await tryOut(
             "start, pause, resume", .waterfall, { WorkSubject($0, units: 2) },
             [

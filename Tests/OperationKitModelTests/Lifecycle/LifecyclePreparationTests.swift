@@ -14,11 +14,12 @@ import Testing
         return lifecycle
     }
 
-    @Test(arguments: Lifecycle.Ending.allCases) func preparedTheWorkMayBegin(ending: Lifecycle.Ending) {
+    @Test("The work of an operation may start once it executes, and not before", arguments: Lifecycle.Ending.allCases)
+    func prepared(ending: Lifecycle.Ending) {
         #expect(executing(ending).isWorking)
     }
 
-    @Test func aLeafThatWasGivenAnOutcomeSkipsItsWork() {
+    @Test("A leaf that is given an outcome while it is prepared skips its work") func leafWithOutcome() {
         var lifecycle = executing(.immediately)
         #expect(lifecycle.finished(with: .success(())).action == .deliver)
         #expect(!lifecycle.isWorking && lifecycle.mainSkipped() == nil)
@@ -26,7 +27,8 @@ import Testing
         #expect(lifecycle.mainSkipped() == nil)
     }
 
-    @Test func aCompositeThatWasGivenAnOutcomeLetsItsChildrenEnd() {
+    @Test("A composite that is given an outcome while it is prepared cancels its children and ends after them")
+    func compositeWithOutcome() {
         var lifecycle = executing(.afterChildren)
         #expect(lifecycle.finished(with: .failure(TestError.first)).action == .cancelChildren)
         #expect(!lifecycle.isWorking && lifecycle.mainSkipped() == .drain)
@@ -34,7 +36,7 @@ import Testing
         #expect(text(lifecycle.outcome?.error) == "first")
     }
 
-    @Test func cancelledMeanwhileTheWorkBeginsAndItsHookFollows() {
+    @Test("Work that is cancelled while it is prepared starts, and `didCancel()` follows") func cancelledMeanwhile() {
         var lifecycle = executing(.immediately)
         #expect(lifecycle.cancelled(reason: nil) == .cancelSuperclass)
         #expect(lifecycle.superclassCancelled().isEmpty && lifecycle.isWorking)

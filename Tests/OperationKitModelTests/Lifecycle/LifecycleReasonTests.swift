@@ -12,20 +12,21 @@ import Testing
         return lifecycle
     }
 
-    @Test func withoutAReasonTheOutcomeOfACancelledLifeIsCancellationError() {
+    @Test("Without a reason the outcome of a life that is cancelled before its start is `CancellationError`")
+    func noReason() {
         var lifecycle = cancelledLife(reason: nil)
         #expect(lifecycle.started() == .deliver)
         #expect(text(lifecycle.outcome?.error) == "cancelled")
     }
 
-    @Test func theReasonTakesThePlaceOfCancellationError() {
+    @Test("The reason of a cancellation takes the place of `CancellationError`") func reason() {
         var lifecycle = cancelledLife(reason: .reason)
         #expect(lifecycle.started() == .deliver)
         #expect(text(lifecycle.outcome?.error) == "reason")
         #expect(text(lifecycle.cancellationReason) == "reason")
     }
 
-    @Test func theReasonTakesThePlaceOfACancellationErrorThatTheWorkReports() {
+    @Test("The reason takes the place of a `CancellationError` that the work reports") func reportedCancellation() {
         var lifecycle = Lifecycle.after([.started, .becameExecuting, .mainReturned], .immediately)
         #expect(lifecycle.cancelled(reason: TestError.reason) == .cancelSuperclass)
         #expect(lifecycle.superclassCancelled() == [.callDidCancel])
@@ -33,14 +34,14 @@ import Testing
         #expect(text(lifecycle.outcome?.error) == "reason")
     }
 
-    @Test func aReasonLeavesAnyOtherOutcomeAlone() {
+    @Test("A reason leaves any other outcome alone") func otherOutcome() {
         var lifecycle = cancelledLife(reason: .reason)
         _ = lifecycle.finished(with: .failure(TestError.first))
         _ = lifecycle.started()
         #expect(text(lifecycle.outcome?.error) == "first")
     }
 
-    @Test func onlyTheFirstCancellationCounts() {
+    @Test("Of several cancellations only the first counts, with or without its reason") func firstCancellation() {
         var lifecycle = cancelledLife(reason: nil)
         #expect(lifecycle.cancelled(reason: TestError.reason) == nil)
         #expect(lifecycle.cancellationReason == nil)

@@ -5,7 +5,8 @@ import Testing
 
 /// Walks through everything that can happen to a life, in every order, and checks the guarantees at each step.
 @Suite("Lifecycle, every order of events", .serialized, .takesTurns, .hangGuard) struct LifecycleStateSpaceTests {
-    @Test(arguments: Lifecycle.Ending.allCases) func theGuaranteesHoldInEveryOrderOfEvents(ending: Lifecycle.Ending) {
+    @Test("The guarantees of a life hold in every order of events", arguments: Lifecycle.Ending.allCases)
+    func everyOrder(ending: Lifecycle.Ending) {
         let first = StateSpaceExplorer(ending: ending)
         var seen: Set<String> = [first.identity]
         var frontier = [first]

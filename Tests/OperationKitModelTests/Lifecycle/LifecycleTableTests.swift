@@ -66,18 +66,24 @@ import Testing
         finished                          | –                           | ×                        | –                | no                            | ×                           | ×                | –               | ×
         """
 
-    @Test(arguments: rows(leaf, events: columns.filter { $0 != [.drained] }, of: Situation.leaf))
-    func leavesFollowTheTable(row: Row) { check(row) }
+    @Test(
+        "Each event in each state of a leaf does what the table says",
+        arguments: rows(leaf, events: columns.filter { $0 != [.drained] }, of: Situation.leaf)
+    )
+    func leaves(row: Row) { check(row) }
 
-    @Test(arguments: rows(composite, events: columns, of: Situation.composite))
-    func compositesFollowTheTable(row: Row) { check(row) }
+    @Test(
+        "Each event in each state of a composite does what the table says",
+        arguments: rows(composite, events: columns, of: Situation.composite)
+    )
+    func composites(row: Row) { check(row) }
 
-    @Test func everySituationHasARow() {
+    @Test("Every state of leaves and composites has a row in the table") func completeness() {
         #expect(Self.leaf.split(separator: "\n").count == Situation.leaf.count)
         #expect(Self.composite.split(separator: "\n").count == Situation.composite.count)
     }
 
-    @Test(arguments: Situation.all) func everySituationReadsAsItsNameSays(situation: Situation) {
+    @Test("Every state reads as its name says", arguments: Situation.all) func situations(situation: Situation) {
         let lifecycle = situation.lifecycle
         let name = situation.name
         let executes = ["main", "working", "draining", "finishing"].contains { name.hasPrefix($0) }

@@ -6,55 +6,55 @@ import Testing
 
 /// The crosses of the table: what the callers never do.
 @Suite("Lifecycle, impossible events", .hangGuard) struct LifecycleTrapTests {
-    @Test func becomingExecutingWithoutAStartTraps() async {
+    @Test("Executing without a start traps") func executingUnstarted() async {
         await #expect(processExitsWith: .failure) {
             _ = Lifecycle.after([.becameExecuting], .immediately)
         }
     }
 
-    @Test func becomingExecutingTwiceTraps() async {
+    @Test("Executing twice traps") func executingTwice() async {
         await #expect(processExitsWith: .failure) {
             _ = Lifecycle.after([.started, .becameExecuting, .becameExecuting], .immediately)
         }
     }
 
-    @Test func returningFromMainTwiceTraps() async {
+    @Test("Returning from `main()` twice traps") func returningTwice() async {
         await #expect(processExitsWith: .failure) {
             _ = Lifecycle.after([.started, .becameExecuting, .mainReturned, .mainReturned], .immediately)
         }
     }
 
-    @Test func drainingBeforeTheStartTraps() async {
+    @Test("An end of the children before the start traps") func drainingUnstarted() async {
         await #expect(processExitsWith: .failure) {
             _ = Lifecycle.after([.drained], .afterChildren)
         }
     }
 
-    @Test func drainingTwiceTraps() async {
+    @Test("A second end of the children traps") func drainingTwice() async {
         await #expect(processExitsWith: .failure) {
             _ = Lifecycle.after([.started, .becameExecuting, .drained, .drained], .afterChildren)
         }
     }
 
-    @Test func endingWithoutAnOutcomeTraps() async {
+    @Test("Ending without an outcome traps") func endingWithoutOutcome() async {
         await #expect(processExitsWith: .failure) {
             _ = Lifecycle.after([.started, .becameExecuting, .ended], .immediately)
         }
     }
 
-    @Test func endingTwiceTraps() async {
+    @Test("Ending twice traps") func endingTwice() async {
         await #expect(processExitsWith: .failure) {
             _ = Lifecycle.after([.started, .becameExecuting, .succeeded, .ended, .ended], .immediately)
         }
     }
 
-    @Test func markingWithoutACancellationTraps() async {
+    @Test("Marking a life as cancelled without a cancellation traps") func markingUncancelled() async {
         await #expect(processExitsWith: .failure) {
             _ = Lifecycle.after([.marked], .immediately)
         }
     }
 
-    @Test func aTrapNamesTheEventAndTheState() async throws {
+    @Test("A trap names the event and the state") func message() async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             _ = Lifecycle.after([.mainReturned], .immediately)
         }

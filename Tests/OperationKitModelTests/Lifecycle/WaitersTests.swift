@@ -18,11 +18,12 @@ import Testing
         return orders
     }()
 
-    @Test func thereAreElevenOrders() {
+    @Test("The events of one wait have eleven orders") func numberOfOrders() {
         #expect(Self.orders.count == 11)
     }
 
-    @Test func inEveryOrderAContinuationIsResumedOnceByTheFirstThatMayDoIt() {
+    @Test("In every order of events a continuation is resumed once, by the first event that may do it")
+    func everyOrder() {
         for order in Self.orders {
             var waiters = Waiters<String>()
             let id = WaiterID()
@@ -52,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func everyWaiterIsResumedOnce() {
+    @Test("Every waiter is resumed once, by its cancellation or by the end") func manyWaiters() {
         var waiters = Waiters<Int>()
         let ids = (0..<100).map { _ in WaiterID() }
         for (number, id) in ids.enumerated() { #expect(waiters.registered(number, as: id, isFinished: false) == nil) }
@@ -64,7 +65,7 @@ import Testing
         #expect(waiters.isEmpty)
     }
 
-    @Test func oneWaitersCancellationLeavesTheOthersWaiting() {
+    @Test("The cancellation of one waiter leaves the others waiting") func oneCancellation() {
         var waiters = Waiters<String>()
         let (a, b) = (WaiterID(), WaiterID())
         _ = waiters.registered("a", as: a, isFinished: false)
