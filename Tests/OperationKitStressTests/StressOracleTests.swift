@@ -41,28 +41,28 @@ extension Stress {
             ProgramOracle.violations(of: program, events)
         }
 
-        @Test func aRightLogIsAccepted() {
+        @Test("A right log is accepted") func rightLog() {
             #expect(violations(right) == [])
         }
 
-        @Test func aChildThatDidNotRunIsSeen() {
+        @Test("A child that did not run is seen") func leftOut() {
             let log = start + run(1) + end(1, .success) + end(2, .cancelled, isCancelled: true) + end(0, .success)
             #expect(violations(log).contains("n2 did not run"))
             #expect(violations(log).contains("n2 was cancelled without a cause") == false)
             #expect(violations(log).contains("n2 ended with cancelled instead of failed(2)"))
         }
 
-        @Test func aChildThatRanTwiceIsSeen() {
+        @Test("A child that ran twice is seen") func ranTwice() {
             let log = start + run(1) + run(1) + end(1, .success) + run(2) + end(2, .failed(2)) + end(0, report())
             #expect(violations(log).contains("n1 ran 2 times"))
         }
 
-        @Test func aChildBeforeItsDependencyIsSeen() {
+        @Test("A child that starts before its dependency has ended is seen") func early() {
             let log = start + run(2) + end(2, .failed(2)) + run(1) + end(1, .success) + end(0, report())
             #expect(violations(log) == ["n2 began before n1 had ended"])
         }
 
-        @Test func aWrongReportIsSeen() {
+        @Test("A compound that ends with a wrong report is seen") func wrongReport() {
             let head = start + run(1) + end(1, .success) + run(2) + end(2, .failed(2))
             for wrong in [
                 report(name: "n7"), report(child: "n1"), report(index: 0), report(siblings: 3),
@@ -72,12 +72,12 @@ extension Stress {
             }
         }
 
-        @Test func aChildThatOutlivesItsCompoundIsSeen() {
+        @Test("A child that outlives its compound is seen") func outliving() {
             let log = start + run(1) + end(1, .success) + run(2) + end(0, report()) + end(2, .failed(2))
             #expect(violations(log) == ["n2 outlived n0"])
         }
 
-        @Test func tooManyAtOnceAreSeen() {
+        @Test("More children at the same time than the limit allows are seen") func tooMany() {
             var program = program
             program.root.work = .compound(
                 StressCompound(
@@ -87,19 +87,19 @@ extension Stress {
             #expect(ProgramOracle.violations(of: program, log) == ["more than 1 children of n0 ran at the same time"])
         }
 
-        @Test func blocksInTheWrongOrderAreSeen() {
+        @Test("Completion blocks in the wrong order are seen") func blocks() {
             let log: [StressEvent] =
                 start + run(1) + [.finished(1), .completed(1, .success, isCancelled: false)]
                 + run(2) + end(2, .failed(2)) + end(0, report())
             #expect(violations(log) == ["the async completion block of n1 came after the completion block"])
         }
 
-        @Test func leaksAndHangsAreSeen() {
+        @Test("Leaks and hangs are seen") func leaksAndHangs() {
             #expect(violations(right + [.leaked(["n1"])]) == ["leaked: n1"])
             #expect(violations(start + [.hung(["n1 waiting"])]) == ["it hangs: n1 waiting"])
         }
 
-        @Test func runningAfterACancellationBeforeTheStartIsSeen() {
+        @Test("A child that runs although it was cancelled before the start is seen") func ranAlthoughCancelled() {
             var program = program
             program.actions = [StressAction(trigger: .beforeStart, effect: .cancel(1))]
             let log = [.acted(0, isAccepted: true)] + right
@@ -109,7 +109,7 @@ extension Stress {
                 ])
         }
 
-        @Test func aChildThatIsBegunByASerialCompoundAfterItsCancellationIsSeen() {
+        @Test("A child that a serial compound starts after its cancellation is seen") func ranAfterCancellation() {
             var program = program
             program.actions = [StressAction(trigger: .inside(1), effect: .cancel(0))]
             let head =
@@ -123,7 +123,7 @@ extension Stress {
             #expect(ProgramOracle.violations(of: program, right) == [])
         }
 
-        @Test func anAdditionThatIsRefusedInsideARunningChildIsSeen() {
+        @Test("An addition that is rejected although a child still runs is seen") func rejectedAddition() {
             var program = program
             let node = StressNode(id: 3, work: .leaf(StressLeaf(kind: .inline)))
             program.actions = [StressAction(trigger: .inside(1), effect: .add(node, to: 0))]
@@ -188,7 +188,7 @@ extension Stress {
         }
 
         /// Real logs, in each of which one event is lost, doubled or falsified.
-        @Test func everyCorruptionOfARealLogIsSeen() async {
+        @Test("Every loss, doubling or falsification of an event in a real log is seen") func corruptions() async {
             let seed = SplitMix64.freshSeed()
             await onThread {
                 for number in 0..<TestExtent.choose(10, long: 150) as Range<UInt64> {
@@ -209,7 +209,7 @@ extension Stress {
             }
         }
 
-        @Test func aProgramThatHangsIsNoticed() async {
+        @Test("A program that hangs is seen") func hang() async {
             var program = program
             // The limit is never raised again.
             program.actions = [StressAction(trigger: .beforeStart, effect: .squeeze(0, limit: 0))]

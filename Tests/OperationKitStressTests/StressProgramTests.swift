@@ -6,7 +6,7 @@ import Testing
 extension Stress {
     /// Random programs against the oracle: for a while, or only the one of `STRESS_SEED`.
     @Suite("Stress: random programs") struct StressProgramTests {
-        @Test func programsDoWhatTheOracleSays() async {
+        @Test("Random programs do what the oracle says") func programs() async {
             if let seed = StressSettings.seed { return await replay(seed) }
             let seed = SplitMix64.freshSeed()
             TestExtent.report("programs from STRESS_SEED=\(seed) on")
@@ -44,7 +44,7 @@ extension Stress {
             #expect(leaks == [])
         }
 
-        @Test func aSeedMakesAlwaysTheSameProgram() {
+        @Test("A seed always makes the same program") func seed() {
             for seed in 0..<200 as Range<UInt64> {
                 let program = ProgramGenerator.program(seed: seed)
                 #expect(program == ProgramGenerator.program(seed: seed))

@@ -28,8 +28,11 @@ extension Stress {
             #expect(record.order.map(Int.init) == ReferenceScheduler(shape: shape).order, "\(shape), \(hint)")
         }
 
-        @Test(arguments: [ShapeChildren.inline, .hopping, .ownKinds])
-        func smallShapesRunInTheOnlyRightOrder(children: ShapeChildren) async throws {
+        @Test(
+            "Small shapes with a limit of 1 run in the only right order",
+            arguments: [ShapeChildren.inline, .hopping, .ownKinds]
+        )
+        func serialShapes(children: ShapeChildren) async throws {
             let seed = Self.seed()
             var random = SplitMix64(seed: seed)
             for shape in Self.smallShapes() {
@@ -38,7 +41,7 @@ extension Stress {
             }
         }
 
-        @Test func thousandsOfRandomGraphsRunInTheOnlyRightOrder() async throws {
+        @Test("Random graphs with a limit of 1 run in the only right order") func serialGraphs() async throws {
             let seed = Self.seed()
             for program in 0..<TestExtent.choose(300, long: 3_000) {
                 var random = SplitMix64(seed: seed &+ UInt64(program))
@@ -50,7 +53,8 @@ extension Stress {
             }
         }
 
-        @Test func randomGraphsWithForeignChildrenKeepTheirOrder() async throws {
+        @Test("Random graphs with children of other classes keep their dependencies, and their order where it is sure")
+        func serialMixedGraphs() async throws {
             let seed = Self.seed()
             for program in 0..<TestExtent.choose(70, long: 700) {
                 var random = SplitMix64(seed: seed &+ UInt64(program))
@@ -61,8 +65,8 @@ extension Stress {
             }
         }
 
-        @Test(arguments: [2, 8, -1])
-        func randomGraphsKeepTheirOrderAndTheLimit(limit: Int) async throws {
+        @Test("Random graphs keep their dependencies and the limit", arguments: [2, 8, -1])
+        func concurrentGraphs(limit: Int) async throws {
             let seed = Self.seed()
             for program in 0..<TestExtent.choose(70, long: 700) {
                 var random = SplitMix64(seed: seed &+ UInt64(program))
@@ -75,8 +79,8 @@ extension Stress {
             }
         }
 
-        @Test(arguments: [2, 8])
-        func smallShapesKeepTheirOrderAndTheLimit(limit: Int) async throws {
+        @Test("Small shapes keep their dependencies and the limit", arguments: [2, 8])
+        func concurrentShapes(limit: Int) async throws {
             for shape in Self.smallShapes() {
                 for children in ShapeChildren.allCases {
                     let record = try await shape.run(children, limit: limit)
@@ -91,7 +95,7 @@ extension Stress {
         private let shape = StressShape(
             name: "three", dependencies: [[], [0], []], priorities: [.normal, .veryHigh, .high])
 
-        @Test func theReferencePrefersPriorityThenInsertion() {
+        @Test("The reference prefers priority, then the order of addition") func reference() {
             #expect(ReferenceScheduler(shape: shape).order == [2, 0, 1])
             #expect(ReferenceScheduler(shape: .flat(4)).order == [0, 1, 2, 3])
         }
@@ -102,18 +106,18 @@ extension Stress {
             return record.result
         }
 
-        @Test func aRunThatIsRightIsAccepted() {
+        @Test("A right run is accepted") func rightRun() {
             let right = record([(0, true), (0, false), (1, true), (2, true), (2, false), (1, false)])
             #expect(ReferenceScheduler.violations(of: shape, right, limit: 2) == [])
         }
 
-        @Test func aChildThatBeganTooEarlyIsSeen() {
+        @Test("A child that started too early is seen") func early() {
             let early = record([(0, true), (1, true), (0, false), (1, false), (2, true), (2, false)])
             #expect(
                 ReferenceScheduler.violations(of: shape, early, limit: 2) == ["child 1 began before 0 had ended"])
         }
 
-        @Test func childrenThatRanTwiceOrNeverAreSeen() {
+        @Test("Children that ran twice or never are seen") func wrongCounts() {
             let twice = record([(0, true), (0, false), (0, true), (0, false), (1, true), (1, false)])
             #expect(
                 ReferenceScheduler.violations(of: shape, twice, limit: 2) == [
@@ -121,7 +125,7 @@ extension Stress {
                 ])
         }
 
-        @Test func tooManyAtOnceAreSeen() {
+        @Test("Too many children at the same time are seen") func tooMany() {
             let crowd = record([(0, true), (2, true), (0, false), (2, false), (1, true), (1, false)])
             #expect(
                 ReferenceScheduler.violations(of: shape, crowd, limit: 1) == [

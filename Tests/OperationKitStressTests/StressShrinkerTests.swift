@@ -21,7 +21,7 @@ extension Stress {
             }
         }
 
-        @Test func anArtificialFailureIsReducedToTheSmallestProgram() {
+        @Test("An artificial failure is reduced to the smallest program that has it") func artificialFailure() {
             let failing = (0..<20_000 as Range<UInt64>).lazy.map { ProgramGenerator.program(seed: $0) }
                 .filter { Self.isFailure($0) }.prefix(TestExtent.choose(5, long: 25))
             var sizes: [Int] = []
@@ -50,7 +50,7 @@ extension Stress {
 
         /// The whole way from a run to a small program, with a fault that is put into the log: the completion blocks of
         /// `ThrowingBlockOperation`s that throw are lost.
-        @Test func aFaultThatShowsInRunsIsReducedToTheOperationThatHasIt() async {
+        @Test("A fault that shows in runs is reduced to the operation that has it") func faultInRuns() async {
             let program = (0..<1_000 as Range<UInt64>).lazy.map { ProgramGenerator.program(seed: $0) }
                 .first { $0.nodes.count > 12 && !Self.guilty($0).isEmpty }
             guard let program else {
@@ -79,7 +79,7 @@ extension Stress {
             return Set(throwing.map(\.id)).subtracting(steps)
         }
 
-        @Test func whatIsRemovedIsNowhereMentioned() {
+        @Test("What is removed from a program is not mentioned anywhere in it") func removedNodes() {
             for seed in 0..<300 as Range<UInt64> {
                 let program = ProgramGenerator.program(seed: seed)
                 for node in program.nodes where node.id != program.root.id {
