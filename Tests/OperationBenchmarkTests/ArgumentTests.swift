@@ -4,24 +4,26 @@ import Testing
 @testable import OperationBenchmark
 
 @Suite struct ArgumentTests {
-    @Test(arguments: [
-        (["B2"], "“B2” is too much: expected options only"),
-        (["--bogus"], "Unknown option “--bogus”: expected --only"),
-        (["--only"], "--only is missing its value: expected one of B1, B2"),
-        (["--only", "B10"], "Unknown case “B10”: expected one of B1, B2"),
-        (["--count"], "--count is missing its value: expected a whole number from 1 to 1000000"),
-        (["--count", "0"], "“0” is no value for --count: expected a whole number from 1"),
-        (["--count=1e3"], "“1e3” is no value for --count"),
-        (["--count", "99999999999999999999"], "is no value for --count"),
-        (["--rounds", "4"], "“4” is no value for --rounds: expected a whole number from 5"),
-        (["--json"], "--json is missing its value: expected a file"),
-        (["--json="], "expected a file to write to"),
-        (["--json", "/no/such/directory/report.json"], "“/no/such/directory/report.json” cannot be written"),
-        (["--json", "/"], "“/” cannot be written"),
-        (["--check=yes"], "--check takes no value"),
-        (["--memory-probe", "x"], "expected one of compound, children"),
-    ])
-    func aMistakeIsAnsweredWithASentenceAndNothingElse(arguments: [String], sentence: String) async throws {
+    @Test(
+        "A mistake is answered with a sentence, the usage and status 2, and nothing is measured",
+        arguments: [
+            (["B2"], "“B2” is too much: expected options only"),
+            (["--bogus"], "Unknown option “--bogus”: expected --only"),
+            (["--only"], "--only is missing its value: expected one of B1, B2"),
+            (["--only", "B10"], "Unknown case “B10”: expected one of B1, B2"),
+            (["--count"], "--count is missing its value: expected a whole number from 1 to 1000000"),
+            (["--count", "0"], "“0” is no value for --count: expected a whole number from 1"),
+            (["--count=1e3"], "“1e3” is no value for --count"),
+            (["--count", "99999999999999999999"], "is no value for --count"),
+            (["--rounds", "4"], "“4” is no value for --rounds: expected a whole number from 5"),
+            (["--json"], "--json is missing its value: expected a file"),
+            (["--json="], "expected a file to write to"),
+            (["--json", "/no/such/directory/report.json"], "“/no/such/directory/report.json” cannot be written"),
+            (["--json", "/"], "“/” cannot be written"),
+            (["--check=yes"], "--check takes no value"),
+            (["--memory-probe", "x"], "expected one of compound, children"),
+        ])
+    func mistakes(arguments: [String], sentence: String) async throws {
         let result = try await BenchmarkProcess.run(arguments: arguments)
         #expect(result.status == 2)
         #expect(result.output == "")
@@ -32,7 +34,7 @@ import Testing
         #expect(lines.last?.hasPrefix("usage: OperationBenchmark ") == true)
     }
 
-    @Test func helpAndListAreAnsweredOnStandardOutput() async throws {
+    @Test("Help and list are answered on standard output") func information() async throws {
         let help = try await BenchmarkProcess.run("--help", "--bogus")
         #expect(help.status == 0)
         #expect(help.errors == "")
@@ -46,7 +48,7 @@ import Testing
         #expect(list.lines.count { $0.hasPrefix("    timed: ") } == Case.all.count)
     }
 
-    @Test func optionsCarryTheirValuesInEitherWay() throws {
+    @Test("Options carry their values after a space or an equals sign") func options() throws {
         var options = Options()
         options.only = ["B3", "B2"]
         options.count = 10

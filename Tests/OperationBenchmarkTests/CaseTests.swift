@@ -7,13 +7,13 @@ import Testing
 @Suite struct CaseTests {
     private static let counts = [1, 2, 9, 50, 1000, 100_000]
 
-    @Test func theCasesAreThereInTheirOrder() {
+    @Test("All nine cases are there, in their order") func order() {
         #expect(Set(Case.all.map(\.id)) == Set((1...9).map { "B\($0)" }))
         #expect(Case.all.map(\.id) == Case.all.map(\.id).sorted())
     }
 
-    @Test(arguments: counts)
-    func comparisonsAndGrowthsNameSidesThatAreThereOnce(count: Int) {
+    @Test("Comparisons and growths name sides that are there once", arguments: counts)
+    func sides(count: Int) {
         for item in Case.all {
             for experiment in item.experiments(Scale(count: count)) {
                 let names = experiment.sides.map(\.name)
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func theDefaultGrowsFromAThousandToAMillion() {
+    @Test("The default sizes grow from a thousand to a million") func defaultSizes() {
         let scale = Scale(count: Options().count)
         #expect(scale.sizes == [1000, 10_000, 100_000, 1_000_000])
         #expect(scale.flatFrom == 10_000)
@@ -38,16 +38,16 @@ import Testing
         #expect(scale.steps == 1000)
     }
 
-    @Test(arguments: counts)
-    func sizesGrowAndHoldThoseThatAreCompared(count: Int) {
+    @Test("Sizes grow, and those that are compared are among them", arguments: counts)
+    func sizes(count: Int) {
         let scale = Scale(count: count)
         #expect(scale.sizes == scale.sizes.sorted())
         #expect(scale.sizes.allSatisfy { $0 > 0 })
         for size in [scale.flatFrom, scale.count, scale.many] { #expect(scale.sizes.contains(size)) }
     }
 
-    @Test(arguments: [false, true])
-    func theGuardedLoopTakesOneItemAfterTheOther(isAsynchronous: Bool) async {
+    @Test("The guarded loop takes one item after the other", arguments: [false, true])
+    func guardedLoop(isAsynchronous: Bool) async {
         final class Log: @unchecked Sendable {
             var items: [Int] = []
         }

@@ -5,28 +5,32 @@ import Testing
 
 /// What is written of a report, without measuring anything.
 @Suite struct OutputTests {
-    @Test(arguments: [
-        (0, "0"), (0.00123, "0.00123"), (0.456, "0.456"), (1, "1.00"), (9.996, "10.0"), (12.34, "12.3"),
-        (99.96, "100"), (123.4, "123"), (1234.5, "1234"),
-    ])
-    func figuresHaveThreeSignificantDigits(value: Double, text: String) {
+    @Test(
+        "Figures have three significant digits",
+        arguments: [
+            (0, "0"), (0.00123, "0.00123"), (0.456, "0.456"), (1, "1.00"), (9.996, "10.0"), (12.34, "12.3"),
+            (99.96, "100"), (123.4, "123"), (1234.5, "1234"),
+        ])
+    func digits(value: Double, text: String) {
         #expect(Figures.digits(value) == text)
     }
 
-    @Test(arguments: [
-        (12.3, Quantity.nanoseconds, "12.3 ns"), (999.7, .nanoseconds, "1.00 µs"), (2340, .nanoseconds, "2.34 µs"),
-        (1_500_000, .nanoseconds, "1.50 ms"), (2e9, .nanoseconds, "2.00 s"), (5e12, .nanoseconds, "5000 s"),
-        (512, .bytes, "512 B"), (101_572_608, .bytes, "102 MB"),
-    ])
-    func costsHaveTheUnitThatSuitsThem(value: Double, quantity: Quantity, text: String) {
+    @Test(
+        "Costs have the unit that suits them",
+        arguments: [
+            (12.3, Quantity.nanoseconds, "12.3 ns"), (999.7, .nanoseconds, "1.00 µs"), (2340, .nanoseconds, "2.34 µs"),
+            (1_500_000, .nanoseconds, "1.50 ms"), (2e9, .nanoseconds, "2.00 s"), (5e12, .nanoseconds, "5000 s"),
+            (512, .bytes, "512 B"), (101_572_608, .bytes, "102 MB"),
+        ])
+    func units(value: Double, quantity: Quantity, text: String) {
         #expect(Figures.cost(value, quantity) == text)
     }
 
-    @Test func numbersAreGroupedInThousands() {
+    @Test("Numbers are grouped in thousands") func grouping() {
         #expect([0, 999, 1000, 100_000, 1_234_567].map(grouped) == ["0", "999", "1,000", "100,000", "1,234,567"])
     }
 
-    @Test func theTableHasARowForEachComparison() {
+    @Test("The table has a row for each comparison") func table() {
         let lines = Table(report: Samples.report()).lines
         #expect(lines[0] == "Abacus, 2 cores, 8 GiB, Linux, Swift 6.2, release build")
         #expect(lines[1].hasPrefix("3 rounds. "))
@@ -45,7 +49,7 @@ import Testing
             ])
     }
 
-    @Test func aBarIsNeverEmpty() {
+    @Test("A bar is never empty") func bars() {
         let point = { (size: Int, cost: Double) in GrowthResult.Point(size: size, cost: Statistics([cost])) }
         let growth = GrowthResult(what: "children", points: [point(1, 1), point(10, 100_000)])
         let bars = Plot(growth: growth).lines.map { $0.count { $0 == "█" } }
@@ -53,7 +57,7 @@ import Testing
         #expect(Plot(growth: GrowthResult(what: "children", points: [])).lines == [])
     }
 
-    @Test func markdownHoldsTheMachineAndTheTables() {
+    @Test("Markdown has the machine and the tables") func markdown() {
         let lines = Markdown(report: Samples.report()).lines
         #expect(lines[0].hasPrefix("Measured on Abacus, 2 cores, 8 GiB, Linux, Swift 6.2, release build, in 3 rounds."))
         #expect(
@@ -74,12 +78,12 @@ import Testing
             ])
     }
 
-    @Test func theReportReadsBackAsItWasWritten() throws {
+    @Test("A report reads back as it was written") func coding() throws {
         let data = try JSONEncoder().encode(Samples.report())
         #expect(try JSONDecoder().decode(Report.self, from: data) == Samples.report())
     }
 
-    @Test func theKeysOfTheReportAreTheDocumentedOnes() throws {
+    @Test("The keys of a report are the documented ones") func keys() throws {
         let json = try JSONSerialization.jsonObject(with: JSONEncoder().encode(Samples.report()))
         let report = try #require(json as? [String: Any])
         #expect(Set(report.keys) == ["format", "machine", "rounds", "count", "cases"])
@@ -104,7 +108,7 @@ import Testing
         #expect(Set(point.keys) == ["size", "cost"])
     }
 
-    @Test func theProcessorIsFoundInWhatLinuxSaysOfIt() {
+    @Test("The processor is found in what Linux says of it") func processor() {
         let intel = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Xeon: the large one\n"
         #expect(Machine.processor(inProcessorInformation: intel) == "Xeon: the large one")
         let board = "processor\t: 0\nBogoMIPS\t: 108.00\n\nModel\t\t: Raspberry Pi 4\n"
@@ -112,7 +116,7 @@ import Testing
         #expect(Machine.processor(inProcessorInformation: "processor\t: 0\n") == nil)
     }
 
-    @Test func thePeakIsFoundInWhatLinuxSaysOfAProcess() {
+    @Test("The peak of memory is found in what Linux says of a process") func memoryPeak() {
         #expect(MemoryProbe.peak(inStatus: "VmPeak:\t  900 kB\nVmHWM:\t   128 kB\nVmRSS:\t  100 kB\n") == 128 * 1024)
         #expect(MemoryProbe.peak(inStatus: "VmPeak:\t  900 kB\n") == nil)
     }

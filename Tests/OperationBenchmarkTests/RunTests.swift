@@ -10,7 +10,7 @@ import Testing
         FileManager.default.temporaryDirectory.appendingPathComponent("OperationBenchmarkTests-\(UUID().uuidString)")
     }
 
-    @Test func aCaseIsMeasuredAndReported() async throws {
+    @Test("A case is measured and reported") func oneCase() async throws {
         let file = Self.temporaryFile()
         try Data(repeating: UInt8(ascii: "x"), count: 1 << 16).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
@@ -48,7 +48,7 @@ import Testing
     @Test(
         "Output that is lost is told by the exit status",
         arguments: [["--help"], ["--list"], ["--count", "20", "--only", "B3"]], [">&-", ">\(fullDevice)"])
-    func lostOutputIsAFailure(arguments: [String], redirection: String) async throws {
+    func lostOutput(arguments: [String], redirection: String) async throws {
         guard Self.hasFullDevice || redirection == ">&-" else { return }
         let result = try await BenchmarkProcess.run(arguments: arguments, redirection: redirection)
         #expect(result.status == 3)
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test("A report that is lost is a file that cannot be written", .enabled(if: hasFullDevice))
-    func aLostReportIsAFileThatCannotBeWritten() async throws {
+    func lostReport() async throws {
         let result = try await BenchmarkProcess.run("--count", "20", "--only", "B3", "--json", Self.fullDevice)
         #expect(result.status == 2)
         #expect(result.errors.contains("“\(Self.fullDevice)” cannot be written"))
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test("The report is written although standard output is lost", .enabled(if: hasFullDevice))
-    func theReportIsWrittenAlthoughTheOutputIsLost() async throws {
+    func reportWithoutOutput() async throws {
         let file = Self.temporaryFile()
         defer { try? FileManager.default.removeItem(at: file) }
         let result = try await BenchmarkProcess.run(
@@ -73,7 +73,8 @@ import Testing
         #expect(try JSONDecoder().decode(Report.self, from: Data(contentsOf: file)).cases.map(\.id) == ["B3"])
     }
 
-    @Test func allCasesAreMeasuredAndTheCheckSaysWhetherAGoalWasMissed() async throws {
+    @Test("All cases are measured, and the status of `--check` says whether a goal was missed")
+    func allCases() async throws {
         let file = Self.temporaryFile()
         defer { try? FileManager.default.removeItem(at: file) }
         let result = try await BenchmarkProcess.run(

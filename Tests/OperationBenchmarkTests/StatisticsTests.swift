@@ -3,20 +3,20 @@ import Testing
 @testable import OperationBenchmark
 
 @Suite struct StatisticsTests {
-    @Test func theMedianIsInTheMiddle() {
+    @Test("The median is in the middle") func median() {
         let odd = Statistics([5, 1, 3])
         #expect((odd.min, odd.median, odd.max) == (1, 3, 5))
         #expect(Statistics([4, 1, 3, 100]).median == 3.5)
         #expect(Statistics([7]).median == 7)
     }
 
-    @Test func ratiosAreThoseOfTheRoundsNotThatOfTheMedians() {
+    @Test("Ratios are those of the rounds, not that of the medians") func ratios() {
         // The machine was slower in the second round, for both alike.
         let ratio = Statistics(ratiosOf: [1, 10, 2], to: [2, 20, 4])
         #expect((ratio.min, ratio.median, ratio.max) == (0.5, 0.5, 0.5))
     }
 
-    @Test func sidesTakeTurnsAndSwapThemInEverySecondRound() throws {
+    @Test("Sides take turns, and swap them in every second round") func turns() throws {
         var turns: [String] = []
         let sides = ["a", "b", "c"].map { name in
             Side(name: name) {
@@ -34,8 +34,11 @@ import Testing
         #expect(result.comparisons[0].ratio == Statistics(ratiosOf: [1, 6, 7, 12, 13], to: [3, 4, 9, 10, 15]))
     }
 
-    @Test(arguments: [(units: 10, least: 0, trials: 1), (10, 100, 10), (10, 9, 1), (7, 100, 14)])
-    func smallTrialsAreRepeated(units: Int, least: Int, trials: Int) throws {
+    @Test(
+        "Small trials are repeated",
+        arguments: [(units: 10, least: 0, trials: 1), (10, 100, 10), (10, 9, 1), (7, 100, 14)]
+    )
+    func smallTrials(units: Int, least: Int, trials: Int) throws {
         var prepared = 0
         var run = 0
         let side = Side("a", units: units, least: least) {
@@ -50,7 +53,7 @@ import Testing
         #expect(run == trials)
     }
 
-    @Test func whatATrialLeavesIsFreedBeforeTheNextOneIsMade() throws {
+    @Test("What a trial leaves is freed before the next one is made") func leftovers() throws {
         final class Leftover {}
         weak var last: Leftover?
         var isFreed: [Bool] = []
@@ -67,7 +70,7 @@ import Testing
         #expect(last == nil)
     }
 
-    @Test func theMedianRatioDecidesWhetherAGoalIsMet() {
+    @Test("The median ratio decides whether a goal is met") func verdict() {
         let met = Samples.report().cases[0].experiments[0].comparisons
         #expect(met.map(\.verdict) == [.met, .open])
         #expect(Samples.report().meetsGoals)

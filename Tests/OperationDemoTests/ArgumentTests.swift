@@ -4,35 +4,37 @@ import Testing
 @testable import OperationDemo
 
 @Suite struct ArgumentTests {
-    @Test(arguments: [
-        (
-            ["nonsense"],
-            "expected one of tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, collection, files"
-        ),
-        (["--bogus"], "Unknown option “--bogus”: expected --mode"),
-        (["-x"], "Unknown option “-x”"),
-        (["tour", "sync"], "“sync” is too much"),
-        (["files"], "expected a directory"),
-        (["files", "a", "b"], "“b” is too much"),
-        (["files", "no/such/directory"], "expected a directory that exists"),
-        (["files", ".", "--mode", "both"], "expected --mode serial or --mode concurrent"),
-        (["--mode"], "--mode is missing its value: expected serial, concurrent or both"),
-        (["--mode", "parallel"], "“parallel” is no value for --mode: expected serial, concurrent or both"),
-        (["--width", "0"], "expected a whole number from 1 to 256"),
-        (["--width=2.5"], "expected a whole number from 1 to 256"),
-        (["--width", "99999999999999999999"], "expected a whole number from 1 to 256"),
-        (["--speed", "0"], "expected a number from 0.01 to 1000"),
-        (["--speed", "-1"], "expected a number from 0.01 to 1000"),
-        (["--speed", "nan"], "expected a number from 0.01 to 1000"),
-        (["--speed", "inf"], "expected a number from 0.01 to 1000"),
-        (["--speed", ""], "expected a number from 0.01 to 1000"),
-        (["--list=all"], "--list takes no value"),
-        (["--interactive", "tour"], "expected no scenario with --interactive"),
-        (["--interactive", "--mode", "both"], "expected --mode serial or --mode concurrent"),
-        (["--interactive"], "expects a terminal"),
-        (["--", "--help"], "Unknown scenario “--help”"),
-    ])
-    func aMistakeIsAnsweredWithASentenceTheUsageAndStatus64(arguments: [String], sentence: String) async throws {
+    @Test(
+        "A mistake is answered with a sentence, the usage and status 64",
+        arguments: [
+            (
+                ["nonsense"],
+                "expected one of tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, collection, files"
+            ),
+            (["--bogus"], "Unknown option “--bogus”: expected --mode"),
+            (["-x"], "Unknown option “-x”"),
+            (["tour", "sync"], "“sync” is too much"),
+            (["files"], "expected a directory"),
+            (["files", "a", "b"], "“b” is too much"),
+            (["files", "no/such/directory"], "expected a directory that exists"),
+            (["files", ".", "--mode", "both"], "expected --mode serial or --mode concurrent"),
+            (["--mode"], "--mode is missing its value: expected serial, concurrent or both"),
+            (["--mode", "parallel"], "“parallel” is no value for --mode: expected serial, concurrent or both"),
+            (["--width", "0"], "expected a whole number from 1 to 256"),
+            (["--width=2.5"], "expected a whole number from 1 to 256"),
+            (["--width", "99999999999999999999"], "expected a whole number from 1 to 256"),
+            (["--speed", "0"], "expected a number from 0.01 to 1000"),
+            (["--speed", "-1"], "expected a number from 0.01 to 1000"),
+            (["--speed", "nan"], "expected a number from 0.01 to 1000"),
+            (["--speed", "inf"], "expected a number from 0.01 to 1000"),
+            (["--speed", ""], "expected a number from 0.01 to 1000"),
+            (["--list=all"], "--list takes no value"),
+            (["--interactive", "tour"], "expected no scenario with --interactive"),
+            (["--interactive", "--mode", "both"], "expected --mode serial or --mode concurrent"),
+            (["--interactive"], "expects a terminal"),
+            (["--", "--help"], "Unknown scenario “--help”"),
+        ])
+    func mistakes(arguments: [String], sentence: String) async throws {
         let result = await (try DemoProcess.start(arguments)).result()
         #expect(result.status == 64)
         #expect(result.output == "")
@@ -43,7 +45,7 @@ import Testing
         #expect(lines.last?.hasPrefix("usage: OperationDemo ") == true)
     }
 
-    @Test func helpVersionAndListAreAnsweredOnStandardOutput() async throws {
+    @Test("Help, version and list are answered on standard output") func information() async throws {
         let help = try await DemoProcess.run("--help")
         #expect(help.status == 0)
         #expect(help.errors == "")
@@ -60,7 +62,7 @@ import Testing
         #expect(names == Scenario.allCases.map(\.rawValue))
     }
 
-    @Test func optionsMayStandAnywhereAndCarryTheirValuesInEitherWay() throws {
+    @Test("Options may stand anywhere, with their values after a space or an equals sign") func options() throws {
         var options = Options()
         options.mode = .concurrent
         options.width = 8
@@ -72,12 +74,12 @@ import Testing
         #expect(try ArgumentParser.parse(["--interactive"]) == .interactive(Options()))
     }
 
-    @Test func afterTwoDashesEverythingIsAnOperand() throws {
+    @Test("After two dashes everything is an operand") func operands() throws {
         #expect(try ArgumentParser.parse(["files", "--", "--help"]) == .files(directory: "--help", Options()))
         #expect(try ArgumentParser.parse(["--", "files", "-"]) == .files(directory: "-", Options()))
     }
 
-    @Test func helpIsGivenWhateverFollows() throws {
+    @Test("Help and version are given whatever follows") func help() throws {
         #expect(try ArgumentParser.parse(["-h", "--bogus"]) == .help)
         #expect(try ArgumentParser.parse(["--version", "--help"]) == .version)
     }

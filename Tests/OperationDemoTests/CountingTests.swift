@@ -11,21 +11,23 @@ import Testing
     }
 
     // The checksums are those that `cksum` prints.
-    @Test(arguments: [
-        ("", [0, 0, 0, 4_294_967_295]),
-        ("\n", [1, 0, 1, 3_515_105_045]),
-        ("123456789", [0, 1, 9, 930_766_865]),
-        (" two \t words \n\r\u{0B}\u{0C}three\n", [2, 3, 23, 0]),
-        ("no newline at the end", [0, 5, 21, 0]),
-        ("é – ü", [0, 3, 9, 0]),
-    ])
-    func countsAreThoseOfTheSystem(text: String, expected: [Int]) {
+    @Test(
+        "Lines, words, bytes and checksums are those that the system counts",
+        arguments: [
+            ("", [0, 0, 0, 4_294_967_295]),
+            ("\n", [1, 0, 1, 3_515_105_045]),
+            ("123456789", [0, 1, 9, 930_766_865]),
+            (" two \t words \n\r\u{0B}\u{0C}three\n", [2, 3, 23, 0]),
+            ("no newline at the end", [0, 5, 21, 0]),
+            ("é – ü", [0, 3, 9, 0]),
+        ])
+    func counts(text: String, expected: [Int]) {
         let counted = Self.count([Array(text.utf8)])
         #expect(counted.prefix(3) == expected.prefix(3))
         if expected[3] != 0 { #expect(counted[3] == expected[3]) }
     }
 
-    @Test func chunksDoNotMatter() {
+    @Test("The chunks in which a text comes do not matter") func chunks() {
         let bytes = Array("one two\nthree  four\n\nfive".utf8)
         let whole = Self.count([bytes])
         for cut in 0...bytes.count {
@@ -34,7 +36,7 @@ import Testing
         #expect(Self.count(bytes.map { [$0] }) == whole)
     }
 
-    @Test func theSummaryKeepsTheLargestBySizeAndPath() {
+    @Test("The summary adds up all files and keeps the ten largest, by size and path") func summary() {
         var summary = FilesSummary()
         for number in (0..<100).shuffled() {
             let name = number < 10 ? "0\(number)" : "\(number)"
@@ -47,7 +49,7 @@ import Testing
         #expect(summary.largest.map(\.path) == ["98", "99", "96", "97", "94", "95", "92", "93", "90", "91"])
     }
 
-    @Test func theProgressBarFitsItsTerminal() {
+    @Test("The progress bar fits its terminal") func progressBar() {
         for columns in 2...120 {
             for total in [nil, 0, 10, 1_000_000] {
                 let text = ProgressBar.text(

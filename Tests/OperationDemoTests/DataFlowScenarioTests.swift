@@ -16,7 +16,7 @@ import Testing
         section.events.filter { $0.name == name }.compactMap(\.detail)
     }
 
-    @Test func theChainHandsItsValuesOnAndMovesItsBar() async throws {
+    @Test("The chain hands its values on and moves its progress bar") func chain() async throws {
         let section = try await Self.section("chain")
         #expect(details(section, "choose") == ["gets summer", "makes summer/beach.jpg"])
         #expect(details(section, "upload") == ["gets summer/beach.jpg", "makes https://photos.example.org/16"])
@@ -28,7 +28,7 @@ import Testing
         #expect(try #require(section.work(of: "upload")).lowerBound > #require(section.work(of: "choose")).upperBound)
     }
 
-    @Test func theWaterfallEndsWithAModelOrAtTheFailure() async throws {
+    @Test("A waterfall ends with a model, or at its failure") func waterfall() async throws {
         let section = try await Self.section("waterfall")
         #expect(details(section, "good-resp") == ["gets GET users/1", "makes name=Ada"])
         #expect(details(section, "good").contains("the result is model of Ada"))
@@ -38,7 +38,7 @@ import Testing
         #expect(!details(section, "bad").contains { $0.hasPrefix("the result") })
     }
 
-    @Test func theGlueHandsOverWhatWasFetched() async throws {
+    @Test("The binding hands over what was fetched") func glue() async throws {
         let section = try await Self.section("glue")
         #expect(details(section, "fetch") == ["looks for users", "found Ada and Grace"])
         #expect(details(section, "process") == ["gets Ada and Grace", "greeted 2 users"])

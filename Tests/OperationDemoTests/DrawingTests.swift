@@ -17,7 +17,7 @@ import Testing
         event(50, naive, .completion), event(100, naive, .workFinished),
     ]
 
-    @Test func barsShowWaitingWorkAndTheWorkThatGoesOnAfterTheCompletion() {
+    @Test("Bars show waiting, work, and work that goes on after the completion") func bars() {
         let lines = Timeline(Self.events).lines(columns: 43, style: .plain)
         #expect(lines[0] == "  correct  ███████████|")
         #expect(lines[1] == "  naive    ··········|░░░░░░░░░")
@@ -25,18 +25,19 @@ import Testing
         #expect(lines.count == 4)
     }
 
-    @Test(arguments: [1, 20, 40, 80, 200])
-    func theTimelineFitsItsTerminal(columns: Int) {
+    @Test("The timeline fits its terminal", arguments: [1, 20, 40, 80, 200])
+    func width(columns: Int) {
         // Below some width a bar says nothing any more.
         let limit = max(columns, 40)
         for line in Timeline(Self.events).lines(columns: columns, style: .plain) { #expect(line.count <= limit) }
     }
 
-    @Test func withoutEventsNothingIsDrawn() {
+    @Test("Without events nothing is drawn") func noEvents() {
         #expect(Timeline([]).lines(columns: 80, style: .plain) == [])
     }
 
-    @Test func theRemarkFindsOutWhoCompletesTooEarly() {
+    @Test("A remark says which operation completes before its work has finished, and how much earlier")
+    func earlyCompletion() {
         let earlier = [Self.event(10, Self.naive, .started)]
         let remark = Event.remark(on: .completion, at: .milliseconds(12), after: earlier)
         #expect(remark == "although its work is still going on")
@@ -45,7 +46,7 @@ import Testing
         #expect(found == "completion came 500 ms before its work finished")
     }
 
-    @Test func theRemarkLeavesCorrectOperationsAlone() {
+    @Test("Correct operations get no remark") func noRemark() {
         let earlier = [Self.event(10, Self.correct, .started), Self.event(20, Self.correct, .workFinished)]
         #expect(Event.remark(on: .workFinished, at: .milliseconds(20), after: [earlier[0]]) == nil)
         #expect(Event.remark(on: .completion, at: .milliseconds(21), after: earlier) == nil)
@@ -54,7 +55,7 @@ import Testing
         #expect(Event.remark(on: .completion, at: .milliseconds(5), after: waiting) == nil)
     }
 
-    @Test func coloursSurroundTextAndOperationsDifferInThem() {
+    @Test("Operations differ in their colors, and a plain style has none") func colors() {
         let colored = Style(isColored: true)
         #expect(colored.paint("x", for: Self.correct) != colored.paint("x", for: Self.naive))
         #expect(Style.plain.paint("x", for: Self.correct) == "x")
@@ -62,7 +63,7 @@ import Testing
         #expect(PrintedEvent(line: line)?.stage == .enqueued)
     }
 
-    @Test func keysAreReadAndEscapeSequencesAreNot() {
+    @Test("Keys are read, and escape sequences are not") func keys() {
         #expect(Key.keys(in: Array("a X".utf8)) == [.add(.async), .toggleSuspension, .cancelAll])
         #expect(Key.keys(in: Array("\u{1B}[Aq".utf8)) == [.quit])
         #expect(Key.keys(in: Array("\u{1B}OSs\u{1B}[1;5Cn".utf8)) == [.add(.sync), .add(.naive)])

@@ -24,8 +24,8 @@ import Testing
         result.lines.prefix { $0 != "" }.compactMap(Row.init)
     }
 
-    @Test(arguments: ["serial", "concurrent"])
-    func theCountsOfTheSourcesAgreeWithThoseOfTheSystem(mode: String) async throws {
+    @Test("The counts of the sources agree with those of the system", arguments: ["serial", "concurrent"])
+    func counts(mode: String) async throws {
         let sources = BuildProducts.repository.appendingPathComponent("Sources").path
         let result = try await DemoProcess.run("files", sources, "--mode", mode)
         #expect(result.status == 0)
@@ -55,7 +55,7 @@ import Testing
         #expect(total.numbers == (0..<3).map { column in expected.values.map { $0[column] }.reduce(0, +) })
     }
 
-    @Test func theLargestFilesAreATable() async throws {
+    @Test("The largest files are in a table, the largest first") func largestFiles() async throws {
         let directory = try TemporaryDirectory()
         for size in 1...12 { try directory.write(String(repeating: "x", count: size * 10), to: "\(size % 3)/\(size)") }
         let result = try await DemoProcess.run("files", directory.path)
@@ -65,14 +65,14 @@ import Testing
         #expect(paths == (3...12).reversed().map { "\(directory.path)/\($0 % 3)/\($0)" })
     }
 
-    @Test func anEmptyDirectoryHasATotalOfNothing() async throws {
+    @Test("An empty directory has a total of 0 files") func emptyDirectory() async throws {
         let directory = try TemporaryDirectory()
         let result = try await DemoProcess.run("files", directory.path)
         #expect(result.status == 0)
         #expect(Self.rows(result).map(\.name) == ["total of 0 files"])
     }
 
-    @Test func linksPipesAndCirclesAreNoFiles() async throws {
+    @Test("Links, pipes and cycles are not files") func noFiles() async throws {
         let directory = try TemporaryDirectory()
         try directory.write("one line\n", to: "sub/file")
         _ = try await Shell.output(
@@ -82,7 +82,7 @@ import Testing
         #expect(Self.rows(result).map(\.name) == ["\(directory.path)/sub/file", "total of 1 file"])
     }
 
-    @Test func namesCannotBreakLinesOrCommandTheTerminal() async throws {
+    @Test("Names of files can neither break lines nor control the terminal") func names() async throws {
         let directory = try TemporaryDirectory()
         try directory.write("x", to: "a\nb\u{1B}[31m c")
         let result = try await DemoProcess.run("files", directory.path)
@@ -90,7 +90,7 @@ import Testing
     }
 
     /// A path that is too long to be opened stands for what cannot be read: it keeps the superuser out, too.
-    @Test func unreadableFilesAreReportedByNameAndTheRestIsCounted() async throws {
+    @Test("What cannot be read is reported by name, and the rest is counted") func unreadable() async throws {
         let directory = try TemporaryDirectory()
         try directory.write("still counted\n", to: "readable")
         let name = String(repeating: "n", count: 200)
@@ -108,8 +108,11 @@ import Testing
         #expect(complaints.first?.hasPrefix("OperationDemo: cannot read “\(directory.path)/\(name)/") == true)
     }
 
-    @Test(.enabled(if: getuid() != 0, "The superuser can read everything"))
-    func filesAndDirectoriesWithoutPermissionAreReportedInTheOrderOfTheirPaths() async throws {
+    @Test(
+        "Files and directories without permission are reported in the order of their paths",
+        .enabled(if: getuid() != 0, "The superuser can read everything")
+    )
+    func permissions() async throws {
         let directory = try TemporaryDirectory()
         for file in ["a", "b", "c/d"] { try directory.write("x", to: file) }
         _ = try await Shell.output(of: "chmod 000 b c", in: directory.url)
@@ -122,7 +125,7 @@ import Testing
         #expect(complaints.map { $0.contains("/c”") } == [false, true])
     }
 
-    @Test func controlCStopsReadingPrintsWhatWasDoneAndEndsWith130() async throws {
+    @Test("Control-C stops reading, prints what was done and ends with status 130") func interruption() async throws {
         let directory = try TemporaryDirectory()
         try directory.write("done before\n", to: "small")
         // Far more than can be read before the interruption comes.
@@ -136,7 +139,7 @@ import Testing
         #expect(result.errors.contains("interrupted"))
     }
 
-    @Test func aReaderThatGoesAwayEndsTheDemoWithoutAWord() async throws {
+    @Test("A reader that goes away ends the demo without a word") func closedPipe() async throws {
         let directory = try TemporaryDirectory()
         let demo = try BuildProducts.executable("OperationDemo").path
         let sources = BuildProducts.repository.appendingPathComponent("Sources").path
@@ -147,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func whatHasTakenThePlaceOfAFileIsReportedAndNotWaitedFor() async throws {
+    @Test("What has taken the place of a file is neither counted nor waited for") func replacedFile() async throws {
         let directory = try TemporaryDirectory()
         try directory.write("x", to: "file")
         _ = try await Shell.output(of: "mkfifo pipe; ln -s file link; mkdir directory", in: directory.url)
@@ -167,7 +170,7 @@ import Testing
         return operation.count
     }
 
-    @Test func manyFilesAreCountedWithFewDescriptors() async throws {
+    @Test("Many files are counted with few file descriptors") func fewDescriptors() async throws {
         let directory = try TemporaryDirectory()
         let count = 1000
         let loop = "for d in 1 2 3; do mkdir $d; done; i=0; while [ $i -lt \(count) ]; do"

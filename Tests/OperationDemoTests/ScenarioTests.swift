@@ -24,14 +24,14 @@ import Testing
         return PrintedSection.sections(in: result.lines)
     }
 
-    @Test func withoutArgumentsTheTourIsGiven() async throws {
+    @Test("Without arguments the tour is given") func noArguments() async throws {
         let result = try await DemoProcess.run()
         #expect(result.status == 0)
         let sections = PrintedSection.sections(in: result.lines)
         #expect(sections.map(\.title).map { $0.prefix(12) } == ["tour, serial", "tour, concur"])
     }
 
-    @Test func theTourShowsTheStagesOfEachKindInTheirOrder() async throws {
+    @Test("The tour shows the stages of each kind of operation in their order") func tour() async throws {
         let sections = try await Self.sections("tour", speed: 1)
         #expect(sections.count == 2)
         for section in sections {
@@ -44,14 +44,14 @@ import Testing
         }
     }
 
-    @Test func timesNeverDecrease() async throws {
+    @Test("The times of events never decrease") func times() async throws {
         for section in try await Self.sections("tour") {
             let times = section.events.map(\.milliseconds)
             #expect(times == times.sorted())
         }
     }
 
-    @Test func aCompoundIsCompleteAfterItsChildrenHaveWorked() async throws {
+    @Test("A compound is complete after its children have worked") func compound() async throws {
         for section in try await Self.sections("compound") {
             for compound in ["album", "video"] {
                 let end = try #require(section.work(of: compound)).upperBound
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func onASerialQueueCorrectOperationsNeverOverlap() async throws {
+    @Test("On a serial queue correct operations never overlap") func serialQueue() async throws {
         let tour = try await Self.sections("tour", "--mode", "serial")[0]
         #expect(!tour.overlaps(["sync", "async", "compound"]))
         #expect(!tour.overlaps(["sync", "async", "compound-1", "compound-2", "compound-3"]))
@@ -71,18 +71,18 @@ import Testing
         #expect(!(try await Self.sections("compound", "--mode", "serial")[0]).overlaps(["album", "video"]))
     }
 
-    @Test func onAConcurrentQueueOperationsOverlap() async throws {
+    @Test("On a concurrent queue operations overlap") func concurrentQueue() async throws {
         let tour = try await Self.sections("tour", "--mode", "concurrent", speed: 1)[0]
         #expect(tour.overlaps(["sync", "async", "compound"]))
         #expect(tour.overlaps(["compound-1", "compound-2", "compound-3"]))
     }
 
-    @Test func aConcurrentQueueOfWidthOneIsSerial() async throws {
+    @Test("A concurrent queue of width 1 is serial") func widthOfOne() async throws {
         let section = try await Self.sections("async", "--mode=concurrent", "--width=1")[0]
         #expect(!section.overlaps(["async-1", "async-2", "async-3"]))
     }
 
-    @Test func naiveOperationsOverlapOnASerialQueueAndAreFoundOut() async throws {
+    @Test("Naive operations overlap on a serial queue, and remarks say so") func naiveOperations() async throws {
         let section = try await Self.sections("naive", "--mode", "serial", speed: 1)[0]
         let names = ["naive-1", "naive-2", "naive-3"]
         #expect(section.overlaps(names))
@@ -96,7 +96,8 @@ import Testing
         }
     }
 
-    @Test func theTimelineHasARowForEachOperationAndShowsTheLie() async throws {
+    @Test("The timeline has a row for each operation and shows which one completes too early")
+    func timeline() async throws {
         for section in try await Self.sections("tour", speed: 1) {
             let rows = section.rest.filter { $0.hasPrefix("  ") && $0.contains("|") }
             for name in section.names { #expect(rows.contains { $0.hasPrefix("  \(name) ") }) }
@@ -104,8 +105,11 @@ import Testing
         }
     }
 
-    @Test(arguments: ["serial", "concurrent"])
-    func cancellingIsShownBeforeTheStartInFlightAndForAWholeCompound(mode: String) async throws {
+    @Test(
+        "Cancellations before the start, in flight and of a whole compound are shown",
+        arguments: ["serial", "concurrent"]
+    )
+    func cancellation(mode: String) async throws {
         let section = try await Self.sections("cancel", "--mode", mode)[0]
         #expect(section.stages(of: "before-start") == [.enqueued, .cancelCalled, .asyncCompletion, .completion])
         let inFlight: [Stage] = [.enqueued, .started, .mainReturned, .cancelCalled, .workCancelled]
@@ -116,7 +120,7 @@ import Testing
         #expect(section.stages(of: "whole") == whole)
     }
 
-    @Test func theErrorsOfACompoundAreReportedAsSwiftErrorAndAsNSError() async throws {
+    @Test("The errors of a compound are reported as Swift errors and as `NSError`s") func errors() async throws {
         let section = try await Self.sections("errors")[0]
         #expect(section.rest.contains("  suboperationFailure of “publish”: 3 errors"))
         #expect(section.rest.contains("    child 1, “caption”: The caption has more than 280 characters."))
@@ -128,7 +132,8 @@ import Testing
         #expect(report.filter { $0.hasPrefix("    OperationDemo.PublishingError, code ") }.count == 2)
     }
 
-    @Test func aCollectionIsSyncedInTheFourStrategies() async throws {
+    @Test("A collection is synced with each of the four strategies, and what failed once more")
+    func collection() async throws {
         let sections = try await Self.sections("collection")
         let strategies = sections.map { $0.title.dropFirst("collection, ".count).prefix { $0 != ":" } }
         #expect(
@@ -159,14 +164,14 @@ import Testing
         }
     }
 
-    @Test func theModeChoosesTheStrategiesOfACollection() async throws {
+    @Test("The mode chooses the strategies of a collection") func collectionMode() async throws {
         let serial = try await Self.sections("collection", "--mode", "serial", speed: 20)
         #expect(serial.count == 2 && serial.allSatisfy { $0.title.contains("Sequential") })
         let parallel = try await Self.sections("collection", "--mode", "concurrent", "--width", "2", speed: 20)
         #expect(parallel.count == 2 && parallel.allSatisfy { $0.title.contains("up to 2 ") })
     }
 
-    @Test func controlCEndsAScenarioWith130() async throws {
+    @Test("Control-C ends a scenario with status 130") func interruption() async throws {
         let process = try DemoProcess.start(["async", "--speed", "0.01"])
         #expect(await process.hasWritten("started"))
         process.interrupt()

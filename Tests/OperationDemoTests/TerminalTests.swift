@@ -30,7 +30,8 @@ import Testing
         }
     }
 
-    @Test func keysAddSteerAndCancelAndTheTerminalIsLeftAsItWasFound() async throws {
+    @Test("Keys add operations, steer the queue and quit, and the terminal is left as it was found")
+    func keys() async throws {
         let terminal = try PseudoTerminal()
         let before = terminal.settings
         let process = try Self.start(["--interactive", "--no-color", "--speed", "20"], on: terminal)
@@ -57,7 +58,7 @@ import Testing
         #expect(!(await terminal.output()).contains("\u{1B}[3"), "--no-color means no colours")
     }
 
-    @Test func whatIsExecutingCanBeCancelled() async throws {
+    @Test("Keys cancel one executing operation, or all of them") func cancellation() async throws {
         let terminal = try PseudoTerminal()
         let process = try Self.start(["--interactive", "--no-color", "--speed", "0.01"], on: terminal)
         // On the thread that reads: what works would end by itself at some time.
@@ -71,7 +72,7 @@ import Testing
         #expect(!(await terminal.output()).contains("sync-1        work finished"))
     }
 
-    @Test func controlCCancelsWaitsAndLeavesTheTerminalAsItWasFound() async throws {
+    @Test("Control-C cancels, waits, and leaves the terminal as it was found") func interruption() async throws {
         let terminal = try PseudoTerminal()
         let before = terminal.settings
         let process = try Self.start(["--interactive", "--no-color", "--speed", "0.01"], on: terminal)
@@ -84,7 +85,7 @@ import Testing
         #expect(output.contains("compound-1    async completion"))
     }
 
-    @Test func coloursAreUsedOnATerminalUnlessTheyAreNotWanted() async throws {
+    @Test("Colors are used on a terminal unless they are turned off") func colors() async throws {
         for (arguments, isColored) in [(["async"], true), (["async", "--no-color"], false)] {
             let terminal = try PseudoTerminal()
             let process = try Self.start(arguments + ["--speed", "50"], on: terminal)
@@ -94,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func filesHasAProgressBarThatMakesRoomForTheTotal() async throws {
+    @Test("`files` has a progress bar that makes room for the total") func progressBar() async throws {
         let directory = try TemporaryDirectory()
         try directory.write("text\n", to: "small")
         // So large that the bar is there for certain, until the interruption.
