@@ -55,7 +55,7 @@ import Testing
         try terminal.type("q")
         #expect(await Self.status(of: process) == 0)
         #expect(terminal.settings == before)
-        #expect(!(await terminal.output()).contains("\u{1B}[3"), "--no-color means no colours")
+        #expect(!(await terminal.output()).contains("\u{1B}[3"), "--no-color means no colors")
     }
 
     @Test("Keys cancel one executing operation, or all of them") func cancellation() async throws {

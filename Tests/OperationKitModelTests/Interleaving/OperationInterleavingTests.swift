@@ -57,7 +57,8 @@ import Testing
     }
 
     @Test(
-        "Two steps that interrupt each other anywhere leave an operation that ends once", arguments: Beginning.allCases
+        "Two steps that interrupt each other anywhere call nothing with a lock held, and the operation ends once",
+        arguments: Beginning.allCases
     )
     private func everyPairInSmallSteps(beginning: Beginning) async {
         var counts: [Int] = []
