@@ -160,7 +160,7 @@ import Testing
     }
 
     @Test("A child that is cancelled by itself lets go of the operation outside that it waits for", arguments: [1, 50])
-    func letsGoOfWhatACancelledChildWaitsFor(count: Int) async throws {
+    func releasesDependency(count: Int) async throws {
         let tracker = LeakTracker()
         let hold = ScriptedOperation.idle("hold")
         let compound = CompoundOperation(operations: [hold])
@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test("An operation outside stays with the compound as long as another child waits for it")
-    func keepsWhatAnotherChildWaitsFor() async throws {
+    func keepsDependency() async throws {
         let outside = ScriptedOperation.idle("outside")
         let waiting = ScriptedOperation("waiting")
         waiting.addDependency(outside)
@@ -202,7 +202,7 @@ import Testing
     }
 
     @Test("The last reference to an operation outside is not released under a lock")
-    func releasesWhatIsOutsideWithoutALock() async throws {
+    func releasesUnlocked() async throws {
         final class Asking: AsyncOperation, @unchecked Sendable {
             let ask: @Sendable () -> Void
             init(_ ask: @escaping @Sendable () -> Void) {

@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test("A child that nothing remains for, because it was cancelled while the compound was paused, leaves no worker")
-    func endingWithAWorkerOnItsWay() async {
+    func workerOnItsWay() async {
         let tracker = LeakTracker()
         for _ in 0..<200 {
             do {

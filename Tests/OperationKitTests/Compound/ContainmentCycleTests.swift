@@ -51,7 +51,7 @@ import Testing
     // MARK: - Parts that wait for what contains them
 
     @Test("A step that waits for a compound around its macro is a cycle", arguments: [false, true])
-    func aStepThatWaitsForWhatIsAround(isMapped: Bool) async {
+    func stepThatWaits(isMapped: Bool) async {
         let step = Step.increment("step")
         var macro: IOOperation<Int, Int> = chain(of: [.increment("first"), step])
         if isMapped { macro = macro.map { $0 } }
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test("The operation of a job that waits for what is around its waterfall is a cycle")
-    func anOperationOfAJobThatWaitsForWhatIsAround() async {
+    func operationThatWaits() async {
         let around = Shared<Operation?>(nil)
         let waterfall = Waterfall<Int, Int>(name: "waterfall").then { value in
             let made = Step.increment("made").withInput(value)
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test("A job that returns what its waterfall is part of is refused")
-    func aJobThatReturnsWhatIsAround() async throws {
+    func jobThatReturnsOuter() async throws {
         let around = Shared<IOOperation<Int, Int>?>(nil)
         let waterfall = Waterfall<Int, Int>(name: "waterfall").then { _ in try #require(around.value) }
         let outer = waterfall.map { $0 }.withInput(0)
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test("A macro, a map and a compound in another one that are made to wait for a part of them end with the cycle")
-    func aDependencyOfOtherComposites() async {
+    func otherComposites() async {
         let step = Step.increment("part")
         let macro = chain(of: [.increment("first"), step]).withInput(0)
         macro.name = "macro"
@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test("The addition of what a compound waits for throws, and adds nothing", arguments: Part.allCases)
-    func anAdditionOfWhatIsWaitedFor(_ kind: Part) async throws {
+    func additionOfDependency(_ kind: Part) async throws {
         for isAround in [false, true] {
             let (child, part) = kind.make()
             child.name = "child"
@@ -172,7 +172,7 @@ import Testing
     }
 
     @Test("What a compound waited for and has finished can be added to it")
-    func whatHasFinishedCanBeAdded() async throws {
+    func finishedDependency() async throws {
         let compound = CompoundOperation(name: "compound")
         for operation in [BlockOperation(), ThrowingBlockOperation {}, ScriptedOperation { $0.finish() }] {
             compound.addDependency(operation)
@@ -184,7 +184,7 @@ import Testing
     }
 
     @Test("An addition does not read what the compound depends on")
-    func anAdditionDoesNotReadDependencies() throws {
+    func additionReadsNothing() throws {
         let compound = Counting()
         for _ in 0..<10 { compound.addDependency(BlockOperation()) }
         for _ in 0..<10 { compound.addDependency(ScriptedOperation { $0.finish() }) }

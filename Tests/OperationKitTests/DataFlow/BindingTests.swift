@@ -270,7 +270,7 @@ import Testing
     }
 
     @Test("The closure of a binding is released right after its call, before the next one is called")
-    func theClosureIsReleasedAfterItsCall() async {
+    func releasesAfterCall() async {
         let (tracker, log) = (LeakTracker(), EventLog())
         let fetch = Fetch()
         let process = ScriptedOperation("process") {

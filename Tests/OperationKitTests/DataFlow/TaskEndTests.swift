@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test("An outcome from outside cancels the task", arguments: Kind.allCases)
-    func anOutcomeFromOutsideCancelsTheTask(kind: Kind) async throws {
+    func outcomeFromOutside(kind: Kind) async throws {
         let (begun, cancelled) = (Gate(), Gate())
         let operation = kind.make {
             begun.open()
@@ -116,7 +116,7 @@ import Testing
 
     #if DEBUG
     @Test("No completion block is called inside the cancellation of a task", arguments: Kind.allCases)
-    func nothingIsCalledInsideTheCancellation(kind: Kind) async {
+    func insideTheCancellation(kind: Kind) async {
         for place in 0..<Interruption.bound {
             let holder = Shared<IOOperation<Void, Int>?>(nil)
             let cancelling = Shared<Thread?>(nil)

@@ -201,7 +201,7 @@ import Testing
     }
 
     @Test("An operation that is refused may finish at that moment")
-    func aRefusedOperationFinishes() async {
+    func rejectedOperation() async {
         await race(
             rounds: 500, seed: 5,
             prepare: { _ in

@@ -22,7 +22,9 @@ struct TestTableTests {
         }
     }
 
-    @Test("An article with promises has a table of tests", arguments: ["Coordination", "LifeCycle", "Misuse"])
+    @Test(
+        "An article with promises has a table of tests",
+        arguments: ["Compounds", "Coordination", "DataFlow", "LifeCycle", "Misuse"])
     func articlesHaveTables(article: String) throws {
         let text = try Repository.text("Sources/OperationKit/OperationKit.docc/\(article).md")
         #expect(TestTable.rows(ofMarkdown: text).count > 10)
