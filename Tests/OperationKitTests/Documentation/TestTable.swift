@@ -36,16 +36,12 @@ enum TestTable {
 
     private static func tests(inCell cell: String) -> [String] {
         if cell.isEmpty { return [] }
-        // A function in a cell of its own, or among sentences: for tests that have no sentence yet.
-        if cell.wholeMatch(of: /(?:“[^”]*”|`\w+`)(?:, (?:“[^”]*”|`\w+`))*/) != nil {
-            return cell.matches(of: /“([^”]*)”|`\w+`/).map { String($0.1 ?? $0.0) }
-        }
-        return [cell]
+        if !cell.hasPrefix("“") { return [cell] }
+        return cell.dropFirst().dropLast().components(separatedBy: "”, “")
     }
 
-    /// The names of all tests in a Swift file.
+    /// The sentences of all tests in a Swift file.
     static func tests(inSource text: String) -> [String] {
         text.matches(of: /@Test\(\s*"((?:[^"\\]|\\.)*)"/).map { String($0.1.replacing(/\\(.)/) { $0.1 }) }
-            + text.matches(of: /(?s)@Test.*?func (\w+)\(/).map { "`\($0.1)`" }
     }
 }
