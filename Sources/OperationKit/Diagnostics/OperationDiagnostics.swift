@@ -1,6 +1,3 @@
-import Dispatch
-import Foundation
-
 /// Finds operations that never finish: those that were released while they were executing, and those that go on for long.
 ///
 /// An ``AsyncOperation`` that is never finished never ends, and neither does what waits for it. If it is still referenced,
@@ -24,7 +21,7 @@ public enum OperationDiagnostics {
     /// `all`. Without it, `starts` if the library was built for debugging, and `off` otherwise.
     ///
     /// The variable is read when the first operation starts, and not again. To decide it in code, call `setenv` before.
-    public static let level = Level(environment: ProcessInfo.processInfo.environment)
+    public static let level = Level(ExecutionRecording.current)
 
     /// Told of each operation that was released while executing. At first it prints the description to standard error.
     ///
@@ -35,8 +32,8 @@ public enum OperationDiagnostics {
     /// Releasing an operation while it is executing is a mistake in any case: its work goes on without a reference that could
     /// be told of its end, and what depends on it never begins.
     public static var handler: (@Sendable (UnfinishedOperation) -> Void)? {
-        get { reporter.handler }
-        set { reporter.handler = newValue }
+        get { UnfinishedReporter.shared.handler }
+        set { UnfinishedReporter.shared.handler = newValue }
     }
 
     /// The operations that are executing and have been for longer than a time, oldest first.
@@ -46,7 +43,7 @@ public enum OperationDiagnostics {
     ///
     /// Complexity: O(n log n) in the operations that are executing.
     public static func operations(executingLongerThan age: Duration) -> [AsyncOperation] {
-        registry?.operations(executingLongerThan: age, at: .now) ?? []
+        ExecutionRecording.current.registry?.operations(executingLongerThan: age, at: .now) ?? []
     }
 
     /// Where an operation was started that is executing: the name of the operation queue, or of the thread.
@@ -62,74 +59,15 @@ public enum OperationDiagnostics {
     public static func callStack(of operation: AsyncOperation) -> [String] {
         operation.withState { $0.execution }?.callStack ?? []
     }
-
-    static let isRecording = level != .off
-    static let reporter = UnfinishedReporter()
-    static let registry = level == .all ? ExecutionRegistry() : nil
 }
 
 extension OperationDiagnostics.Level {
-    init(environment: [String: String]) {
-        #if DEBUG
-        let usual = Self.starts
-        #else
-        let usual = Self.off
-        #endif
-        self = environment["OPERATIONKIT_DIAGNOSTICS"].flatMap(Self.init) ?? usual
-    }
-}
-
-/// An operation that was released while it was executing, so that it never finished.
-public struct UnfinishedOperation: Sendable, CustomStringConvertible {
-    /// The name that it had when it started, or else its type.
-    public let name: String
-    /// Its type.
-    public let type: AsyncOperation.Type
-    /// How long it had been executing when it was released.
-    public let age: Duration
-    /// Where it was started: the name of the operation queue, or of the thread.
-    public let origin: String
-    /// The call stack of its start, if ``OperationDiagnostics/level-swift.type.property`` is
-    /// ``OperationDiagnostics/Level/all``. Otherwise it is empty.
-    public let callStack: [String]
-
-    /// A sentence with all of this.
-    public var description: String {
-        let lines = [
-            "OperationKit: “\(name)” (\(type)) was released while executing, after \(ageText(age)), without having finished. "
-                + "It was started on \(origin)."
-        ]
-        return (lines + callStack.map { "    \($0)" }).joined(separator: "\n")
-    }
-}
-
-/// Hands reports to the handler, one after the other.
-final class UnfinishedReporter: Sendable {
-    typealias Handler = @Sendable (UnfinishedOperation) -> Void
-
-    private let queue = DispatchQueue(label: "OperationDiagnostics")
-    private let current = Locked<Handler?>(UnfinishedReporter.print)
-
-    var handler: Handler? {
-        get { current.withLock { $0 } }
-        set {
-            // Release the old handler after unlocking; its deinitializers may run arbitrary code.
-            let previous = current.withLock { exchange(&$0, with: newValue) }
-            withExtendedLifetime(previous) {}
-        }
-    }
-
-    /// Reports asynchronously: the releasing thread may hold arbitrary locks.
-    func report(_ operation: UnfinishedOperation) {
-        queue.async { self.handler?(operation) }
-    }
-
-    /// Waits until the reports up to now have been handed over.
-    func waitForReports() {
-        queue.sync {}
-    }
-
-    private static func print(_ operation: UnfinishedOperation) {
-        FileHandle.standardError.write(Data("\(operation)\n".utf8))
+    init(_ recording: ExecutionRecording) {
+        self =
+            switch recording {
+            case .off: .off
+            case .starts: .starts
+            case .all: .all
+            }
     }
 }

@@ -50,13 +50,3 @@ extension AsyncOperation.State {
         }
     }
 }
-
-/// A time as people say it, about as exact as they want to know.
-func ageText(_ age: Duration) -> String {
-    let (seconds, attoseconds) = age.components
-    if seconds < 1 { return "\(attoseconds / 1_000_000_000_000_000) ms" }
-    if seconds < 10 { return "\(seconds).\(attoseconds / 100_000_000_000_000_000) s" }
-    if seconds < 120 { return "\(seconds) s" }
-    if seconds < 7_200 { return "\(seconds / 60) min \(seconds % 60) s" }
-    return "\(seconds / 3_600) h \(seconds / 60 % 60) min"
-}

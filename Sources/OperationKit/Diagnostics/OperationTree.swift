@@ -20,13 +20,13 @@ struct OperationTree {
 
     /// What is still to be described, in a list instead of on the stack: compounds may be nested to any depth.
     private enum Entry {
-        case operation(Operation, name: String?, of: ChildSnapshot?, ChildPhase)
+        case operation(Operation, name: String?, of: ChildSnapshot?, ChildSnapshot.Stage)
         case omitted(Int)
     }
 
     /// Takes one snapshot of each composite, and asks the operations without any lock.
     init(_ root: AsyncOperation, at now: ContinuousClock.Instant) {
-        var open: [(entry: Entry, depth: Int)] = [(.operation(root, name: nil, of: nil, .free), 0)]
+        var open: [(entry: Entry, depth: Int)] = [(.operation(root, name: nil, of: nil, .waiting), 0)]
         while let (entry, depth) = open.popLast() {
             guard lines.count < OperationTree.length - 1 else {
                 lines.append(Line(depth: depth, text: "… and more"))
@@ -35,11 +35,11 @@ struct OperationTree {
             switch entry {
             case .omitted(let count):
                 lines.append(Line(depth: depth, text: "… and \(count) more"))
-            case .operation(let operation, let name, let parent, let phase):
+            case .operation(let operation, let name, let parent, let stage):
                 let snapshot = (operation as? AsyncOperation)?.ownChildren?.snapshot(atMost: OperationTree.width)
                 let line = OperationSummary(operation, name: name, remarks: snapshot?.summary ?? [], at: now) { wait in
-                    ChildSnapshot.Child.reason(
-                        phase, wait: wait, isReady: phase != .queued || operation.isReady,
+                    ChildSnapshot.reason(
+                        stage, wait: wait, isReady: stage != .queued || operation.isReady,
                         blockedReason: parent == nil ? .notBegun : parent?.blockedReason)
                 }
                 lines.append(Line(depth: depth, text: line.text))
@@ -47,7 +47,7 @@ struct OperationTree {
                 if snapshot.omitted > 0 { open.append((.omitted(snapshot.omitted), depth + 1)) }
                 for child in snapshot.children.reversed() {
                     let name = child.operation.displayName(at: child.index)
-                    open.append((.operation(child.operation, name: name, of: snapshot, child.phase), depth + 1))
+                    open.append((.operation(child.operation, name: name, of: snapshot, child.stage), depth + 1))
                 }
             }
         }

@@ -62,6 +62,10 @@ extension AsyncOperation: ProgressReporting {
     }
 }
 
+extension AsyncOperation: ProgressOwner {
+    final func unitsChanged(to fraction: Double) { progressed(to: fraction) }
+}
+
 extension AsyncOperation.State {
     fileprivate var hasSucceeded: Bool {
         if case .success = lifecycle.outcome { true } else { false }

@@ -10,7 +10,7 @@ extension AsyncOperation {
             next = nil
             switch action {
             case .announceExecution:
-                let execution = OperationDiagnostics.isRecording ? ExecutionRecord(of: self) : nil
+                let execution = ExecutionRecording.current.record(of: self)
                 willChange("isExecuting")
                 next = withState { state in
                     swap(&startHandlers, &state.startHandlers)

@@ -1,5 +1,14 @@
 import Foundation
 
+/// What a progress belongs to: an operation.
+protocol ProgressOwner: AnyObject, Sendable {
+    /// Called when the progress is cancelled, on the thread that cancels it.
+    func cancel()
+
+    /// Called when the units of a leaf have changed, on the thread that changed them. Nothing is locked.
+    func unitsChanged(to fraction: Double)
+}
+
 /// The progress of one operation, created when it is asked for.
 ///
 /// Foundation's own tree of progresses is not used between operations: on Linux it has no lock, its fractions overflow,
@@ -27,7 +36,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
         let units: Int64
     }
 
-    private weak var operation: AsyncOperation?
+    private weak var owner: (any ProgressOwner)?
     private var isComplete = false
     private var parts: [Part] = []
     /// The number of parts at which those that have finished are removed, so that adding costs the same on average.
@@ -44,13 +53,13 @@ final class OperationProgress: Progress, @unchecked Sendable {
     #endif
 
     /// Creates the progress of an operation. The total is -1 as long as it is not known.
-    init(of operation: AsyncOperation, unitCount: Int64) {
+    init(of owner: some ProgressOwner, unitCount: Int64) {
         #if canImport(ObjectiveC)
         writer = LatestValueWriter(Units(completed: 0, total: unitCount))
         #endif
         super.init(parent: nil, userInfo: nil)
         super.totalUnitCount = unitCount
-        self.operation = operation
+        self.owner = owner
         #if canImport(ObjectiveC)
         cancellationHandler = nil
         #endif
@@ -91,7 +100,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
 
     override func cancel() {
         super.cancel()
-        operation?.cancel()
+        owner?.cancel()
     }
 
     #if canImport(ObjectiveC)
@@ -103,8 +112,8 @@ final class OperationProgress: Progress, @unchecked Sendable {
             // Release the old handler after unlocking; its deinitializers may run arbitrary code.
             var previous = newValue
             lock.withLock { swap(&previous, &handler) }
-            super.cancellationHandler = { [weak operation] in
-                operation?.cancel()
+            super.cancellationHandler = { [weak owner] in
+                owner?.cancel()
                 newValue?()
             }
         }
@@ -116,7 +125,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
         body()
         // If it was completed in between, it may have fallen back.
         if lock.withLock({ isComplete }) { return fill(max(super.totalUnitCount, 1), []) }
-        operation?.progressed(to: fractionCompleted)
+        owner?.unitsChanged(to: fractionCompleted)
     }
 
     /// Publishes how far a composite has come.
@@ -157,7 +166,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
             body()
             return fractionCompleted
         }
-        if let fraction { operation?.progressed(to: fraction) }
+        if let fraction { owner?.unitsChanged(to: fraction) }
     }
 
     /// Publishes how far a composite has come.

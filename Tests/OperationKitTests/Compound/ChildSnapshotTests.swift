@@ -41,10 +41,10 @@ import Testing
         let waits = [.added, .waiting, .queued].contains(phase)
         for (blockedReason, reason) in zip(Self.blockedReasons, reasons) {
             #expect(
-                ChildSnapshot.Child.reason(phase, wait: nil, isReady: isReady, blockedReason: blockedReason) == reason,
+                ChildSnapshot.reason(phase.stage, wait: nil, isReady: isReady, blockedReason: blockedReason) == reason,
                 "\(blockedReason as Any)")
             #expect(
-                ChildSnapshot.Child.reason(phase, wait: wait, isReady: isReady, blockedReason: blockedReason)
+                ChildSnapshot.reason(phase.stage, wait: wait, isReady: isReady, blockedReason: blockedReason)
                     == (waits ? "waiting for “b”, starting" : reason),
                 "Who waits for another one says so, unless that does not matter any more.")
         }

@@ -21,23 +21,6 @@ struct RepositoryTests {
         }
     }
 
-    /// Folders from the lowest layer to the highest, each with the types of higher layers that it must not name.
-    @Test(
-        "A layer names no type of a higher one",
-        arguments: [
-            ("Lifecycle", ["AsyncOperation(", "CompoundOperation(", "IOOperation<"]),
-            ("Operations", ["ChildScheduler", "CompoundOperation(", "IOOperation<", "TaskOperation("]),
-            ("Compound", ["IOOperation<", "TaskOperation("]),
-        ])
-    func layers(layer: String, higher: [String]) throws {
-        for file in Repository.files(in: "Sources/OperationKit/\(layer)", endingWith: ".swift") {
-            for line in try Repository.text(file).split(separator: "\n") {
-                if line.drop(while: { $0 == " " }).hasPrefix("//") { continue }
-                for name in higher { #expect(!line.contains(name), "\(file) names \(name)") }
-            }
-        }
-    }
-
     @Test("Every article is reached from the landing page") func everyArticle() throws {
         let catalog = "Sources/OperationKit/OperationKit.docc"
         let landingPage = try Repository.text("\(catalog)/OperationKit.md")

@@ -21,7 +21,7 @@ import Testing
                 precondition(OperationDiagnostics.operations(executingLongerThan: .seconds(1_000)) == [])
                 precondition(OperationDiagnostics.callStack(of: operation).count > 1)
             }
-            OperationDiagnostics.reporter.waitForReports()
+            UnfinishedReporter.shared.waitForReports()
             precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [])
             precondition(reports.value.map(\.name) == ["upload"])
             precondition(reports.value[0].callStack.count > 1)
@@ -36,7 +36,7 @@ import Testing
             unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "starts", 1)
             do { ScriptedOperation.idle("upload").start() }
             precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [])
-            OperationDiagnostics.reporter.waitForReports()
+            UnfinishedReporter.shared.waitForReports()
         }
         let printed = String(decoding: result.standardErrorContent, as: UTF8.self)
         #expect(printed.contains("OperationKit: “upload” (ScriptedOperation) was released while executing"))
@@ -52,7 +52,7 @@ import Testing
             precondition(operation.debugDescription == "“held”: executing")
             operation.finish()
             do { ScriptedOperation.idle("upload").start() }
-            OperationDiagnostics.reporter.waitForReports()
+            UnfinishedReporter.shared.waitForReports()
         }
         #expect(!String(decoding: result.standardErrorContent, as: UTF8.self).contains("upload"))
     }

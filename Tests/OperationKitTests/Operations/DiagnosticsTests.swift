@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// Operations that never finish are found.
-@Suite("Diagnostics", .hangGuard, .enabled(if: OperationDiagnostics.isRecording)) struct DiagnosticsTests {
+@Suite("Diagnostics", .hangGuard, .enabled(if: OperationDiagnostics.level != .off)) struct DiagnosticsTests {
     /// A reporter of its own, so that operations of other tests are not in the way.
     private struct Reports {
         let reporter = UnfinishedReporter()
@@ -160,16 +160,17 @@ import Testing
 
     @Test("The environment sets the level") func levelOfEnvironment() {
         typealias Level = OperationDiagnostics.Level
-        let usual = Level(environment: [:])
+        func level(_ environment: [String: String]) -> Level { Level(ExecutionRecording(environment: environment)) }
+        let usual = level([:])
         #expect(usual != .all)
-        for (value, level) in [("off", Level.off), ("starts", .starts), ("all", .all), ("ALL", usual), ("", usual)] {
-            #expect(Level(environment: ["OPERATIONKIT_DIAGNOSTICS": value]) == level, "\(value)")
+        for (value, expected) in [("off", Level.off), ("starts", .starts), ("all", .all), ("ALL", usual), ("", usual)] {
+            #expect(level(["OPERATIONKIT_DIAGNOSTICS": value]) == expected, "\(value)")
         }
     }
 }
 
 /// Operations that are executing can be listed.
-@Suite("Diagnostics: registry", .hangGuard, .enabled(if: OperationDiagnostics.isRecording))
+@Suite("Diagnostics: registry", .hangGuard, .enabled(if: OperationDiagnostics.level != .off))
 struct ExecutionRegistryTests {
     private let reporter = UnfinishedReporter()
     private let origin = ContinuousClock.now

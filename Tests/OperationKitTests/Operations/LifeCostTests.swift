@@ -33,7 +33,7 @@ import Testing
     }
 
     /// The record of a start has the name of the operation.
-    private static var locksOfALife: Int { OperationDiagnostics.isRecording ? 11 : 10 }
+    private static var locksOfALife: Int { OperationDiagnostics.level != .off ? 11 : 10 }
 
     @Test("A life takes the lock ten times, and announces once each change that Foundation listens to") func life() {
         let operation = ScriptedOperation { $0.finish() }

@@ -97,7 +97,7 @@ import Testing
         #expect(ScriptedOperation().debugDescription == "“ScriptedOperation”: not started")
     }
 
-    @Test("The age is the time since the start", .enabled(if: OperationDiagnostics.isRecording))
+    @Test("The age is the time since the start", .enabled(if: OperationDiagnostics.level != .off))
     func ageSinceStart() throws {
         let operation = ScriptedOperation.idle("a")
         operation.start()

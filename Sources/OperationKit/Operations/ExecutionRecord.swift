@@ -32,11 +32,6 @@ final class ExecutionRecord: @unchecked Sendable {
         registry?.began(self, of: operation)
     }
 
-    /// What is recorded of an operation that is about to execute.
-    convenience init(of operation: AsyncOperation) {
-        self.init(operation, OperationDiagnostics.registry, OperationDiagnostics.reporter, at: .now)
-    }
-
     deinit {
         registry?.ended(self)
         if hasEnded { return }

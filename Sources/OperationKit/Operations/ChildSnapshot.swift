@@ -1,0 +1,36 @@
+import Foundation
+
+/// The children of a composite that have not ended, as they were at one moment: for descriptions.
+struct ChildSnapshot: Sendable {
+    struct Child: Sendable {
+        let operation: Operation
+        let index: Int
+        let stage: Stage
+    }
+
+    /// How far a child has come.
+    enum Stage: Sendable {
+        /// It waits for what it depends on, or is not known to be ready yet.
+        case waiting
+        /// It can start. What it depends on does not matter any more.
+        case ready
+        /// Handed to the operation queue, which starts it when the operation says that it is ready.
+        case queued
+        /// It has been started, and may not have noticed.
+        case started
+    }
+
+    /// Why no further child starts.
+    enum BlockedReason: Equatable, Sendable {
+        case notBegun, suspended, cancelling
+        case limit(Int)
+    }
+
+    /// First those that have started; both these and the others in the order in which they were added.
+    var children: [Child]
+    /// How many others have not ended.
+    var omitted: Int
+    /// What there is to say of all of them together.
+    var summary: [String]
+    var blockedReason: BlockedReason?
+}

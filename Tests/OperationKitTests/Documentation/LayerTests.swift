@@ -1,0 +1,62 @@
+import Foundation
+import Testing
+
+/// The folders of the library are layers, each of which knows only those before it.
+@Suite("Layers of the library") struct LayerTests {
+    private static let layers = [
+        "Lifecycle", "FoundationSupport", "Progress", "Operations", "Compound", "DataFlow", "Policies", "Collections",
+        "Coordinators", "Queues", "Events", "Diagnostics",
+    ]
+
+    /// What a file names of a later layer nevertheless.
+    private static let exceptions: [String: Set<String>] = [
+        // A property can be overridden only where the class is declared, `debugDescription` for one.
+        "Operations/AsyncOperation.swift": ["OperationSummary", "OperationTree"]
+    ]
+
+    private static let sources = Result { try Repository.files(in: folder, endingWith: ".swift").map(Source.init) }
+    private static let folder = "Sources/OperationKit"
+
+    @Test("Every source of the library is in a folder that is a layer") func everyFolderIsALayer() throws {
+        for source in try Self.sources.get() { #expect(Self.layers.contains(source.layer), "\(source.path)") }
+    }
+
+    @Test("A source names no type that a later layer declares", arguments: layers.indices)
+    func sourcesLookDownward(place: Int) throws {
+        let sources = try Self.sources.get()
+        let later = Self.layers[place...].dropFirst()
+        let hidden = Set(sources.filter { later.contains($0.layer) }.flatMap(\.declaredTypes))
+        for source in sources where source.layer == Self.layers[place] {
+            let named = source.words.intersection(hidden)
+            #expect(named == Self.exceptions[source.path, default: []], "\(source.path)")
+        }
+    }
+
+    /// A source of the library, without its comments.
+    private struct Source {
+        /// Relative to the library.
+        let path: String
+        let layer: String
+        private let lines: [Substring]
+
+        init(_ file: String) throws {
+            path = String(file.dropFirst(folder.count + 1))
+            layer = String(path.prefix { $0 != "/" })
+            lines = try Repository.text(file).split(separator: "\n").map { line in
+                line.firstRange(of: "//").map { line[..<$0.lowerBound] } ?? line
+            }
+        }
+
+        /// The types that it declares at top level, for other sources to use.
+        var declaredTypes: [String] {
+            let declaration =
+                /^(?:@\w+ )*(?:(?:public|open|final|indirect) )*(?:class|struct|enum|protocol|actor|typealias) (\w+)/
+            return lines.compactMap { $0.firstMatch(of: declaration).map { String($0.1) } }
+        }
+
+        /// All identifiers and keywords.
+        var words: Set<String> {
+            Set(lines.flatMap { $0.split { !$0.isLetter && !$0.isNumber && $0 != "_" } }.map(String.init))
+        }
+    }
+}
