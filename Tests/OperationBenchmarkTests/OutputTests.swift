@@ -38,12 +38,12 @@ import Testing
             lines[3...] == [
                 "case  what             ours  baseline   ratio      min–max    goal  verdict",
                 "",
-                "B2  a compound,",
+                "flat  a compound,",
                 "    against a queue",
-                "B2    100 children  1.10 µs   4.00 µs  0.300×  0.200–0.500  ≤ 0.5×  met",
-                "B2    100 to 10     1.10 µs    500 ns   2.20×    2.00–2.40",
+                "flat  100 children  1.10 µs   4.00 µs  0.300×  0.200–0.500  ≤ 0.5×  met",
+                "flat  100 to 10     1.10 µs    500 ns   2.20×    2.00–2.40",
                 "",
-                "B2  cost of each, by their number: children",
+                "flat  cost of each, by their number: children",
                 "     10   500 ns  ██████████████████",
                 "    100  1.10 µs  ████████████████████████████████████████",
             ])
@@ -65,16 +65,16 @@ import Testing
                 "",
                 "| Case | What | Ours | Baseline | Ratio | Min–max | Goal | Verdict |",
                 "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
-                "| B2 | 100 children | 1.10 µs | 4.00 µs | 0.300× | 0.200–0.500 | ≤ 0.5× | met |",
-                "| B2 | 100 to 10 | 1.10 µs | 500 ns | 2.20× | 2.00–2.40 |  |  |",
+                "| flat | 100 children | 1.10 µs | 4.00 µs | 0.300× | 0.200–0.500 | ≤ 0.5× | met |",
+                "| flat | 100 to 10 | 1.10 µs | 500 ns | 2.20× | 2.00–2.40 |  |  |",
                 "",
-                "- B2: a compound, against a queue.",
+                "- flat: a compound, against a queue.",
                 "",
                 "The cost of each child, by their number:",
                 "",
                 "| Case | What | 10 | 100 |",
                 "| --- | --- | ---: | ---: |",
-                "| B2 | children | 500 ns | 1.10 µs |",
+                "| flat | children | 500 ns | 1.10 µs |",
             ])
     }
 

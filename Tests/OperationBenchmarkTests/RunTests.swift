@@ -14,7 +14,7 @@ import Testing
         let file = Self.temporaryFile()
         try Data(repeating: UInt8(ascii: "x"), count: 1 << 16).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        let result = try await BenchmarkProcess.run("--count", "200", "--only", "B2", "--json", file.path)
+        let result = try await BenchmarkProcess.run("--count", "200", "--only", "flat", "--json", file.path)
         #expect(result.status == 0)
 
         let report = try JSONDecoder().decode(Report.self, from: Data(contentsOf: file))
@@ -22,7 +22,7 @@ import Testing
         #expect(report.count == 200)
         #expect(report.rounds == 5)
         #expect(report.machine == Machine.current)
-        #expect(report.cases.map(\.id) == ["B2"])
+        #expect(report.cases.map(\.id) == ["flat"])
         let experiments = report.cases[0].experiments
         #expect(
             experiments.compactMap(\.growth).map { $0.points.map(\.size) }
@@ -47,7 +47,7 @@ import Testing
 
     @Test(
         "Output that is lost is told by the exit status",
-        arguments: [["--help"], ["--list"], ["--count", "20", "--only", "B3"]], [">&-", ">\(fullDevice)"])
+        arguments: [["--help"], ["--list"], ["--count", "20", "--only", "chain"]], [">&-", ">\(fullDevice)"])
     func lostOutput(arguments: [String], redirection: String) async throws {
         guard Self.hasFullDevice || redirection == ">&-" else { return }
         let result = try await BenchmarkProcess.run(arguments: arguments, redirection: redirection)
@@ -57,10 +57,10 @@ import Testing
 
     @Test("A report that is lost is a file that cannot be written", .enabled(if: hasFullDevice))
     func lostReport() async throws {
-        let result = try await BenchmarkProcess.run("--count", "20", "--only", "B3", "--json", Self.fullDevice)
+        let result = try await BenchmarkProcess.run("--count", "20", "--only", "chain", "--json", Self.fullDevice)
         #expect(result.status == 2)
         #expect(result.errors.contains("“\(Self.fullDevice)” cannot be written"))
-        #expect(result.output.contains("B3"))
+        #expect(result.output.contains("chain"))
     }
 
     @Test("The report is written although standard output is lost", .enabled(if: hasFullDevice))
@@ -68,9 +68,9 @@ import Testing
         let file = Self.temporaryFile()
         defer { try? FileManager.default.removeItem(at: file) }
         let result = try await BenchmarkProcess.run(
-            arguments: ["--count", "20", "--only", "B3", "--json", file.path], redirection: ">\(Self.fullDevice)")
+            arguments: ["--count", "20", "--only", "chain", "--json", file.path], redirection: ">\(Self.fullDevice)")
         #expect(result.status == 3)
-        #expect(try JSONDecoder().decode(Report.self, from: Data(contentsOf: file)).cases.map(\.id) == ["B3"])
+        #expect(try JSONDecoder().decode(Report.self, from: Data(contentsOf: file)).cases.map(\.id) == ["chain"])
     }
 
     @Test("All cases are measured, and the status of `--check` says whether a goal was missed")
@@ -85,7 +85,7 @@ import Testing
         #expect(report.rounds == 6)
         #expect(report.cases.map(\.id) == Case.all.map(\.id))
         let memory = report.cases.filter { $0.experiments.contains { $0.quantity == .bytes } }
-        #expect(memory.map(\.id) == ["B5"])
+        #expect(memory.map(\.id) == ["memory"])
         #expect(result.lines.dropLast() == Markdown(report: report).lines[...])
     }
 }

@@ -4,7 +4,7 @@ import OperationKit
 // Operations of which each waits for the one before it.
 extension Case {
     static let chain = Case(
-        id: "B3",
+        id: "chain",
         summary: "a compound whose children form one chain of dependencies",
         baseline: "such a chain on a stock queue, short because its cost there is quadratic",
         timed: "creating the compound with its children, or adding them to the queue, until all have finished"
@@ -29,7 +29,7 @@ extension Case {
     }
 
     static let macro = Case(
-        id: "B9",
+        id: "macro",
         summary: "macros of typed steps, for each step",
         baseline: "compounds of as many children in a chain, for each child",
         timed: "starting the macro, or creating the compound with its children, until all have finished"

@@ -5,7 +5,7 @@ import OperationKit
 // The same work for every item of a collection.
 extension Case {
     static let items = Case(
-        id: "B6",
+        id: "items",
         summary: "a collection whose items complete immediately",
         baseline: "a loop with a completion for each item and a lock for the errors; closures with a DispatchGroup",
         timed: "the call that performs the items, until its completion is called"

@@ -4,8 +4,8 @@ import OperationKit
 
 // Operations that do not depend on each other.
 extension Case {
-    static let leaves = Case(
-        id: "B1",
+    static let queue = Case(
+        id: "queue",
         summary: "AsyncOperations that finish in main(), on a stock queue",
         baseline: "BlockOperations with an empty block, on such a queue",
         timed: "adding them to the queue, until all have finished"
@@ -30,8 +30,8 @@ extension Case {
         ]
     }
 
-    static let compound = Case(
-        id: "B2",
+    static let flat = Case(
+        id: "flat",
         summary: "a compound of children that finish in main()",
         baseline: "the same children on a stock queue of the same width",
         timed: "creating the compound with its children, or adding them to the queue, until all have finished"
@@ -57,8 +57,8 @@ extension Case {
     }
 
     static let closures = Case(
-        id: "B4",
-        summary: "the compound of B2",
+        id: "closures",
+        summary: "a compound of children that finish in main()",
         baseline: "as many empty closures, sent to a concurrent dispatch queue",
         timed: "creating the compound with its children, or sending the closures, until all have finished"
     ) { scale in
@@ -83,8 +83,8 @@ extension Case {
         return [Experiment(quantity: .nanoseconds, sides: ours + [closures], comparisons: comparisons)]
     }
 
-    static let elsewhere = Case(
-        id: "B7",
+    static let otherThread = Case(
+        id: "other-thread",
         summary: "a compound of children that finish on another thread",
         baseline: "the same children on a stock queue of the same width",
         timed: "creating the compound with its children, or adding them to the queue, until all have finished"

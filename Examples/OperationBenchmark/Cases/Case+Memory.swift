@@ -3,7 +3,7 @@ import OperationKit
 
 extension Case {
     static let memory = Case(
-        id: "B5",
+        id: "memory",
         summary: "the memory that a compound takes at its peak, with its children",
         baseline: "the memory of as many children alone",
         timed: "no time: by how much the peak of a process grows that makes the children and, on our side, runs them"

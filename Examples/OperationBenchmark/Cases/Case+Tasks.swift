@@ -2,7 +2,7 @@ import OperationKit
 
 extension Case {
     static let tasks = Case(
-        id: "B8",
+        id: "tasks",
         summary: "TaskOperations, from the start to the value",
         baseline: "children of a task group, from the addition to the result",
         timed: "starting, or adding, until all values are there, in a task"

@@ -1,5 +1,6 @@
 /// A question, and the experiments that answer it.
 struct Case: Sendable {
+    /// Its name for `--only` and in reports.
     let id: String
     /// What is measured.
     let summary: String
@@ -11,7 +12,7 @@ struct Case: Sendable {
     let experiments: @Sendable (_ scale: Scale) -> [Experiment]
 
     static let all: [Case] = [
-        .leaves, .compound, .chain, .closures, .memory, .items, .elsewhere, .tasks, .macro,
+        .queue, .flat, .chain, .closures, .memory, .items, .otherThread, .tasks, .macro,
     ]
 }
 

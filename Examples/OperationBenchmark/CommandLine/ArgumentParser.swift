@@ -20,7 +20,7 @@ struct ArgumentParser {
             switch argument {
             case .option(let name): if let answer = try option(name) { return answer }
             case .operand(let operand):
-                throw UsageError(message: "“\(operand)” is too much: expected options only, as in --only B2.")
+                throw UsageError(message: "“\(operand)” is too much: expected options only, as in --only flat.")
             }
         }
         if let probe { return .probe(MemoryProbe(kind: probe, count: options.count)) }
@@ -69,7 +69,7 @@ struct ArgumentParser {
 
     private mutating func caseName(of name: String) throws(UsageError) -> String {
         let text = try arguments.value(of: name)
-        if Case.all.contains(where: { $0.id == text.uppercased() }) { return text.uppercased() }
+        if Case.all.contains(where: { $0.id == text }) { return text }
         throw UsageError(message: "Unknown case “\(text)”: expected \(Self.expectation(of: name)).")
     }
 }

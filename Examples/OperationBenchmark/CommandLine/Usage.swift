@@ -1,7 +1,7 @@
 /// The texts of `--help` and `--list`.
 enum Usage {
     static let line = """
-        usage: OperationBenchmark [--only CASE]... [--count N] [--rounds N] [--json FILE] [--markdown] [--check] \
+        usage: OperationBenchmark [--only NAME]... [--count N] [--rounds N] [--json FILE] [--markdown] [--check] \
         [--list] [--help]
         """
 
@@ -27,7 +27,7 @@ enum Usage {
         \(list)
 
         Options:
-          --only CASE  measure this case; may be given several times (default: all)
+          --only NAME  measure this case; may be given several times (default: all)
           --count N    children in an ordinary trial; others scale with it, some up to ten times as many
                        (default: \(Options().count))
           --rounds N   how often each side is measured, \(Options.roundCounts.lowerBound) or more (default: \

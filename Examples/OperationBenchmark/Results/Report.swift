@@ -22,7 +22,7 @@ struct Report: Codable, Equatable, Sendable {
 
 /// What was found for a case.
 struct CaseResult: Codable, Equatable, Sendable {
-    /// `B1` to `B9`.
+    /// The name of the case, such as `flat`.
     let id: String
     let summary: String
     let baseline: String

@@ -19,7 +19,7 @@ enum Samples {
     static func report(ours: [Double] = [1000, 1200, 1100]) -> Report {
         let figures = ["ours 10": [500.0, 500, 500], "ours 100": ours, "stock": [2000.0, 4000, 5500]]
         let result = CaseResult(
-            id: "B2", summary: "a compound", baseline: "a queue",
+            id: "flat", summary: "a compound", baseline: "a queue",
             experiments: [ExperimentResult(of: experiment, figures: figures)])
         return Report(machine: machine, rounds: 3, count: 100, cases: [result])
     }
