@@ -25,7 +25,9 @@ extension AsyncOperation {
                 didCancel()
             case .cancelSuperclass:
                 super.cancel()
-                for action in withState({ $0.lifecycle.superclassCancelled() }) { perform(action) }
+                let actions = withState { $0.lifecycle.superclassCancelled() }
+                cancellationTookEffect()
+                for action in actions { perform(action) }
                 withState { $0.membership.parent }?.childWasCancelled(self)
             case .repeatSuperclassCancel:
                 super.cancel()

@@ -270,6 +270,10 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         main()
     }
 
+    /// The operation was cancelled. Called once, inside `cancel()`, before ``didCancel()``; in contrast to that also while
+    /// the work is being started, or has not been.
+    func cancellationTookEffect() {}
+
     /// Drops the closures that hold the work. Called once, before the operation becomes finished.
     func releaseWork() {}
 

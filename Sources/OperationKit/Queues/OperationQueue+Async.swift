@@ -33,23 +33,6 @@ extension OperationQueue {
         if let error = operation.endingError { throw error }
     }
 
-    /// Runs an asynchronous closure as an operation of the queue, and returns what it returns.
-    ///
-    /// The closure waits for its turn on the queue, and takes it until it is done. Cancelling the awaiting task cancels
-    /// it.
-    ///
-    /// - Parameters:
-    ///   - name: The name of the operation.
-    ///   - body: The work.
-    /// - Returns: What the closure returns.
-    /// - Throws: What the closure throws, or `CancellationError` if it was cancelled before it began.
-    @discardableResult
-    public func run<Output: Sendable>(
-        name: String? = nil, _ body: @escaping @Sendable () async throws -> Output
-    ) async throws -> Output {
-        try await run(TaskOperation(name: name, body))
-    }
-
     /// Suspends until every operation that is on the queue now has finished. Operations that are added later are not
     /// waited for.
     ///
@@ -64,9 +47,7 @@ extension OperationQueue {
     }
 
     private func addAndWait(_ operation: Operation) async throws {
-        if operation.isFinished || operation.isExecuting {
-            throw OperationQueueError.cannotBeAdded(operation: operation.displayName)
-        }
+        if operation.hasBeenStarted { throw OperationQueueError.cannotBeAdded(operation: operation.displayName) }
         await withCancellationDelivered {
             operation.cancel()
         } during: {
@@ -78,6 +59,9 @@ extension OperationQueue {
 }
 
 extension Operation {
+    /// Whether the operation executes or has finished.
+    var hasBeenStarted: Bool { isExecuting || isFinished }
+
     /// Suspends until the operation, of whatever class, is finished. Throws only when the waiting task is cancelled.
     fileprivate func waitForEnd() async throws {
         if let operation = self as? AsyncOperation { return try await operation.waitForFinish() }
@@ -92,7 +76,7 @@ extension Operation {
     }
 
     /// Suspends until the operation, of whatever class, is finished, whatever happens to the waiting task.
-    fileprivate func waitForEndUncancellably() async {
+    func waitForEndUncancellably() async {
         if let operation = self as? AsyncOperation { return await operation.waitForFinishUncancellably() }
         let signal = AsyncOperation()
         FinishObserver(self) { signal.start() }

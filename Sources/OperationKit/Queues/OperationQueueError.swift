@@ -2,8 +2,10 @@ public import Foundation
 
 /// Why an operation could not be run on a queue.
 public enum OperationQueueError: Error, Equatable {
-    /// The operation has been started already, and operations run once. Code 1.
+    /// The operation has been started or is on the queue already, and operations run once. Code 1.
     case cannotBeAdded(operation: String)
+    /// The operation was given twice, and nothing was added. Code 2.
+    case givenTwice(operation: String)
 }
 
 extension OperationQueueError: LocalizedError, CustomNSError {
@@ -14,6 +16,7 @@ extension OperationQueueError: LocalizedError, CustomNSError {
     public var errorCode: Int {
         switch self {
         case .cannotBeAdded: 1
+        case .givenTwice: 2
         }
     }
 
@@ -21,7 +24,9 @@ extension OperationQueueError: LocalizedError, CustomNSError {
     public var errorDescription: String? {
         switch self {
         case .cannotBeAdded(let operation):
-            "The operation “\(operation)” has been started before and cannot be added to a queue. Create a new one for each run."
+            "The operation “\(operation)” has been started or added before and cannot be added to a queue. Create a new one for each run."
+        case .givenTwice(let operation):
+            "The operation “\(operation)” was given twice, so nothing was added. Give each operation once."
         }
     }
 

@@ -26,7 +26,7 @@ final class VirtualThreadQueue: OperationQueue, @unchecked Sendable {
             VirtualThread.current?.begun = operation
             operation.start()
             // A worker that stayed here would hold the queue, by way of its compound.
-            begun.change { $0.removeAll(where: \.isFinished) }
+            VirtualThread.inOneStep { begun.change { $0.removeAll(where: \.isFinished) } }
         }
     }
 

@@ -160,7 +160,7 @@ import Testing
             if isCollection {
                 _ = await Items(work).performOperation(on: [1, 2])
             } else {
-                try? await OperationQueue().run(work)
+                try? await OperationQueue().run(TaskOperation(work))
             }
         }
         await begun.opened()

@@ -1,0 +1,82 @@
+public import Foundation
+
+extension OperationQueue {
+    /// Adds operations of any class, suspends until all of them are finished, and throws their errors together.
+    ///
+    /// ```swift
+    /// let backup = ThrowingBlockOperation(name: "backup") { /* … */ }
+    /// let report = TaskOperation(name: "report") { 1 }
+    /// report.addDependency(backup)
+    /// try await OperationQueue().run([backup, report])
+    /// assert(report.output == 1)
+    /// ```
+    ///
+    /// The operations take their places on the queue one by one, by its limit, their priorities and dependencies. Failures
+    /// don't keep the others from running.
+    ///
+    /// Cancelling the awaiting task cancels all of them, on another thread, as ``run(_:)`` with one operation does. In a
+    /// task that was cancelled before, they are cancelled before they are added. The call returns only when all have
+    /// finished; on a suspended queue that is after it was resumed.
+    ///
+    /// Complexity: linear in the number of operations, those on the queue included.
+    ///
+    /// - Parameter operations: Operations that were not started and are on no queue, each once. None of them may wait for
+    ///   one that is never started. If there are none, the call returns immediately.
+    /// - Throws: ``CompoundOperationError/suboperationFailure(name:errors:)`` with the failures, in the order given, if there
+    ///   are any. ``CompoundOperationError/cancelled(name:errors:reason:)`` instead, if operations were cancelled and the
+    ///   task was, too, or none failed; an operation that succeeds nevertheless does not count. Both carry the name of the
+    ///   queue. ``OperationQueueError`` if an operation was started before, is on this queue, or is given twice; nothing is
+    ///   added then.
+    public nonisolated(nonsending) func run(_ operations: some Sequence<some Operation>) async throws {
+        let operations: [Operation] = Array(operations)
+        try checkAddition(of: operations)
+        await withCancellationDelivered {
+            for operation in operations { operation.cancel() }
+        } during: {
+            for operation in operations {
+                addOperation(operation)
+                operation.announceReadiness()
+            }
+            for operation in operations { await operation.waitForEndUncancellably() }
+        }
+        try throwFailures(of: operations)
+    }
+
+    private func checkAddition(of operations: [Operation]) throws(OperationQueueError) {
+        var given = Set<ObjectIdentifier>()
+        // An operation of another queue does not tell.
+        let present = Set(self.operations.map { ObjectIdentifier($0) })
+        for operation in operations {
+            let id = ObjectIdentifier(operation)
+            if operation.hasBeenStarted || present.contains(id) {
+                throw .cannotBeAdded(operation: operation.displayName)
+            }
+            if !given.insert(id).inserted { throw .givenTwice(operation: operation.displayName) }
+        }
+    }
+
+    private func throwFailures(of operations: [Operation]) throws {
+        let rules = FailureCollection.Rules(policy: .continueAll, countsCancellations: false)
+        var failures: [SuboperationError] = []
+        var isCancelled = false
+        for (index, operation) in operations.enumerated() {
+            guard let error = operation.endingError else { continue }
+            if rules.isFailure(error) {
+                let name = operation.displayName(at: index)
+                failures.append(
+                    SuboperationError(name: name, index: index, error: error, siblingCount: operations.count))
+            } else {
+                isCancelled = true
+            }
+        }
+        try CompoundOperationError.outcome(
+            name: displayName, failures, isCancelled: isCancelled && (Task.isCancelled || failures.isEmpty), reason: nil
+        ).get()
+    }
+
+    /// How messages call the queue: its name, or its type. Foundation's own names are addresses.
+    var displayName: String {
+        guard let name, !name.isEmpty, !name.hasPrefix("NSOperationQueue ") else { return "OperationQueue" }
+        return name
+    }
+}

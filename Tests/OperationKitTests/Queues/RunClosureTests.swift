@@ -1,0 +1,286 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// `OperationQueue.run` with a closure: it runs in the task of its caller, once it is its turn on the queue.
+@Suite("OperationQueue.run with a closure", .hangGuard) struct RunClosureTests {
+    @TaskLocal private static var request = "none"
+
+    /// May be used in one task, or by one actor.
+    private final class Counter {
+        var count = 0
+    }
+
+    @Test("The closure has the task-local values and the priority of its caller, and is no task of its own")
+    func task() async throws {
+        let queue = OperationQueue()
+        queue.qualityOfService = .background
+        let task = Task(priority: .high) {
+            try await Self.$request.withValue("request 7") {
+                let outside = unsafe withUnsafeCurrentTask { unsafe $0?.hashValue }
+                let inside = try await queue.run { () -> (String, TaskPriority, Int?) in
+                    await Task.yield()
+                    return (Self.request, Task.currentPriority, unsafe withUnsafeCurrentTask { unsafe $0?.hashValue })
+                }
+                #expect(inside.0 == "request 7")
+                #expect(inside.1 >= .high)
+                #expect(inside.2 == outside)
+            }
+        }
+        try await task.value
+    }
+
+    @Test("A closure on the main actor stays there, and uses what is not Sendable") @MainActor
+    func mainActor() async throws {
+        let counter = Counter()
+        let queue = OperationQueue()
+        let result = try await queue.run {
+            MainActor.assertIsolated()
+            counter.count += 1
+            await Task.yield()
+            MainActor.assertIsolated()
+            return counter
+        }
+        result.count += 1
+        #expect(counter.count == 2)
+    }
+
+    private actor Account {
+        private var balance = 0
+        private let history = Counter()
+        let queue = OperationQueue.serial(name: "account")
+
+        func deposit(_ amount: Int) async throws -> Int {
+            let entry = try await queue.run {
+                assertIsolated()
+                balance += amount
+                history.count += 1
+                return history
+            }
+            return balance + entry.count
+        }
+    }
+
+    @Test("A closure of an actor stays there") func actor() async throws {
+        #expect(try await Account().deposit(41) == 42)
+    }
+
+    @Test("A closure takes its turn, and keeps the place until it is over") func place() async throws {
+        let log = EventLog()
+        let queue = OperationQueue.serial(name: "serial")
+        let (begun, mayEnd) = (Gate(), Gate())
+        async let result = queue.run(name: "closure") {
+            begun.open()
+            await mayEnd.opened()
+            log.add("closure ends")
+            return 1
+        }
+        await begun.opened()
+        let next = ScriptedOperation.logged(log)
+        queue.addOperation(next)
+        #expect(queue.operations.map(\.name) == ["closure", nil])
+        #expect(queue.operations.map(\.isExecuting) == [true, false])
+        mayEnd.open()
+        #expect(try await result == 1)
+        try await next.finished()
+        #expect(log.events == ["closure ends", "main", "asyncCompletionBlock success"])
+    }
+
+    @Test("A closure that throws gives its place back, and its operation has the error") func failure() async throws {
+        let queue = OperationQueue.serial(name: "serial")
+        let places = Shared<[AsyncOperation]>([])
+        for _ in 0..<100 {
+            await #expect(throws: TestError.first) {
+                try await queue.run {
+                    places.change { $0 += queue.operations.compactMap { $0 as? AsyncOperation } }
+                    throw TestError.first
+                }
+            }
+        }
+        try await queue.allOperationsFinished()
+        #expect(places.value.allSatisfy { $0.isFinished && $0.error as? TestError == .first })
+        #expect(places.value.count >= 100)
+    }
+
+    @Test("Thousands of closures wait for a serial queue without a thread") func manyWaiting() async throws {
+        let queue = OperationQueue.serial(name: "serial")
+        let counter = Shared(0)
+        let (begun, mayEnd) = (Gate(), Gate())
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                try await queue.run {
+                    begun.open()
+                    await mayEnd.opened()
+                }
+            }
+            await begun.opened()
+            for _ in 0..<2_000 { group.addTask { try await queue.run { counter.change { $0 += 1 } } } }
+            await eventually("not all wait") { queue.operationCount == 2_001 }
+            #expect(counter.value == 0)
+            mayEnd.open()
+            try await group.waitForAll()
+        }
+        #expect(counter.value == 2_000)
+    }
+
+    @Test("A closure inside a closure has a place of its own, where there is one") func nested() async throws {
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 2
+        let sum = try await queue.run { try await queue.run { 1 } + queue.run { 2 } }
+        #expect(sum == 3)
+    }
+
+    @Test("Nothing is left behind, whether the closure runs or not") func release() async throws {
+        let tracker = LeakTracker()
+        do {
+            let queue = tracker.track(OperationQueue())
+            for isFailing in [false, true] {
+                let token = tracker.token("closure")
+                try? await queue.run {
+                    token.use()
+                    for operation in queue.operations { tracker.track(operation) }
+                    if isFailing { throw TestError.first }
+                }
+            }
+            queue.isSuspended = true
+            let token = tracker.token("cancelled closure")
+            let task = Task { try await queue.run { token.use() } }
+            await eventually("it does not wait") { queue.operationCount == 1 }
+            for operation in queue.operations { tracker.track(operation) }
+            task.cancel()
+            _ = await task.result
+            queue.isSuspended = false
+        }
+        await tracker.expectAllReleased()
+    }
+}
+
+/// What keeps a closure from running, and what does not any more.
+@Suite("OperationQueue.run with a closure, cancelled", .hangGuard) struct RunClosureCancellationTests {
+    private func suspendedQueue() -> OperationQueue {
+        let queue = OperationQueue.serial(name: "suspended")
+        queue.isSuspended = true
+        return queue
+    }
+
+    /// Has a closure wait for its turn on a suspended queue.
+    private func waiting(on queue: OperationQueue, _ log: EventLog) async -> (Task<Void, any Error>, AsyncOperation?) {
+        let task = Task { try await queue.run(name: "waiting") { log.add("closure") } }
+        await eventually("it does not wait") { queue.operationCount == 1 }
+        return (task, queue.operations.first as? AsyncOperation)
+    }
+
+    @Test("Cancelling the task before the turn throws immediately, also on a suspended queue") func task() async throws
+    {
+        let log = EventLog()
+        let queue = suspendedQueue()
+        let (task, place) = await waiting(on: queue, log)
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(place?.isCancelled == true && place?.isFinished == false)
+        #expect(queue.operationCount == 1)
+        queue.isSuspended = false
+        #expect(try await queue.run { "next" } == "next")
+        await #expect(throws: CancellationError.self) { try await place?.finished() }
+        #expect(log.events.isEmpty)
+    }
+
+    @Test("In a task that was cancelled before, nothing is put on the queue") func taskCancelledBefore() async {
+        let queue = suspendedQueue()
+        let task = Task {
+            try? await cancellation()
+            try await queue.run {}
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(queue.operationCount == 0)
+    }
+
+    @Test("Cancelling the operations of the queue before the turn throws immediately") func operations() async throws {
+        let log = EventLog()
+        let queue = suspendedQueue()
+        let (task, place) = await waiting(on: queue, log)
+        queue.cancelAllOperations()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(!task.isCancelled)
+        queue.isSuspended = false
+        await #expect(throws: CancellationError.self) { try await place?.finished() }
+        #expect(log.events.isEmpty)
+    }
+
+    @Test("The reason of the operation's cancellation is thrown") func reason() async {
+        let log = EventLog()
+        let queue = suspendedQueue()
+        let (task, place) = await waiting(on: queue, log)
+        place?.cancel(withError: TestError.reason)
+        await #expect(throws: TestError.reason) { try await task.value }
+        queue.isSuspended = false
+        await #expect(throws: TestError.reason) { try await place?.finished() }
+        #expect(log.events.isEmpty)
+    }
+
+    @Test("An operation that is finished from outside before its turn throws at its turn", arguments: [true, false])
+    func finishedFromOutside(isFailure: Bool) async {
+        let log = EventLog()
+        let queue = suspendedQueue()
+        let (task, place) = await waiting(on: queue, log)
+        place?.finish(withError: isFailure ? TestError.first : nil)
+        queue.isSuspended = false
+        do {
+            try await task.value
+        } catch {
+            log.add(text(error))
+        }
+        #expect(log.events == [isFailure ? "first" : "cancelled"])
+    }
+
+    @Test("After its turn, the cancellation of the operation does not reach the closure") func tooLate() async throws {
+        let queue = OperationQueue()
+        let answer = try await queue.run {
+            queue.cancelAllOperations()
+            await Task.yield()
+            return Task.isCancelled ? "cancelled" : "goes on"
+        }
+        #expect(answer == "goes on")
+    }
+
+    @Test("After its turn, the cancellation of the task is the closure's to notice") func taskDuringTheClosure() async {
+        let queue = OperationQueue()
+        let begun = Gate()
+        let task = Task {
+            try await queue.run {
+                begun.open()
+                try await cancellation()
+            }
+        }
+        await begun.opened()
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
+    @Test("The turn, the end of the task and that of the operation may meet anywhere") func races() async throws {
+        let queue = OperationQueue.serial(name: "races")
+        let tracker = LeakTracker()
+        for round in 0..<3_000 {
+            let runs = Shared(0)
+            let token = tracker.token("closure")
+            let task = Task {
+                try await queue.run {
+                    token.use()
+                    runs.change { $0 += 1 }
+                }
+            }
+            if round % 3 > 0 { await Task.yield() }
+            if round.isMultiple(of: 2) { task.cancel() }
+            if round % 4 > 1 { queue.cancelAllOperations() }
+            switch await task.result {
+            case .success: #expect(runs.value == 1)
+            case .failure(let error): #expect(runs.value == 0 && error is CancellationError)
+            }
+        }
+        // Each place has been given back.
+        try await queue.run {}
+        await tracker.expectAllReleased()
+    }
+}

@@ -1,0 +1,220 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// `OperationQueue.run` with several operations: all end, and their errors are thrown together.
+@Suite("OperationQueue.run with several operations", .hangGuard) struct RunOperationsTests {
+    @Test("Operations of all classes run by the limit and the dependencies, and the call returns after the last one")
+    func everyClass() async throws {
+        let log = EventLog()
+        let queue = OperationQueue.serial(name: "serial")
+        let operations: [Operation] = [
+            BlockOperation { log.add("block") }, ThrowingBlockOperation { log.add("throwing") },
+            TaskOperation { log.add("task") }, CompoundOperation(operations: [BlockOperation { log.add("child") }]),
+        ]
+        operations[0].addDependency(operations[2])
+        try await queue.run(operations)
+        log.add("returned \(operations.allSatisfy(\.isFinished))")
+        #expect(log.events.last == "returned true")
+        #expect(Set(log.events) == ["block", "throwing", "task", "child", "returned true"])
+        #expect(log.events.firstIndex(of: "task")! < log.events.firstIndex(of: "block")!)
+    }
+
+    @Test("Any sequence of operations of any class is taken, an empty one too") func sequences() async throws {
+        let queue = OperationQueue()
+        let tasks = (0..<3).map { number in TaskOperation { number } }
+        try await queue.run(tasks)
+        #expect(tasks.map(\.output) == [0, 1, 2])
+        try await queue.run((0..<3).lazy.map { _ in BlockOperation {} })
+        try await queue.run([BlockOperation {}, TaskOperation { 1 }])
+        try await queue.run([Operation]())
+        queue.isSuspended = true
+        try await queue.run(CollectionOfOne<Operation>(BlockOperation {}).dropFirst())
+    }
+
+    @Test("All failures are thrown together, in the order given, and keep no other operation from running")
+    func failures() async throws {
+        let log = EventLog()
+        let queue = OperationQueue.serial(name: "uploads")
+        let nested = CompoundOperation(
+            name: "nested", operations: [ThrowingBlockOperation(name: "inner") { throw TestError.second }])
+        let operations: [Operation] = [
+            nested, ThrowingBlockOperation(name: "first") { throw TestError.first }, BlockOperation { log.add("ran") },
+        ]
+        let error = await #expect(throws: CompoundOperationError.self) { try await queue.run(operations) }
+        guard case .suboperationFailure("uploads", let errors) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(errors.map(\.name) == ["nested", "first"])
+        #expect(errors.map(\.index) == [0, 1])
+        #expect((error?.leafErrors ?? []).map { text($0) } == ["second", "first"])
+        #expect(log.events == ["ran"])
+        #expect(
+            error?.localizedDescription.hasPrefix("“uploads”: 2 of 3 operations failed: “nested”: 1 of 1 operation")
+                == true,
+            "\(error?.localizedDescription ?? "")")
+    }
+
+    @Test("A queue without a name is called by its type") func unnamedQueue() async {
+        let error = await #expect(throws: CompoundOperationError.self) {
+            try await OperationQueue().run([ThrowingBlockOperation { throw TestError.first }])
+        }
+        guard case .suboperationFailure("OperationQueue", _) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+
+    @Test("An operation that was started, is on the queue or is given twice is rejected before any is added")
+    func rejected() async throws {
+        let queue = OperationQueue()
+        let fresh = ScriptedOperation("fresh")
+        let finished = BlockOperation {}
+        finished.name = "finished"
+        await Start.byHand(finished)
+        let executing = ScriptedOperation.idle("executing")
+        executing.start()
+        let present = ScriptedOperation.idle("present")
+        queue.addOperation(present)
+        for operation in [finished, executing, present] {
+            await #expect(throws: OperationQueueError.cannotBeAdded(operation: operation.name ?? "")) {
+                try await queue.run([fresh, operation])
+            }
+        }
+        await #expect(throws: OperationQueueError.givenTwice(operation: "fresh")) {
+            try await queue.run([fresh, fresh])
+        }
+        #expect(queue.operations == [present])
+        executing.finish()
+        present.finish()
+        try await queue.run([fresh])
+        #expect(fresh.isFinished && !fresh.isCancelled)
+    }
+
+    @Test("Every operation is released after the run") func release() async throws {
+        let tracker = LeakTracker()
+        do {
+            let queue = tracker.track(OperationQueue())
+            try? await queue.run([
+                tracker.track(ThrowingBlockOperation { throw TestError.first }), tracker.track(BlockOperation {}),
+                tracker.track(ScriptedOperation()),
+            ])
+        }
+        await tracker.expectAllReleased()
+    }
+}
+
+/// What becomes of the operations when they, or the task, are cancelled.
+@Suite("OperationQueue.run with several operations, cancelled", .hangGuard) struct RunOperationsCancellationTests {
+    private func expectCancelled(
+        _ error: (any Error)?, failures: [String], _ location: SourceLocation = #_sourceLocation
+    ) {
+        guard case .cancelled("queue", let errors, nil) = error as? CompoundOperationError else {
+            Issue.record("\(String(describing: error))", sourceLocation: location)
+            return
+        }
+        #expect(errors.map { text($0.error) } == failures, sourceLocation: location)
+    }
+
+    private func error(of task: Task<Void, any Error>) async -> (any Error)? {
+        do {
+            try await task.value
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test("Cancelling the task cancels all, and the call returns when they have ended") func task() async {
+        let queue = OperationQueue.serial(name: "queue")
+        let (begun, mayEnd) = (Gate(), Gate())
+        let failed = ThrowingBlockOperation(name: "failed") { throw TestError.first }
+        let running = BlockOperation {
+            begun.open()
+            mayEnd.pass()
+        }
+        let waiting = ScriptedOperation()
+        let task = Task { try await queue.run([failed, running, waiting]) }
+        await begun.opened()
+        task.cancel()
+        await eventually("they were not cancelled") { running.isCancelled && waiting.isCancelled }
+        #expect(!waiting.isFinished)
+        mayEnd.open()
+        expectCancelled(await error(of: task), failures: ["first"])
+        #expect(waiting.isFinished)
+    }
+
+    @Test("In a task that was cancelled before, nothing runs") func taskCancelledBefore() async {
+        let log = EventLog()
+        let queue = OperationQueue.serial(name: "queue")
+        let operations = (0..<3).map { _ in BlockOperation { log.add("ran") } }
+        let task = Task {
+            try? await cancellation()
+            try await queue.run(operations)
+        }
+        task.cancel()
+        expectCancelled(await error(of: task), failures: [])
+        #expect(operations.allSatisfy { $0.isFinished })
+        #expect(log.events.isEmpty)
+    }
+
+    @Test("Operations that succeed although the task is cancelled have succeeded") func tooLate() async throws {
+        let queue = OperationQueue()
+        let (begun, mayEnd) = (Gate(), Gate())
+        let operation = TaskOperation {
+            begun.open()
+            await onThread { _ = mayEnd.pass() }
+            return 1
+        }
+        let task = Task { try await queue.run([operation]) }
+        await begun.opened()
+        task.cancel()
+        mayEnd.open()
+        try await task.value
+        #expect(operation.output == 1)
+    }
+
+    @Test("Operations that are cancelled on the queue are no failures, and no success of the call") func operations()
+        async
+    {
+        let queue = OperationQueue.serial(name: "queue")
+        queue.isSuspended = true
+        let operations = [ScriptedOperation(), ScriptedOperation()]
+        let task = Task { try await queue.run(operations) }
+        await eventually("they are not on the queue") { queue.operationCount == 2 }
+        queue.cancelAllOperations()
+        queue.isSuspended = false
+        expectCancelled(await error(of: task), failures: [])
+        let cancelled = ScriptedOperation()
+        cancelled.cancel()
+        let error = await #expect(throws: CompoundOperationError.self) {
+            try await queue.run([cancelled, ScriptedOperation(main: { $0.finish(withError: TestError.first) })])
+        }
+        #expect((error?.leafErrors ?? []).map { text($0) } == ["first"])
+        guard case .suboperationFailure = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+
+    @Test("Cancelling the task may meet the run anywhere") func races() async {
+        let queue = OperationQueue()
+        queue.name = "queue"
+        let tracker = LeakTracker()
+        for _ in 0..<1_000 {
+            let operations: [Operation] = [
+                tracker.track(ScriptedOperation()), tracker.track(ThrowingBlockOperation {}),
+                tracker.track(BlockOperation {}),
+            ]
+            let task = Task { try await queue.run(operations) }
+            await Task.yield()
+            task.cancel()
+            let result = await task.result
+            #expect(operations.allSatisfy { $0.isFinished })
+            if case .failure(let error) = result { expectCancelled(error, failures: []) }
+        }
+        await tracker.expectAllReleased()
+    }
+}
