@@ -6,7 +6,7 @@ extension CollectionOperation {
     ///
     /// An item is taken from the sequence when there is room for it. So there are never more items in memory than may
     /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy apply
-    /// as for collections.
+    /// as for collections. With `cancelRemaining`, the first failure cancels the items in flight that are `async` functions.
     ///
     /// Cancelling the task cancels the run: no further item is taken, items in flight are waited for, those that are
     /// `async` functions are cancelled, and `CancellationError` is thrown.
@@ -29,7 +29,8 @@ extension CollectionOperation {
     ///
     /// An item is taken from the sequence when there is room for it. So there are never more items in memory than may
     /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy count
-    /// as for collections; a failure is noticed once the sequence has given the next item.
+    /// as for collections; a failure is noticed once the sequence has given the next item. With `cancelRemaining`, the
+    /// first one cancels the items in flight that are `async` functions.
     ///
     /// Cancelling the task cancels the run: no further item is taken, items in flight are waited for, those that are
     /// `async` functions are cancelled, and `CancellationError` is thrown.
@@ -96,39 +97,22 @@ extension CollectionOperation {
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws {
         let strategy = try CollectionStrategy(of: self)
-        let hasFailed = Locked(false)
-        let problem = await withTaskGroup(of: Void.self) { group -> (any Error)? in
-            var first = 0
-            var inFlight = 0
-            while true {
+        try await performInChildTasks(
+            limit: strategy.limit,
+            next: {
                 var unit: [CollectionType] = []
-                do {
-                    while unit.count < strategy.unitSize, !Task.isCancelled, let item = try await next() {
-                        unit.append(item)
-                    }
-                } catch {
-                    return error
+                while unit.count < strategy.unitSize, !Task.isCancelled, let item = try await next() {
+                    unit.append(item)
                 }
-                if Task.isCancelled { return CancellationError() }
-                if unit.isEmpty || hasFailed.withLock(\.self) { return nil }
-                group.addTask { [first, unit] in
-                    guard let error = await strategy.perform(unit) else { return }
-                    if strategy.failurePolicy == .cancelRemaining, !(error is CancellationError) {
-                        hasFailed.withLock { $0 = true }
-                    }
-                    for (index, item) in unit.enumerated() {
-                        failed(CollectionFailure(index: first + index, item: item, error: error))
-                    }
+                return unit.isEmpty ? nil : unit
+            },
+            perform: { index, unit in
+                guard let error = await strategy.perform(unit) else { return true }
+                for (offset, item) in unit.enumerated() {
+                    failed(CollectionFailure(index: index * strategy.unitSize + offset, item: item, error: error))
                 }
-                first += unit.count
-                inFlight += 1
-                if inFlight == strategy.limit {
-                    await group.next()
-                    inFlight -= 1
-                    if hasFailed.withLock(\.self) { return nil }
-                }
-            }
-        }
-        if let problem { throw problem }
+                return strategy.failurePolicy == .continueAll || error is CancellationError
+            },
+            ended: { _, goesOn in goesOn })
     }
 }

@@ -42,14 +42,15 @@ struct TaskWork<Body> {
 }
 
 /// An operation that runs an asynchronous closure in a task, and ends when the closure does.
-protocol TaskRunning<Input, Output>: AsyncOperation {
+protocol TaskRunning: AsyncOperation {
     associatedtype Input: Sendable
-    associatedtype Output: Sendable
+    /// What the closure makes, the output of the operation. A generic parameter may have that name, and be another type.
+    associatedtype Value: Sendable
     associatedtype Body: Sendable
 
     var taskWork: TaskWork<Body> { get set }
-    func call(_ body: Body, with input: Input) async throws -> Output
-    func end(with result: Result<Output, any Error>)
+    func call(_ body: Body, with input: Input) async throws -> Value
+    func end(with result: Result<Value, any Error>)
 }
 
 extension TaskRunning {
@@ -64,7 +65,7 @@ extension TaskRunning {
     }
 
     /// Calls the closure and releases it, unless the operation has ended.
-    private func result(of input: Input) async -> Result<Output, any Error>? {
+    private func result(of input: Input) async -> Result<Value, any Error>? {
         guard let body = takeBody() else { return nil }
         defer { lock.withLock { taskWork.bodyReturned() } }
         do {

@@ -8,7 +8,7 @@ final class WaiterID: Sendable {}
 ///
 /// Every continuation that is registered comes out exactly once. A wait can be cancelled before its continuation
 /// arrives, because a task's cancellation handler may run first.
-struct Waiters<Continuation> {
+struct Waiters<Continuation: Sendable> {
     /// The identities are held here, so that none is used again while it is in use.
     private enum Waiter {
         case waiting(WaiterID, Continuation)

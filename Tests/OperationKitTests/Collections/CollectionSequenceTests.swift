@@ -174,6 +174,27 @@ import Testing
         await #expect(throws: CancellationError.self) { try await task.value }
     }
 
+    private final class FailingSleepers: ParallelItemOperation, AsyncItemOperation, Sendable {
+        let maxConcurrentOperationCount = 2
+        let failurePolicy = FailurePolicy.cancelRemaining
+        let begun = Gate()
+
+        func performOperation(onItem item: Int) async throws {
+            if item == 0 {
+                begun.open()
+                try await cancellation()
+            }
+            await begun.opened()
+            throw TestError.first
+        }
+    }
+
+    @Test("The first failure cancels the async items in flight if the policy says so")
+    func failureWithItemsInFlight() async throws {
+        let failures = try await FailingSleepers().performOperation(onEach: 0...)
+        #expect(failures.map { text($0.error) } == ["cancelled", "first"])
+    }
+
     private final class Batches: SequentialBatchOperation, AsyncBatchOperation {
         let batchSize = 3
         func performOperation(onBatch batch: [Int]) async throws { if batch[0] == 3 { throw TestError.first } }

@@ -1,0 +1,145 @@
+public import Foundation
+
+/// An operation that turns each element of an array into an output, several at a time.
+///
+/// ```swift
+/// let lengths = MapOperation<String, Int>(name: "lengths", maxConcurrentOperationCount: 4) { word in word.count }
+/// lengths.input = ["one", "three"]
+/// let answer = try await OperationQueue().run(lengths)
+/// assert(answer == [3, 5])
+/// ```
+///
+/// The input is the array, the output has an element for each of its elements, in their order. So it can be a step of a
+/// ``MacroOperation`` or a ``Waterfall``. On a queue it takes one place; its own limit says how many elements are in flight.
+/// For a closure that takes a place of the queue for each element, see `map(_:limit:_:)` of `OperationQueue`.
+///
+/// The closure is called once for each element, in a task of its own whose priority follows `qualityOfService`. Elements begin
+/// in the order of the array. No thread is blocked.
+///
+/// ## Failures
+///
+/// The operation succeeds if there is an output for each element. Otherwise it ends with
+/// ``CompoundOperationError/suboperationFailure(name:errors:)``, which has the index of each element that failed. With
+/// `continueAll`, the others go on; with `cancelRemaining` the first failure keeps further elements from beginning and
+/// cancels those in flight. An element that ends with `CancellationError` has not failed; if no other one has, the operation
+/// ends with ``CompoundOperationError/cancelled(name:errors:reason:)``. ``results`` has the outcome of each element. A limit
+/// below 1 is a ``CoordinationError/invalidLimit(type:maxConcurrentOperationCount:)``, and nothing runs.
+///
+/// ## Cancellation
+///
+/// No further element begins, those in flight are cancelled, and the operation ends after them, with
+/// ``CompoundOperationError/cancelled(name:errors:reason:)`` unless all have an output. An operation that has not started ends
+/// with `CancellationError`. `finish(with:)` and `finish(withError:)` from outside end it without waiting, as with a
+/// ``TaskOperation``, and cancel the elements in flight.
+///
+/// ## Progress
+///
+/// `progress` counts the elements that have ended, whatever their outcome.
+public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperation<[Element], [Output]>,
+    @unchecked Sendable
+{
+    /// What makes an output of an element.
+    public typealias Transform = @Sendable (Element) async throws -> Output
+
+    /// The maximum number of elements in flight.
+    public let maxConcurrentOperationCount: Int
+    /// What the first failure means for the other elements.
+    public let failurePolicy: FailurePolicy
+
+    var taskWork: TaskWork<Transform>
+    private let suspension = Suspension()
+    // The lock of the operation guards it.
+    private var unsuccessfulResults: [Result<Output, any Error>] = []
+
+    /// Creates an operation that turns each element of its input into an output.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the operation, for messages and errors.
+    ///   - maxConcurrentOperationCount: The maximum number of elements in flight. The default is the number of active
+    ///     processors, which suits elements that compute; for elements that mostly wait, set more. Less than 1 ends the
+    ///     operation with an error.
+    ///   - failurePolicy: What the first failure means for the other elements.
+    ///   - transform: Makes an output of an element. It may be synchronous.
+    public init(
+        name: String? = nil, maxConcurrentOperationCount: Int = ProcessInfo.processInfo.activeProcessorCount,
+        failurePolicy: FailurePolicy = .continueAll, _ transform: @escaping Transform
+    ) {
+        self.maxConcurrentOperationCount = maxConcurrentOperationCount
+        self.failurePolicy = failurePolicy
+        taskWork = TaskWork(transform)
+        super.init()
+        self.name = name
+    }
+
+    /// Whether no further element begins. Those in flight go on.
+    ///
+    /// May be changed on any thread, at any time. Cancelling a suspended operation ends it.
+    public var isSuspended: Bool {
+        get { suspension.isSuspended }
+        set { suspension.isSuspended = newValue }
+    }
+
+    /// The outcome of each element, in the order of the input, once the operation has finished: its output or its error, which
+    /// is `CancellationError` where it did not begin. Empty before, and if no element could begin. Can be read from any thread,
+    /// from `asyncCompletionBlock` on.
+    public var results: [Result<Output, any Error>] {
+        output?.map { .success($0) } ?? lock.withLock { unsuccessfulResults }
+    }
+
+    /// Does nothing: the task is started by `start()`.
+    public override func main(input: [Element]) {}
+
+    override func startWork(on input: [Element]) {
+        startTask(with: input)
+    }
+
+    /// Cancels the elements in flight.
+    public override func didCancel() {
+        cancelTask()
+    }
+
+    override func releaseWork() {
+        releaseTask()
+    }
+}
+
+extension MapOperation: TaskRunning {
+    func call(_ transform: @escaping Transform, with input: [Element]) async throws -> [Output] {
+        if maxConcurrentOperationCount < 1 {
+            throw CoordinationError.invalidLimit(
+                type: displayName, maxConcurrentOperationCount: maxConcurrentOperationCount)
+        }
+        let progress = progress
+        progress.totalUnitCount = Int64(max(input.count, 1))
+        let (rules, policy) = (
+            FailureCollection.Rules(policy: failurePolicy, countsCancellations: false), failurePolicy
+        )
+        var collected = CollectedResults<Output>()
+        var iterator = input.makeIterator()
+        // The results tell of a cancellation, too.
+        try? await performInChildTasks(
+            limit: maxConcurrentOperationCount, suspension: suspension, next: { iterator.next() },
+            perform: { _, element in await Result { try await transform(element) } },
+            ended: { index, result in
+                collected.set(result, at: index)
+                progress.completedUnitCount += 1
+                guard policy == .cancelRemaining, case .failure(let error) = result else { return true }
+                return !rules.isFailure(error)
+            })
+        if let outputs = collected.outputs(count: input.count) { return outputs }
+        let results = collected.results(count: input.count)
+        lock.withLock { unsuccessfulResults = results }
+        throw error(of: results, rules)
+    }
+
+    private func error(of results: [Result<Output, any Error>], _ rules: FailureCollection.Rules) -> any Error {
+        let failures = results.enumerated().compactMap { index, result -> SuboperationError? in
+            guard case .failure(let error) = result, rules.isFailure(error) else { return nil }
+            return SuboperationError(name: "item \(index)", index: index, error: error, siblingCount: results.count)
+        }
+        let reason = withState { $0.lifecycle.cancellationReason }
+        let outcome = CompoundOperationError.outcome(
+            name: displayName, failures, isCancelled: isCancelled || failures.isEmpty, reason: reason)
+        return outcome.error ?? CancellationError()
+    }
+}

@@ -1,0 +1,332 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// `MapOperation`: an array in, an array out.
+@Suite("MapOperation", .hangGuard) struct MapOperationTests {
+    private func run<Element, Output>(_ map: MapOperation<Element, Output>, _ input: [Element]) async throws -> [Output]
+    {
+        map.input = input
+        return try await OperationQueue().run(map)
+    }
+
+    @Test("The outputs have the order of the input, whatever order they come in") func order() async throws {
+        let gates = (0..<8).map { _ in Gate() }
+        let map = MapOperation<Int, String>(maxConcurrentOperationCount: 8) { number in
+            // The last one ends first.
+            if number < 7 { await gates[number + 1].opened() }
+            gates[number].open()
+            return "\(number)"
+        }
+        #expect(try await run(map, Array(0..<8)) == (0..<8).map(String.init))
+        #expect(map.results.map { try? $0.get() } == (0..<8).map(String.init))
+    }
+
+    @Test("The limit is reached and never exceeded, and a single element at a time is the next one", arguments: [1, 3])
+    func limit(limit: Int) async throws {
+        let log = Shared<(begun: [Int], inFlight: Int, most: Int)>(([], 0, 0))
+        let full = Gate()
+        let map = MapOperation<Int, Int>(maxConcurrentOperationCount: limit) { number in
+            let inFlight = log.change { log in
+                log.begun.append(number)
+                log.inFlight += 1
+                log.most = max(log.most, log.inFlight)
+                return log.inFlight
+            }
+            if inFlight == limit { full.open() }
+            await full.opened()
+            log.change { $0.inFlight -= 1 }
+            return number
+        }
+        #expect(try await run(map, Array(0..<50)) == Array(0..<50))
+        #expect(log.value.most == limit)
+        if limit == 1 { #expect(log.value.begun == Array(0..<50)) }
+    }
+
+    @Test("It is a step of a chain, and its closure may be synchronous") func chain() async throws {
+        let chain = MacroOperation(MapOperation<String, Int> { $0.count })
+            .then(IOBlockOperation { $0.reduce(0, +) })
+        chain.input = ["one", "three"]
+        #expect(try await OperationQueue().run(chain) == 8)
+    }
+
+    @Test("An empty array has an empty output") func emptyInput() async throws {
+        let map = MapOperation<Int, Int> { $0 }
+        #expect(try await run(map, []).isEmpty)
+        #expect(map.progress.fractionCompleted == 1)
+    }
+
+    @Test("A missing input is an error") func missingInput() async {
+        let map = MapOperation<Int, Int>(name: "map") { $0 }
+        await #expect(throws: IOOperationError.missingInput(operation: "map")) { try await OperationQueue().run(map) }
+    }
+
+    @Test("A limit below 1 is an error that names it, and nothing runs", arguments: [0, -1]) func invalidLimit(
+        limit: Int
+    ) async {
+        let log = EventLog()
+        let map = MapOperation<Int, Int>(name: "map", maxConcurrentOperationCount: limit) { number in
+            log.add("ran")
+            return number
+        }
+        await #expect(throws: CoordinationError.invalidLimit(type: "map", maxConcurrentOperationCount: limit)) {
+            try await run(map, [1])
+        }
+        #expect(log.events.isEmpty && map.results.isEmpty)
+    }
+
+    @Test("Failures are reported together with their indices, and the other elements have their results")
+    func failures() async {
+        let map = MapOperation<Int, Int>(name: "map", maxConcurrentOperationCount: 2) { number in
+            if number.isMultiple(of: 2) { throw TestError.numbered(number) }
+            return number
+        }
+        let error = await #expect(throws: CompoundOperationError.self) { try await run(map, [1, 2, 3, 4]) }
+        guard case .suboperationFailure("map", let errors) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(errors.map(\.index) == [1, 3])
+        #expect(errors.map(\.name) == ["item 1", "item 3"])
+        #expect(errors.map(\.siblingCount) == [4, 4])
+        #expect(map.results.map { try? $0.get() } == [1, nil, 3, nil])
+        #expect(map.output == nil)
+        #expect(map.progress.completedUnitCount == 4)
+    }
+
+    @Test("With cancelRemaining, the first failure cancels those in flight and keeps others from beginning")
+    func cancelRemaining() async {
+        let log = EventLog()
+        let begun = Gate()
+        let map = MapOperation<Int, Int>(
+            name: "map", maxConcurrentOperationCount: 2, failurePolicy: .cancelRemaining
+        ) { number in
+            log.add("\(number)")
+            if number == 0 {
+                begun.open()
+                try await cancellation()
+            }
+            await begun.opened()
+            throw TestError.first
+        }
+        let error = await #expect(throws: CompoundOperationError.self) { try await run(map, [0, 1, 2, 3]) }
+        guard case .suboperationFailure("map", let errors) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(errors.map(\.index) == [1])
+        #expect(Set(log.events) == ["0", "1"])
+        #expect(!map.isCancelled)
+        #expect(map.results.map { text($0) } == ["cancelled", "first", "cancelled", "cancelled"])
+    }
+
+    @Test("An element that is cancelled by itself is no failure, and no success") func cancelledElement() async {
+        let map = MapOperation<Int, Int>(name: "map", failurePolicy: .cancelRemaining) { number in
+            if number == 1 { throw CancellationError() }
+            return number
+        }
+        let error = await #expect(throws: CompoundOperationError.self) { try await run(map, [0, 1, 2]) }
+        guard case .cancelled("map", let errors, nil) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(errors.isEmpty)
+        #expect(map.results.map { text($0) } == ["0", "cancelled", "2"])
+    }
+
+    @Test("Progress counts the elements that have ended") func progress() async throws {
+        let gates = (0..<4).map { _ in Gate() }
+        let map = MapOperation<Int, Int>(maxConcurrentOperationCount: 2) { number in
+            await gates[number].opened()
+            return number
+        }
+        map.input = Array(0..<4)
+        let outer = CompoundOperation(operations: [map])
+        let progress = outer.progress
+        outer.start()
+        for number in 0..<4 {
+            #expect(progress.fractionCompleted == Double(number) / 4)
+            gates[number].open()
+            await eventually("progress stands still") { map.progress.completedUnitCount == Int64(number + 1) }
+        }
+        try await outer.finished()
+        #expect(map.progress.totalUnitCount == 4)
+        #expect(progress.fractionCompleted == 1)
+    }
+
+    @Test("Everything is released") func release() async throws {
+        let tracker = LeakTracker()
+        do {
+            let token = tracker.token("closure")
+            let map = tracker.track(
+                MapOperation<Int, LeakTracker.Token> { number in
+                    token.use()
+                    return tracker.token("output \(number)")
+                })
+            _ = try await run(map, Array(0..<100))
+        }
+        await tracker.expectAllReleased()
+    }
+}
+
+/// Suspending and cancelling a `MapOperation`.
+@Suite("MapOperation, suspended and cancelled", .hangGuard) struct MapOperationControlTests {
+    /// Elements that begin are counted, and wait for their gates.
+    private final class Work: Sendable {
+        let gates = (0..<6).map { _ in Gate() }
+        let begun = Shared(0)
+
+        func make(limit: Int = 1) -> MapOperation<Int, Int> {
+            let map = MapOperation<Int, Int>(name: "map", maxConcurrentOperationCount: limit) { [self] number in
+                begun.change { $0 += 1 }
+                await gates[number].opened()
+                try Task.checkCancellation()
+                return number
+            }
+            map.input = Array(gates.indices)
+            return map
+        }
+    }
+
+    @Test("While it is suspended no element begins, those in flight end, and progress goes on") func suspended()
+        async throws
+    {
+        let work = Work()
+        let map = work.make(limit: 2)
+        map.start()
+        await eventually("two do not begin") { work.begun.value == 2 }
+        map.isSuspended = true
+        work.gates[0].open()
+        work.gates[1].open()
+        await eventually("they do not end") { map.progress.completedUnitCount == 2 }
+        #expect(work.begun.value == 2)
+        #expect(map.isSuspended && !map.isFinished)
+        for gate in work.gates { gate.open() }
+        #expect(work.begun.value == 2)
+        map.isSuspended = false
+        #expect(try await map.value == Array(0..<6))
+    }
+
+    @Test(
+        "One that is suspended before its start begins nothing until it is resumed, or ends when it is cancelled",
+        arguments: [true, false])
+    func suspendedBeforeTheStart(isResumed: Bool) async {
+        let work = Work()
+        for gate in work.gates { gate.open() }
+        let map = work.make()
+        map.isSuspended = true
+        map.start()
+        await eventually("it does not start") { map.progress.totalUnitCount == 6 }
+        #expect(work.begun.value == 0)
+        if isResumed { map.isSuspended = false } else { map.cancel() }
+        _ = try? await map.value
+        #expect(work.begun.value == (isResumed ? 6 : 0))
+        #expect(map.output?.count == (isResumed ? 6 : nil))
+    }
+
+    @Test("Suspending after the last element has begun does not hold up the end", arguments: [6, 7])
+    func suspendedAtTheEnd(limit: Int) async throws {
+        let work = Work()
+        let map = work.make(limit: limit)
+        map.start()
+        await eventually("they do not begin") { work.begun.value == 6 }
+        map.isSuspended = true
+        for gate in work.gates { gate.open() }
+        #expect(try await map.value.count == 6)
+    }
+
+    @Test("Suspending and resuming again and again loses no element") func suspendedOften() async throws {
+        let map = MapOperation<Int, Int>(maxConcurrentOperationCount: 3) { number in
+            if number.isMultiple(of: 7) { await Task.yield() }
+            return number
+        }
+        map.input = Array(0..<2_000)
+        map.start()
+        while !map.isFinished {
+            map.isSuspended = true
+            await Task.yield()
+            map.isSuspended = false
+            await Task.yield()
+        }
+        #expect(try await map.value == Array(0..<2_000))
+    }
+
+    @Test("Cancelling cancels those in flight, begins no other one, and ends after them") func cancelled() async {
+        let work = Work()
+        let map = work.make(limit: 2)
+        map.start()
+        await eventually("two do not begin") { work.begun.value == 2 }
+        map.cancel(withError: TestError.reason)
+        let error = await #expect(throws: CompoundOperationError.self) { try await map.value }
+        guard case .cancelled("map", let errors, let reason) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(errors.isEmpty && reason as? TestError == .reason)
+        #expect(work.begun.value == 2)
+        #expect(map.results.map { text($0) } == Array(repeating: "cancelled", count: 6))
+    }
+
+    @Test("One that is cancelled before its start runs nothing", arguments: Start.allCases)
+    func cancelledBeforeTheStart(start: Start) async {
+        let work = Work()
+        let map = work.make()
+        await start(map) { map.cancel() }
+        #expect(map.error is CancellationError)
+        #expect(work.begun.value == 0)
+    }
+
+    @Test("Elements that succeed although it is cancelled have succeeded") func tooLate() async throws {
+        let (begun, mayEnd) = (Gate(), Gate())
+        let map = MapOperation<Int, Int> { number in
+            begun.open()
+            await onThread { _ = mayEnd.pass() }
+            return number
+        }
+        map.input = [1]
+        map.start()
+        await begun.opened()
+        map.cancel()
+        mayEnd.open()
+        #expect(try await map.value == [1])
+    }
+
+    @Test("An outcome from outside ends it, and cancels those in flight") func finishedFromOutside() async throws {
+        let wasCancelled = Gate()
+        let begun = Gate()
+        let map = MapOperation<Int, Int> { number in
+            begun.open()
+            try? await cancellation()
+            wasCancelled.open()
+            return number
+        }
+        map.input = [1]
+        map.start()
+        await begun.opened()
+        map.finish(with: [7])
+        #expect(try await map.value == [7])
+        await wasCancelled.opened()
+    }
+
+    @Test("The end and a cancellation may meet anywhere") func races() async {
+        let tracker = LeakTracker()
+        for round in 0..<1_000 {
+            let map = tracker.track(MapOperation<Int, Int>(maxConcurrentOperationCount: 2) { $0 })
+            map.input = [1, 2, 3]
+            map.start()
+            for _ in 0..<round % 4 { await Task.yield() }
+            map.cancel()
+            _ = try? await map.finished()
+            #expect(map.error == nil ? map.output == [1, 2, 3] : map.output == nil)
+        }
+        await tracker.expectAllReleased()
+    }
+}
+
+private func text(_ result: Result<Int, any Error>) -> String {
+    switch result {
+    case .success(let number): "\(number)"
+    case .failure(let error): text(error)
+    }
+}

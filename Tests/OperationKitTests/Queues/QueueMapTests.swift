@@ -1,0 +1,227 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// `OperationQueue.map` and `mapToResults`: child tasks that take places on the queue.
+@Suite("OperationQueue.map", .hangGuard) struct QueueMapTests {
+    @TaskLocal private static var request = "none"
+
+    @Test("The outputs have the order of the elements, whatever order they come in") func order() async throws {
+        let gates = (0..<8).map { _ in Gate() }
+        let queue = OperationQueue()
+        let outputs = try await queue.map(0..<8, limit: 8) { number in
+            // The last one ends first.
+            if number < 7 { await gates[number + 1].opened() }
+            gates[number].open()
+            return "\(number)"
+        }
+        #expect(outputs == (0..<8).map(String.init))
+    }
+
+    @Test("A synchronous closure is taken, and so is an empty sequence") func synchronousClosure() async throws {
+        let queue = OperationQueue()
+        #expect(try await queue.map(["one", "three"]) { $0.count } == [3, 5])
+        let count: @Sendable (String) -> Int = { $0.count }
+        #expect(try await queue.map(["one"], limit: 2, count) == [3])
+        #expect(try await queue.map([Int]()) { $0 }.isEmpty)
+        #expect(try await queue.mapToResults([Int]()) { $0 }.isEmpty)
+    }
+
+    @Test("Elements have the task-local values and the priority of the caller") func inheritance() async throws {
+        let queue = OperationQueue()
+        let task = Task(priority: .high) {
+            try await Self.$request.withValue("request 7") {
+                try await queue.map(0..<3) { _ in (Self.request, Task.currentPriority) }
+            }
+        }
+        for (request, priority) in try await task.value {
+            #expect(request == "request 7")
+            #expect(priority >= .high)
+        }
+    }
+
+    @Test("Each element takes a place on the queue") func places() async throws {
+        let (inside, most) = (Shared(0), Shared(0))
+        let queue = OperationQueue.serial(name: "serial")
+        async let first = Self.countInside(0..<50, on: queue, inside, most)
+        async let second = Self.countInside(50..<100, on: queue, inside, most)
+        #expect(try await first + second == Array(0..<100))
+        #expect(most.value == 1)
+    }
+
+    private static func countInside(
+        _ numbers: Range<Int>, on queue: OperationQueue, _ inside: Shared<Int>, _ most: Shared<Int>
+    ) async throws -> [Int] {
+        try await queue.map(numbers, limit: 8) { number in
+            let now = inside.change { inside in
+                inside += 1
+                return inside
+            }
+            most.change { $0 = max($0, now) }
+            await Task.yield()
+            inside.change { $0 -= 1 }
+            return number
+        }
+    }
+
+    @Test("No more elements are taken from a sequence than the limit allows", arguments: [3, nil]) func memory(
+        limit: Int?
+    ) async throws {
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 3
+        let (taken, ended, most) = (Shared(0), Shared(0), Shared(0))
+        let numbers = (0..<500).lazy.map { number in
+            taken.change { $0 += 1 }
+            return number
+        }
+        let sum = try await queue.map(numbers, limit: limit) { number in
+            let inMemory = taken.value - ended.value
+            most.change { $0 = max($0, inMemory) }
+            await Task.yield()
+            ended.change { $0 += 1 }
+            return number
+        }.reduce(0, +)
+        #expect(sum == 124_750)
+        // One that has ended may not have been received.
+        #expect(most.value <= 3)
+        #expect(taken.value == 500)
+    }
+
+    @Test("The first error cancels the others and is thrown") func firstError() async {
+        let queue = OperationQueue()
+        let log = EventLog()
+        let begun = Gate()
+        await #expect(throws: TestError.first) {
+            try await queue.map(0..<100, limit: 2) { number in
+                if number == 0 {
+                    begun.open()
+                    defer { log.add("0 ended") }
+                    try await cancellation()
+                }
+                await begun.opened()
+                log.add("\(number) failed")
+                throw TestError.first
+            }
+        }
+        #expect(Set(log.events) == ["0 ended", "1 failed"])
+        #expect(log.events.count == 2)
+    }
+
+    @Test("An element that fails ends those that wait for their turn") func firstErrorOnANarrowQueue() async throws {
+        let queue = OperationQueue.serial(name: "serial")
+        let log = EventLog()
+        await #expect(throws: TestError.first) {
+            try await queue.map(0..<100, limit: 10) { number in
+                log.add("ran")
+                if number > 0 { try await cancellation() }
+                throw TestError.first
+            }
+        }
+        // The next one may begin before the failure is known.
+        #expect(log.events.count <= 2)
+        #expect(try await queue.run { "free" } == "free")
+    }
+
+    @Test("A result per element: failures leave the others alone") func results() async throws {
+        let results = try await OperationQueue().mapToResults(0..<6, limit: 2) { number in
+            if number.isMultiple(of: 3) { throw TestError.numbered(number) }
+            return number
+        }
+        #expect(results.map { try? $0.get() } == [nil, 1, 2, nil, 4, 5])
+        #expect(
+            results.compactMap { result in
+                if case .failure(let error) = result { text(error) } else { nil }
+            } == ["numbered(0)", "numbered(3)"])
+    }
+
+    @Test("A limit below 1 is an error that names it, and nothing runs", arguments: [0, -2]) func invalidLimit(
+        limit: Int
+    ) async {
+        let queue = OperationQueue.serial(name: "uploads")
+        let log = EventLog()
+        let error = await #expect(throws: OperationQueueError.self) {
+            try await queue.map([1], limit: limit) { _ in log.add("ran") }
+        }
+        #expect(error == .invalidLimit(queue: "uploads", limit: limit))
+        #expect(error?.localizedDescription.contains("“uploads”") == true)
+        await #expect(throws: OperationQueueError.self) {
+            try await queue.mapToResults([1], limit: limit) { _ in log.add("ran") }
+        }
+        #expect(log.events.isEmpty)
+    }
+
+    @Test(
+        "Cancelling the task cancels the elements, also those that wait on a suspended queue", arguments: [true, false])
+    func cancelledTask(isSuspended: Bool) async {
+        let queue = OperationQueue()
+        queue.isSuspended = isSuspended
+        let (begun, ended) = (Shared(0), Shared(0))
+        let task = Task {
+            try await queue.map(0..<100, limit: 4) { _ in
+                begun.change { $0 += 1 }
+                defer { ended.change { $0 += 1 } }
+                try await cancellation()
+            }
+        }
+        await eventually("they do not wait") { isSuspended ? queue.operationCount == 4 : begun.value == 4 }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(begun.value == (isSuspended ? 0 : 4))
+        #expect(ended.value == begun.value)
+        queue.isSuspended = false
+    }
+
+    @Test("With a result per element, a cancellation that leaves elements out is thrown") func cancelledResults()
+        async throws
+    {
+        let queue = OperationQueue()
+        let begun = Shared(0)
+        for count in [2, 3] {
+            begun.value = 0
+            let task = Task {
+                try await queue.mapToResults(0..<count, limit: 2) { _ in
+                    begun.change { $0 += 1 }
+                    try await cancellation()
+                }
+            }
+            await eventually("they do not begin") { begun.value == 2 }
+            // The end of the sequence is read when there is room for another element.
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+    }
+
+    @Test("Cancelling the operations of the queue fails the elements that wait for their turn") func cancelledPlaces()
+        async throws
+    {
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        let task = Task { try await queue.mapToResults(0..<2, limit: 3) { $0 } }
+        await eventually("they do not wait") { queue.operationCount == 2 }
+        queue.cancelAllOperations()
+        let results = try await task.value
+        #expect(results.allSatisfy { if case .failure(is CancellationError) = $0 { true } else { false } })
+        queue.isSuspended = false
+    }
+
+    @Test("A map inside a map ends, where there are places for both") func nested() async throws {
+        let queue = OperationQueue()
+        let outputs = try await queue.map(0..<3) { number in try await queue.map(0..<3) { $0 * number }.reduce(0, +) }
+        #expect(outputs == [0, 3, 6])
+    }
+
+    @Test("Everything is released") func release() async throws {
+        let tracker = LeakTracker()
+        do {
+            let queue = tracker.track(OperationQueue())
+            let token = tracker.token("closure")
+            _ = try await queue.map((0..<100).map { tracker.token("element \($0)") }) { element in
+                token.use()
+                element.use()
+                return tracker.token("output")
+            }
+        }
+        await tracker.expectAllReleased()
+    }
+}
