@@ -1,3 +1,5 @@
+import CommandLineSupport
+
 /// How a cost grows, as bars: flat bars are a linear cost. A pure function of the figures.
 struct Plot {
     let growth: GrowthResult

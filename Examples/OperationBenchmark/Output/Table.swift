@@ -1,3 +1,5 @@
+import CommandLineSupport
+
 /// The report for a terminal: a row for each comparison, then how costs grow. A pure function of the report.
 struct Table {
     let report: Report
@@ -43,22 +45,5 @@ struct Table {
                 ]
             }
         }
-    }
-}
-
-extension String {
-    /// The text followed by spaces, `width` characters wide or as long as it is.
-    func padded(to width: Int) -> String {
-        self + String(repeating: " ", count: max(0, width - count))
-    }
-
-    /// The text preceded by spaces, `width` characters wide or as long as it is.
-    func indented(to width: Int) -> String {
-        String(repeating: " ", count: max(0, width - count)) + self
-    }
-
-    /// The text without the spaces at its end.
-    var withoutTrailingSpaces: String {
-        String(reversed().drop(while: { $0 == " " }).reversed())
     }
 }

@@ -1,3 +1,5 @@
+import CommandLineSupport
+
 /// The texts of `--help`, `--list` and `--version`.
 enum Usage {
     static let version = "OperationDemo 0.1.0"
@@ -30,7 +32,7 @@ enum Usage {
           --width N      how many operations run at the same time on a concurrent queue, \
         \(Options.widths.lowerBound) to \(Options.widths.upperBound) (default: 4)
           --speed X      run X times as fast, 0.01 to 1000 (default: 1); files always run at full speed
-          --no-color     no colours; so does a non-empty NO_COLOR, and output that is no terminal
+          --no-color     no colors; so does a non-empty NO_COLOR, and output that is no terminal
           --interactive  add, cancel and watch operations with the keyboard
           --list         list the scenarios
           --help         print this text

@@ -1,3 +1,5 @@
+import CommandLineSupport
+
 /// The totals of all files so far and the largest of them. Its size does not depend on the number of files.
 struct FilesSummary: Equatable, Sendable {
     static let largestCount = 10

@@ -1,10 +1,12 @@
-/// Colours, where the output wants them. Without, text stays as it is: not one escape code is written.
+import CommandLineSupport
+
+/// Colors, where the output wants them. Without, text stays as it is: not one escape code is written.
 struct Style: Sendable {
     let isColored: Bool
 
     static let plain = Style(isColored: false)
 
-    /// The colour of an operation: one each, as far as they go round.
+    /// The color of an operation: one each, as far as they go round.
     func paint(_ text: String, for subject: Subject) -> String {
         let palette = [36, 33, 35, 32, 34, 96, 93, 95, 92, 94]
         return sequence(palette[subject.number % palette.count], text)

@@ -1,21 +1,6 @@
 import Foundation
 
 extension String {
-    /// The text followed by spaces, `width` characters wide or as long as it is.
-    func padded(to width: Int) -> String {
-        self + String(repeating: " ", count: max(0, width - count))
-    }
-
-    /// The text preceded by spaces, `width` characters wide or as long as it is.
-    func indented(to width: Int) -> String {
-        String(repeating: " ", count: max(0, width - count)) + self
-    }
-
-    /// The text without the spaces at its end.
-    var withoutTrailingSpaces: String {
-        String(reversed().drop(while: { $0 == " " }).reversed())
-    }
-
     /// The text cut to `width` characters, with an ellipsis for what is missing.
     func truncated(to width: Int) -> String {
         if count <= width { return self }

@@ -1,3 +1,5 @@
+import CommandLineSupport
+
 /// The events of a section as bars, one row for each operation, in the order of their first events.
 ///
 /// A pure function of the events. In a bar, `█` is work within the life of the operation, `░` work that goes on after its
