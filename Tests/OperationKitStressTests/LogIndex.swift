@@ -12,7 +12,7 @@ struct LogIndex {
     private(set) var units: [Int: [Int: (began: Int, ended: Int)]] = [:]
     private(set) var firstUnit: [Int: Int] = [:]
     private(set) var lastUnit: [Int: Int] = [:]
-    private(set) var outsideEnded: Int?
+    private(set) var externalEnded: Int?
     /// By action: whether it was accepted, and when it was over.
     private(set) var isAccepted: [Int: Bool] = [:]
     private(set) var acted: [Int: Int] = [:]
@@ -38,7 +38,7 @@ struct LogIndex {
             case .completed(let id, let outcome, let isCancelled):
                 completed[id, default: []].append((position, outcome, isCancelled))
             case .finished(let id): finished[id, default: []].append(position)
-            case .outsideEnded: outsideEnded = position
+            case .externalEnded: externalEnded = position
             case .acted(let action, let isAccepted):
                 self.isAccepted[action] = isAccepted
                 acted[action] = position

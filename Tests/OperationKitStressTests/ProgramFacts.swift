@@ -45,7 +45,7 @@ struct ProgramFacts {
                 program.actions.compactMap { if case .depend(let id, _) = $0.effect { id } else { nil } })
             for node in children(of: parent) {
                 let waits =
-                    !node.awaited.isEmpty || node.waitsForOutside || node.dropsDependency || isStep(node.id)
+                    !node.awaited.isEmpty || node.waitsForExternal || node.dropsDependency || isStep(node.id)
                     || dependents.contains(node.id)
                 if waits || node.leaf?.isStock == true { cancelledWithQueue.insert(node.id) }
             }

@@ -28,7 +28,7 @@ struct ProgramGenerator {
         program.observesProgress = chance(4)
         program.sharesProgress = chance(6)
         program.probesLocks = chance(12)
-        program.isOutsideStock = chance(3)
+        program.isExternalStock = chance(3)
         for _ in 0..<pick(8) { program.actions.append(action(in: program)) }
         return program
     }
@@ -80,7 +80,7 @@ extension ProgramGenerator {
                 node.after.append(sibling.id)
             }
         }
-        node.waitsForOutside = chance(12)
+        node.waitsForExternal = chance(12)
         arrive(&node)
         if chance(3) { node.priority = element(of: [.veryLow, .low, .high, .veryHigh]) }
         return node
@@ -100,7 +100,7 @@ extension ProgramGenerator {
         case 1 where !isCalm:
             node.entry = .cancelledMeanwhile
         case 2:
-            guard node.awaited.isEmpty, !node.waitsForOutside, let kind = node.leaf?.kind else { return }
+            guard node.awaited.isEmpty, !node.waitsForExternal, let kind = node.leaf?.kind else { return }
             // A block has ended when `start()` returns.
             node.entry = [.block, .throwing, .inline].contains(kind) ? .finished : .running
         case 3:
@@ -122,7 +122,7 @@ extension ProgramGenerator {
                 step.entry = chance(3) ? .cancelled : .cancelledMeanwhile
                 step.waitsForever = chance(2)
             }
-            step.waitsForOutside = chance(16)
+            step.waitsForExternal = chance(16)
             for earlier in steps where chance(8) && !(areJobs && earlier.isClosure) {
                 step.requires.append(earlier.id)
             }

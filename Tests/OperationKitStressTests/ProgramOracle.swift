@@ -145,8 +145,8 @@ extension ProgramOracle {
         guard isThere(node.id) else { return }
         if let begin = beginning(of: node) {
             for id in node.awaited { requireEnd(of: id, before: begin, of: node) }
-            if node.waitsForOutside, (log.outsideEnded ?? .max) > begin {
-                complain("\(node.name) began before what it waits for outside had ended")
+            if node.waitsForExternal, (log.externalEnded ?? .max) > begin {
+                complain("\(node.name) began before its external dependency had ended")
             }
             if facts.isStep(node.id), let chain = facts.parents[node.id].flatMap({ facts.nodes[$0] }) {
                 if let previous = chain.children.last(where: { $0.id < node.id }) {

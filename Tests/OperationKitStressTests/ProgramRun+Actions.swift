@@ -117,7 +117,7 @@ extension ProgramRun {
     }
 
     private func depend(_ operation: Operation, on id: Int?) -> Bool {
-        guard let source = id.map({ self.operation($0) }) ?? outside.value else { return false }
+        guard let source = id.map({ self.operation($0) }) ?? external.value else { return false }
         keep(operation)
         operation.addDependency(source)
         return true

@@ -62,7 +62,7 @@ extension ProgramRun {
 
     /// Gives an operation its dependencies and its state.
     func arrange(_ operation: Operation, _ node: StressNode) {
-        if node.waitsForOutside, let outside = outside.value { operation.addDependency(outside) }
+        if node.waitsForExternal, let external = external.value { operation.addDependency(external) }
         // A sibling that is gone has ended.
         for id in node.after { if let sibling = self.operation(id) { operation.addDependency(sibling) } }
         if !requiresLate(node) { requireSuccess(operation, node) }

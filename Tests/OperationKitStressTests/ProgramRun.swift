@@ -25,7 +25,7 @@ final class ProgramRun: @unchecked Sendable {
     /// Nodes that are being added, or were refused. Nothing is added to these, because that would never run.
     let notTaken = Shared<Set<Int>>([])
     /// What nodes wait for that is not inside the program.
-    let outside = Shared<Operation?>(nil)
+    let external = Shared<Operation?>(nil)
     /// What nodes wait for that never begins.
     let never = Shared<Operation?>(nil)
     /// The task that awaits the root.
@@ -83,7 +83,7 @@ final class ProgramRun: @unchecked Sendable {
     private func start() {
         if program.needsOutside { prepareOutside() }
         if program.nodes.contains(where: { $0.waitsForever || $0.dropsDependency }) {
-            never.value = tracker.track(program.isOutsideStock ? BlockOperation() : AsyncOperation(), "never")
+            never.value = tracker.track(program.isExternalStock ? BlockOperation() : AsyncOperation(), "never")
         }
         let root = make(program.root)
         if program.sharesProgress { shareProgress() }
@@ -157,20 +157,20 @@ final class ProgramRun: @unchecked Sendable {
 
     private func prepareOutside() {
         let operation: Operation
-        if program.isOutsideStock {
-            operation = BlockOperation { [log] in log.add(.outsideEnded) }
+        if program.isExternalStock {
+            operation = BlockOperation { [log] in log.add(.externalEnded) }
         } else {
-            operation = AsyncBlockOperation(name: "outside") { [self] finish in
+            operation = AsyncBlockOperation(name: "external") { [self] finish in
                 hop {
-                    self.log.add(.outsideEnded)
+                    self.log.add(.externalEnded)
                     finish(nil)
                 }
             }
         }
-        tracker.track(operation, "outside")
+        tracker.track(operation, "external")
         operation.completionBlock = { [log] in log.closed() }
         log.opened()
-        outside.value = operation
+        external.value = operation
         onThreadOfItsOwn { [seed = program.seed] in
             var random = SplitMix64(seed: seed)
             random.spinRandomly(upTo: 3_000)
@@ -204,7 +204,7 @@ final class ProgramRun: @unchecked Sendable {
         }
     }
 
-    /// Has another thread ask operations what they take their locks for, while the caller is in work or in a block.
+    /// Makes another thread ask operations what they take their locks for, while the caller is in work or in a block.
     func probeLocks() {
         guard program.probesLocks else { return }
         let done = DispatchSemaphore(value: 0)
@@ -242,7 +242,7 @@ final class ProgramRun: @unchecked Sendable {
         hasLetGo.value = true
         references.value = [:]
         kept.value = []
-        outside.value = nil
+        external.value = nil
         never.value = nil
         shared.value = nil
         waiting.value.task = nil

@@ -15,8 +15,8 @@ enum StressEvent: Equatable, Sendable {
     case completed(Int, StressOutcome, isCancelled: Bool)
     /// `completionBlock` was called.
     case finished(Int)
-    /// The operation that others wait for outside has ended.
-    case outsideEnded
+    /// The external dependency has ended.
+    case externalEnded
     /// An action was carried out. `isAccepted` is what `finish` returned, whether an addition did not throw, and for
     /// others, whether their target was there.
     case acted(Int, isAccepted: Bool)

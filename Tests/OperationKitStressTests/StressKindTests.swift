@@ -24,7 +24,7 @@ extension Stress {
             for isStock in [false, true] {
                 for keepsReferences in [false, true] {
                     var program = program
-                    program.isOutsideStock = isStock
+                    program.isExternalStock = isStock
                     program.keepsReferences = keepsReferences
                     let failure = await onThread { [program] in Soak.check(program, times: times) }
                     if let failure { Issue.record("\(failure.report)") }
@@ -78,7 +78,9 @@ extension Stress {
             }
         }
 
-        @Test("Steps require the success of steps before them, and are cancelled while they wait for something outside")
+        @Test(
+            "Steps require the success of steps before them, and are cancelled while they wait for an external dependency"
+        )
         func steps() async {
             var last = Self.leaf(4, .hopping)
             last.requires = [2, 3]

@@ -239,7 +239,7 @@ extension StressEvent {
         case .progressed(let id, _, let hasEnded):
             [("falsification", [.progressed(id, fraction: 1.25, hasEnded: hasEnded)])]
         case .shared(let leaves, _): [("falsification", [.shared(leaves, fraction: 1.25)])]
-        case .built, .acted, .outsideEnded, .hung, .leaked: []
+        case .built, .acted, .externalEnded, .hung, .leaked: []
         }
     }
 }

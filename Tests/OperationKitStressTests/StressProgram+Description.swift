@@ -9,7 +9,7 @@ extension StressProgram: CustomStringConvertible {
         if observesProgress { lines.append("  progress observed") }
         if sharesProgress { lines.append("  progress of leaves below one") }
         if probesLocks { lines.append("  locks probed") }
-        if isOutsideStock { lines.append("  a block operation outside") }
+        if isExternalStock { lines.append("  the external dependency is a block operation") }
         if !keepsReferences { lines.append("  references dropped") }
         lines += root.lines.map { "  " + $0 }
         lines += actions.enumerated().map { "  action \($0): \($1)" }
@@ -23,7 +23,7 @@ extension StressNode: CustomStringConvertible {
     fileprivate var lines: [String] {
         var head = "\(name): \(title)"
         if !after.isEmpty { head += ", after " + after.map { "n\($0)" }.joined(separator: " ") }
-        if waitsForOutside { head += ", after something outside" }
+        if waitsForExternal { head += ", after the external dependency" }
         if !requires.isEmpty { head += ", requires " + requires.map { "n\($0)" }.joined(separator: " ") }
         if waitsForever { head += ", after something that never begins" }
         if dropsDependency { head += ", dependency removed" }
@@ -78,7 +78,8 @@ extension StressAction.Effect: CustomStringConvertible {
         case .cancelTask: "cancel the task that awaits n0"
         case .cancelQueue: "cancel all operations of the current queue"
         case .useQueue: "put an operation on the current queue"
-        case .depend(let id, let source): "make n\(id) depend on " + (source.map { "n\($0)" } ?? "something outside")
+        case .depend(let id, let source):
+            "make n\(id) depend on " + (source.map { "n\($0)" } ?? "the external dependency")
         case .addAgain(let id): "add n\(id) again"
         case .addCycle(let id, let isPair):
             "add to n\(id) " + (isPair ? "two that wait for each other" : "one that waits for it")

@@ -66,7 +66,7 @@ extension StressProgram {
         add { $0.observesProgress = false }
         add { $0.sharesProgress = false }
         add { $0.probesLocks = false }
-        add { $0.isOutsideStock = false }
+        add { $0.isExternalStock = false }
         return programs
     }
 
@@ -139,7 +139,7 @@ extension StressNode {
         }
         for index in after.indices { add { $0.after.remove(at: index) } }
         for index in requires.indices { add { $0.requires.remove(at: index) } }
-        add { $0.waitsForOutside = false }
+        add { $0.waitsForExternal = false }
         add { $0.waitsForever = false }
         add { $0.dropsDependency = false }
         // What waits forever would never end.

@@ -20,8 +20,8 @@ struct StressProgram: Equatable, Sendable {
     var sharesProgress = false
     /// Whether work and blocks check that no lock of the library is held while they are called.
     var probesLocks = false
-    /// Whether what is outside is a `BlockOperation`.
-    var isOutsideStock = false
+    /// Whether the external dependency is a `BlockOperation`.
+    var isExternalStock = false
 }
 
 /// How the root is started.
@@ -46,7 +46,7 @@ struct StressNode: Equatable, Sendable {
     /// Those among its siblings that it depends on.
     var after: [Int] = []
     /// Whether it depends on an operation that is no child of anything and ends some time.
-    var waitsForOutside = false
+    var waitsForExternal = false
     var priority: Operation.QueuePriority = .normal
     var entry = StressEntry.fresh
     /// Whether it depends on an operation that never begins. It has to be cancelled by itself then.
@@ -163,7 +163,7 @@ struct StressAction: Equatable, Sendable {
         case cancelQueue(Int)
         /// Puts an operation on the queue that this leaf runs on.
         case useQueue(Int)
-        /// Adds a dependency on a sibling, or on what is outside, whatever the operation is doing by then.
+        /// Adds a dependency on a sibling, or on the external dependency, whatever the operation is doing by then.
         case depend(Int, on: Int?)
         /// Adds a child to its compound again.
         case addAgain(Int)
@@ -252,7 +252,7 @@ extension StressLeaf {
 extension StressProgram {
     /// Whether operations depend on an operation that is no child of anything, and ends some time.
     var needsOutside: Bool {
-        nodes.contains(where: \.waitsForOutside)
+        nodes.contains(where: \.waitsForExternal)
             || actions.contains { if case .depend(_, nil) = $0.effect { true } else { false } }
     }
 

@@ -32,7 +32,7 @@ extension StressShape {
         StressShape(name: "binary tree", dependencies: (0..<count).map { $0 == 0 ? [] : [($0 - 1) / 2] })
     }
 
-    /// Each child depends on `links` neighbours in the layer before; on all of it, if `links` is the width.
+    /// Each child depends on `links` neighbors in the layer before; on all of it, if `links` is the width.
     static func mesh(layers: Int, width: Int, links: Int) -> StressShape {
         let dependencies = (0..<layers * width).map { child -> [Int] in
             let (layer, place) = child.quotientAndRemainder(dividingBy: width)
@@ -118,8 +118,8 @@ struct ReferenceScheduler {
                 violations.append("child \(child) began before \(dependency) had ended")
             }
         }
-        if limit >= 0, record.mostAtOnce > limit {
-            violations.append("\(record.mostAtOnce) children ran at the same time, with a limit of \(limit)")
+        if limit >= 0, record.mostConcurrent > limit {
+            violations.append("\(record.mostConcurrent) children ran at the same time, with a limit of \(limit)")
         }
         return violations
     }

@@ -13,7 +13,7 @@ final class ShapeRecord: @unchecked Sendable {
         var ends: [Int32]
         /// The children in the order in which they began.
         var order: [Int32] = []
-        var mostAtOnce = 0
+        var mostConcurrent = 0
     }
 
     private let lock = NSLock()
@@ -34,7 +34,7 @@ final class ShapeRecord: @unchecked Sendable {
             storage.runs[child] += 1
             storage.begins[child] = now
             storage.order.append(Int32(child))
-            storage.mostAtOnce = max(storage.mostAtOnce, running)
+            storage.mostConcurrent = max(storage.mostConcurrent, running)
         }
     }
 

@@ -16,7 +16,7 @@ package func onThread<Answer: Sendable>(
 package let workerStackSize = 512 * 1024
 
 /// Runs every body on a thread of its own, all let go at the same moment, and suspends until all have returned.
-package func atOnce(_ bodies: [@Sendable () -> Void]) async {
+package func concurrently(_ bodies: [@Sendable () -> Void]) async {
     let line = StartLine(bodies.count)
     await withTaskGroup(of: Void.self) { group in
         for body in bodies {

@@ -1,7 +1,7 @@
 /// An operation as the log knows it.
 struct Subject: Hashable, Sendable {
     let name: String
-    /// Counted from 0 in the order in which the operations were created; decides the colour.
+    /// Counted from 0 in the order in which the operations were created; decides the color.
     let number: Int
 }
 

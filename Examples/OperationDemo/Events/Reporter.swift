@@ -24,7 +24,7 @@ struct Reporter: Sendable {
         }
     }
 
-    /// Has the log wait for the end of work that its operation does not wait for; call the result when it is over.
+    /// Makes the log wait for the end of work that its operation does not wait for; call the result when it is over.
     func expectEndOfWork() -> @Sendable () -> Void {
         log.expect()
         return { [log] in log.fulfil() }

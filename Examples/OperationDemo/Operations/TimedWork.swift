@@ -11,7 +11,7 @@ final class TimedWork: AsyncOperation, ReportingOperation, @unchecked Sendable {
     private let failure: (any Error)?
     private var timer: (any DispatchSourceTimer)?
     private let lock = NSLock()
-    private var isOver = false
+    private var hasEnded = false
 
     init(report: Reporter, seconds: Double, failure: (any Error)? = nil) {
         self.report = report
@@ -47,8 +47,8 @@ final class TimedWork: AsyncOperation, ReportingOperation, @unchecked Sendable {
     /// Ends the operation, unless the work and its cancellation came at the same time and the other was first.
     private func conclude(_ stage: Stage, _ error: (any Error)?) {
         let isFirst = lock.withLock {
-            defer { isOver = true }
-            return !isOver
+            defer { hasEnded = true }
+            return !hasEnded
         }
         guard isFirst else { return }
         // Releases the handler, and with it what keeps the operation alive.

@@ -20,7 +20,7 @@ public import Foundation
 ///
 /// Among the children that are ready, those with the higher `queuePriority` begin first, and those that were added
 /// first among equals. The priority counts that a child has when it is added or the compound starts, whichever is
-/// later. Dependencies between children and on operations outside are honoured. Add them before the start, or before
+/// later. Dependencies between children and external dependencies are honored. Add them before the start, or before
 /// the child is added: later ones count only if the child has not begun yet, and a cycle that they close is not found.
 /// A child that overrides `isReady` has to be ready once it is cancelled. When a child has ended, it lets go of its
 /// dependencies.

@@ -20,7 +20,7 @@ final class JobRunner: Sendable {
         /// The last one first once it has begun, so that each is released when it was called.
         var jobs: [(job: Job, weight: Int64)] = []
         var count = 0
-        var begun = 0
+        var started = 0
         var value: (any WaterfallResult)?
         /// Reads the result of the operation that the last job made.
         var pending: (@Sendable () -> (any WaterfallResult)?)?
@@ -31,7 +31,7 @@ final class JobRunner: Sendable {
                 isFinished = true
                 return nil
             }
-            begun += 1
+            started += 1
             return (job, weight, value)
         }
     }
@@ -138,15 +138,15 @@ final class JobRunner: Sendable {
 
     /// Says which job it is at, and which operation this made, if that has not finished.
     func describe(_ snapshot: inout ChildSnapshot) {
-        let (begun, count) = state.withLock { ($0.begun, $0.count) }
+        let (started, count) = state.withLock { ($0.started, $0.count) }
         snapshot.children.removeAll { $0.operation is JobTurnOperation }
         snapshot.omitted = 0
-        snapshot.summary = ["\(begun) of \(count) jobs have begun"] + (children.isSuspended ? ["suspended"] : [])
+        snapshot.summary = ["\(started) of \(count) jobs have started"] + (children.isSuspended ? ["suspended"] : [])
     }
 
     /// The failure as the user counts jobs.
-    func placed(_ failure: SuboperationError) -> SuboperationError {
-        let (index, count) = state.withLock { ($0.begun - 1, $0.count) }
+    func renumbered(_ failure: SuboperationError) -> SuboperationError {
+        let (index, count) = state.withLock { ($0.started - 1, $0.count) }
         let name = failure.name.hasPrefix("\(JobTurnOperation.self) ") ? "job \(index)" : failure.name
         return SuboperationError(name: name, index: index, error: failure.error, siblingCount: count)
     }

@@ -84,7 +84,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     }
 
     private func stepsFinished(failures: [SuboperationError]) {
-        let failure = failures.first.map { steps.placed($0) }
+        let failure = failures.first.map { steps.renumbered($0) }
         // Release both after unlocking; what they hold may run arbitrary code when it is freed.
         let (sink, source) = lock.withLock {
             self.failure = failure

@@ -93,12 +93,12 @@ final class StepList: Sendable {
 
     /// Says of steps that have not begun only how many they are.
     private func describe(_ snapshot: inout ChildSnapshot) {
-        guard snapshot.blockedReason == .notBegun else { return }
+        guard snapshot.blockedReason == .notStarted else { return }
         snapshot.summary = ["\(snapshot.children.count + snapshot.omitted) steps"]
     }
 
     /// The failure as the user counts steps.
-    func placed(_ failure: SuboperationError) -> SuboperationError {
+    func renumbered(_ failure: SuboperationError) -> SuboperationError {
         let (place, count) = state.withLock { state in
             (state.places.isEmpty ? failure.index : state.places[failure.index], state.count)
         }

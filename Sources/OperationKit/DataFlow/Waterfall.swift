@@ -101,7 +101,7 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
     }
 
     private func jobsFinished(failures: [SuboperationError]) {
-        let failure = failures.first.map { runner.placed($0) }
+        let failure = failures.first.map { runner.renumbered($0) }
         lock.withLock { self.failure = failure }
         let output = runner.output as? WaterfallValue<Output>
         runner.discard()

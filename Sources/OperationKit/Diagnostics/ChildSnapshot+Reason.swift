@@ -14,7 +14,7 @@ extension ChildSnapshot {
         switch (stage, blockedReason) {
         case (.started, _): return "starting"
         case (.queued, _) where !isReady: return "not ready by itself"
-        case (_, .notBegun): return nil
+        case (_, .notStarted): return nil
         case (.waiting, _): return "about to become ready"
         case (_, .suspended): return "ready, but the children are suspended"
         case (_, .cancelling): return "ready, but the children are being cancelled"

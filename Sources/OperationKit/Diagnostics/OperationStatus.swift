@@ -39,7 +39,7 @@ extension Operation {
 
 extension AsyncOperation.State {
     fileprivate func status(at now: ContinuousClock.Instant) -> OperationStatus {
-        let age = execution?.began.age(at: now)
+        let age = execution?.startTime.age(at: now)
         return switch lifecycle.state {
         case .pending: .notStarted
         case .starting: .starting

@@ -40,7 +40,7 @@ struct OperationTree {
                 let line = OperationSummary(operation, name: name, remarks: snapshot?.summary ?? [], at: now) { wait in
                     ChildSnapshot.reason(
                         stage, wait: wait, isReady: stage != .queued || operation.isReady,
-                        blockedReason: parent == nil ? .notBegun : parent?.blockedReason)
+                        blockedReason: parent == nil ? .notStarted : parent?.blockedReason)
                 }
                 lines.append(Line(depth: depth, text: line.text))
                 guard let snapshot else { continue }

@@ -38,9 +38,9 @@ extension AsyncOperation {
 
 // What a composite needs of its children, and of others that these wait for.
 extension AsyncOperation {
-    /// Has the end of the operation reported, once, unless it has been announced already.
+    /// Notifies an observer once, when the operation finishes, unless its end has been announced already.
     ///
-    /// - Returns: The outcome, if it has. Then the observer is not told.
+    /// - Returns: The outcome, if it has been announced. Then the observer is not told.
     final func observeFinish(_ observer: any FinishObserving) -> Lifecycle.Outcome? {
         withState { state in
             if state.isAnnounced { return state.lifecycle.outcome }

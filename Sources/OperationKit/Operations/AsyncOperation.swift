@@ -152,7 +152,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         true
     }
 
-    /// Has the operation wait for another one. That cannot be itself, which traps: Foundation would hang on Linux.
+    /// Makes the operation wait for another one. That cannot be itself, which traps: Foundation would hang on Linux.
     ///
     /// A composite, such as ``CompoundOperation``, cannot wait for an operation that is inside it either, which waits for
     /// the composite to begin. The dependency is not added, and the composite ends with

@@ -22,7 +22,7 @@ struct ChildSnapshot: Sendable {
 
     /// Why no further child starts.
     enum BlockedReason: Equatable, Sendable {
-        case notBegun, suspended, cancelling
+        case notStarted, suspended, cancelling
         case limit(Int)
     }
 

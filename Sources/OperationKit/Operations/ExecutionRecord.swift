@@ -6,7 +6,7 @@ import Foundation
 /// notices that, and not the `deinit` of the operation, because the name has to be known: it may be overridden, by code
 /// that reaches for what is gone by then.
 final class ExecutionRecord: @unchecked Sendable {
-    let began: ContinuousClock.Instant
+    let startTime: ContinuousClock.Instant
     let origin: String
     let callStack: [String]
     private let name: String?
@@ -22,14 +22,14 @@ final class ExecutionRecord: @unchecked Sendable {
         _ operation: AsyncOperation, _ registry: ExecutionRegistry?, _ reporter: UnfinishedReporter,
         at now: ContinuousClock.Instant
     ) {
-        began = now
+        startTime = now
         origin = ExecutionRecord.place
         name = operation.name
         type = Swift.type(of: operation)
         callStack = registry == nil ? [] : Thread.callStackSymbols
         self.registry = registry
         self.reporter = reporter
-        registry?.began(self, of: operation)
+        registry?.started(self, of: operation)
     }
 
     deinit {
@@ -37,7 +37,8 @@ final class ExecutionRecord: @unchecked Sendable {
         if hasEnded { return }
         reporter.report(
             UnfinishedOperation(
-                name: name ?? "\(type)", type: type, age: began.age(at: .now), origin: origin, callStack: callStack))
+                name: name ?? "\(type)", type: type, age: startTime.age(at: .now), origin: origin, callStack: callStack)
+        )
     }
 
     /// The end is being delivered. Called once.
@@ -69,13 +70,13 @@ extension ContinuousClock.Instant {
 final class ExecutionRegistry: Sendable {
     private struct Entry: Sendable {
         weak var operation: AsyncOperation?
-        let began: ContinuousClock.Instant
+        let startTime: ContinuousClock.Instant
     }
 
     private let entries = Locked<[ObjectIdentifier: Entry]>([:])
 
-    func began(_ execution: ExecutionRecord, of operation: AsyncOperation) {
-        let entry = Entry(operation: operation, began: execution.began)
+    func started(_ execution: ExecutionRecord, of operation: AsyncOperation) {
+        let entry = Entry(operation: operation, startTime: execution.startTime)
         entries.withLock { $0[ObjectIdentifier(execution)] = entry }
     }
 
@@ -85,7 +86,7 @@ final class ExecutionRegistry: Sendable {
 
     func operations(executingLongerThan age: Duration, at now: ContinuousClock.Instant) -> [AsyncOperation] {
         // Release the operations after unlocking; their deinitializers may remove an entry.
-        let found = entries.withLock { entries in entries.values.map { ($0.operation, $0.began) } }
+        let found = entries.withLock { entries in entries.values.map { ($0.operation, $0.startTime) } }
         return found.filter { $0.1.age(at: now) > age }.sorted { $0.1 < $1.1 }.compactMap(\.0)
     }
 }

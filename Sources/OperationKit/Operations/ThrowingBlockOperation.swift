@@ -16,7 +16,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         #if !canImport(ObjectiveC)
         var completionRelay: CompletionBlockRelay?
         var hasStarted = false
-        var isOver = false
+        var hasEnded = false
         var name: String?
         #endif
     }
@@ -64,7 +64,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         run()
         guard isFirst, relay == nil else { return }
         let late = state.withLock { state in
-            state.isOver = true
+            state.hasEnded = true
             return state.completionRelay
         }
         late?.fireSoon(for: self)
@@ -115,7 +115,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         set {
             if isFinished { return }
             let relay = state.withLock { state in
-                if state.completionRelay == nil, newValue != nil, !state.isOver {
+                if state.completionRelay == nil, newValue != nil, !state.hasEnded {
                     state.completionRelay = CompletionBlockRelay()
                 }
                 return state.completionRelay

@@ -29,7 +29,7 @@ extension ScheduleExplorer {
         case watchedEnded
         case alone, queued, ended
 
-        var isBegun: Bool { self == .starting || self == .watched || self == .alone }
+        var isStarted: Bool { self == .starting || self == .watched || self == .alone }
         var isWorker: Bool { self == .starting || self == .watched || self == .watchedEnded }
     }
 
@@ -37,7 +37,7 @@ extension ScheduleExplorer {
         let slot: Int
         var stage = Stage.added
         var waitsFor: Set<Int> = []
-        var isReleased = false
+        var ignoresDependencies = false
         /// Whether its end is being reported.
         var isEnding = false
 
@@ -50,13 +50,14 @@ extension ScheduleExplorer {
     }
 
     enum Step {
-        case begin, cancelling, cancelled, add(dependsOn: Int?), known(Int), takeBack(Int), release(Int), isFinished(
-            Int)
+        case begin, cancelling, cancelled, add(dependsOn: Int?), registered(Int), takeBack(Int), release(Int),
+            isFinished(
+                Int)
         case limit(Int), suspend, resume
         case workerComes
         case externalEnds, externalJoins
         case isWatched(Int), goesOn(Int, isLast: Bool), ending(Int), ends(Int), hasEnded(Int, isLast: Bool)
-        case leftToQueue(Int, isLast: Bool)
+        case handedToQueue(Int, isLast: Bool)
     }
 }
 

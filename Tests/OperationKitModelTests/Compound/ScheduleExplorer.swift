@@ -18,7 +18,7 @@ struct ScheduleExplorer {
     /// How many children have ended without having waited for its end, since these were forgotten last.
     private var abandoned = 0
     private var onTheWay = 0
-    private var hasBegun = false
+    private var hasStarted = false
     private var isCancelling = false
     private var isCancelled = false
     private var hasEnded = false
@@ -53,7 +53,7 @@ struct ScheduleExplorer {
     var history: String { steps.map { "\($0)" }.joined(separator: ", ") }
 
     /// The children are over, and no worker is left.
-    var isOver: Bool { hasBegun && onTheWay == 0 && children.allSatisfy { $0.stage == .ended } }
+    var isOver: Bool { hasStarted && onTheWay == 0 && children.allSatisfy { $0.stage == .ended } }
 }
 
 // What can happen.
@@ -71,7 +71,7 @@ extension ScheduleExplorer {
 
     private func possibleSteps() -> [Step] {
         var steps: [Step] = []
-        if !hasBegun { steps.append(.begin) }
+        if !hasStarted { steps.append(.begin) }
         if budget.cancellations > 0, !isCancelling { steps.append(.cancelling) }
         if isCancelling, !isCancelled { steps.append(.cancelled) }
         if budget.suspensions > 0, !schedule.places.isSuspended { steps.append(.suspend) }
@@ -79,7 +79,7 @@ extension ScheduleExplorer {
         if schedule.places.isSuspended, !hasEnded { steps.append(.resume) }
         steps += budget.limits.map { .limit($0) }
         if schedule.places.limit == 0, budget.limits.isEmpty, !hasEnded { steps.append(.limit(1)) }
-        let isOpen = !hasBegun || children.contains { $0.stage != .ended && $0.stage != .watchedEnded }
+        let isOpen = !hasStarted || children.contains { $0.stage != .ended && $0.stage != .watchedEnded }
         if budget.additions > 0, isOpen {
             steps.append(.add(dependsOn: nil))
             steps += children.indices.filter { children[$0].stage != .ended && children[$0].stage != .watchedEnded }.map
@@ -92,18 +92,20 @@ extension ScheduleExplorer {
         if onTheWay > 0, hasPlace, !schedule.queueSettings.isSuspended { steps.append(.workerComes) }
         for (index, child) in children.enumerated() {
             if budget.reports > 0, child.mayBeEnding { steps.append(.ending(index)) }
-            let mayBeReleased = budget.releases > 0 && !child.isReleased && !isCancelling
+            let mayBeReleased = budget.releases > 0 && !child.ignoresDependencies && !isCancelling
             if mayBeReleased, child.stage == .added || child.stage == .waiting { steps.append(.release(index)) }
             switch child.stage {
             case .added:
-                if hasBegun { steps.append(.known(index)) }
-                if hasBegun, budget.takenBack > 0, child.waitsFor.isEmpty, index == children.count - 1 {
+                if hasStarted { steps.append(.registered(index)) }
+                if hasStarted, budget.takenBack > 0, child.waitsFor.isEmpty, index == children.count - 1 {
                     steps.append(.takeBack(index))
                 }
-                if !hasBegun { steps.append(.isFinished(index)) }
+                if !hasStarted { steps.append(.isFinished(index)) }
             case .starting:
                 if !child.isEnding {
-                    steps += [.isWatched(index), .leftToQueue(index, isLast: false), .leftToQueue(index, isLast: true)]
+                    steps += [
+                        .isWatched(index), .handedToQueue(index, isLast: false), .handedToQueue(index, isLast: true),
+                    ]
                 }
                 steps += [.hasEnded(index, isLast: false), .hasEnded(index, isLast: true)]
             case .watched: steps += [.goesOn(index, isLast: false), .goesOn(index, isLast: true), .ends(index)]
@@ -125,7 +127,7 @@ extension ScheduleExplorer {
     private mutating func take(_ step: Step) {
         switch step {
         case .begin:
-            hasBegun = true
+            hasStarted = true
             // They are asked again then.
             schedule.prepared()
             externalSlot = nil
@@ -151,7 +153,7 @@ extension ScheduleExplorer {
             schedule.limitChanged(to: limit)
         case .add(let other):
             budget.additions -= 1
-            var child = Child(slot: schedule.added(.placeholder, phase: hasBegun ? .adding : .added))
+            var child = Child(slot: schedule.added(.placeholder, phase: hasStarted ? .adding : .added))
             if let other {
                 schedule.table.addDependency(of: child.slot, on: children[other].slot)
                 child.waitsFor = [other]
@@ -172,7 +174,7 @@ extension ScheduleExplorer {
             }
             children.append(Child(slot: slot))
             return
-        case .known(let index):
+        case .registered(let index):
             becomeKnown(index)
         case .takeBack(let index):
             budget.takenBack -= 1
@@ -180,7 +182,7 @@ extension ScheduleExplorer {
             children.removeLast()
         case .release(let index):
             budget.releases -= 1
-            children[index].isReleased = true
+            children[index].ignoresDependencies = true
             schedule.ignoresDependencies(children[index].slot)
         case .isFinished(let index):
             end(index)
@@ -206,13 +208,13 @@ extension ScheduleExplorer {
         case .hasEnded(let index, let isLast):
             end(index)
             takeNext(isLast: isLast)
-        case .leftToQueue(let index, let isLast):
+        case .handedToQueue(let index, let isLast):
             schedule.handedToQueue(children[index].slot)
             children[index].stage = .queued
             takeNext(isLast: isLast)
         }
         if schedule.requestWorkerIfNeeded() { onTheWay += 1 }
-        if hasBegun, !hasEnded, schedule.table.remaining == 0 {
+        if hasStarted, !hasEnded, schedule.table.remaining == 0 {
             hasEnded = true
             schedule.finished()
         }
@@ -262,10 +264,10 @@ extension ScheduleExplorer {
 extension ScheduleExplorer {
     /// The child that has to be next.
     private var next: Int? {
-        guard hasBegun else { return nil }
+        guard hasStarted else { return nil }
         if !isCancelled {
             if isCancelling || schedule.places.isSuspended { return nil }
-            if schedule.places.limit >= 0, children.count(where: \.stage.isBegun) >= schedule.places.limit {
+            if schedule.places.limit >= 0, children.count(where: \.stage.isStarted) >= schedule.places.limit {
                 return nil
             }
         }
@@ -273,7 +275,8 @@ extension ScheduleExplorer {
             let child = children[$0]
             guard child.stage == .waiting else { return false }
             let waitsForSibling = child.waitsFor.contains { $0 != ScheduleExplorer.external }
-            return isCancelled || child.waitsFor.isEmpty || (child.isReleased && !(keepsOrder && waitsForSibling))
+            return isCancelled || child.waitsFor.isEmpty
+                || (child.ignoresDependencies && !(keepsOrder && waitsForSibling))
         }
         return ready.contains(2) ? 2 : ready.first
     }
@@ -289,7 +292,7 @@ extension ScheduleExplorer {
         let places = schedule.places
         let counters = [places.started, places.active, places.detachedCount]
         let expected = [
-            children.count(where: \.stage.isBegun), children.count(where: \.stage.isWorker), count(.alone),
+            children.count(where: \.stage.isStarted), children.count(where: \.stage.isWorker), count(.alone),
         ]
         for child in children where child.stage == .added || child.stage == .waiting {
             let external = child.waitsFor.contains(ScheduleExplorer.external) ? 1 : 0
@@ -309,12 +312,12 @@ extension ScheduleExplorer {
     /// All that the future depends on. What the queue of those who are ready looks like inside follows from it.
     var identity: [Int] {
         var numbers = [
-            onTheWay, abandoned, hasEnded ? 1 : 0, hasBegun ? 1 : 0, isCancelling ? 1 : 0, isCancelled ? 1 : 0,
+            onTheWay, abandoned, hasEnded ? 1 : 0, hasStarted ? 1 : 0, isCancelling ? 1 : 0, isCancelled ? 1 : 0,
             schedule.places.limit,
         ]
         numbers += [schedule.places.isSuspended ? 1 : 0, budget.hashValue, children.count, externalSlot ?? -1]
         for child in children {
-            numbers += [child.slot, child.stage.rawValue, child.isReleased ? 1 : 0, child.isEnding ? 1 : 0]
+            numbers += [child.slot, child.stage.rawValue, child.ignoresDependencies ? 1 : 0, child.isEnding ? 1 : 0]
             numbers.append(child.waitsFor.reduce(0) { $0 | 1 << ($1 + 1) })
         }
         for record in schedule.table.records {

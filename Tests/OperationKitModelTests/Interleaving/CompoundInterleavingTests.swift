@@ -134,7 +134,7 @@ import Testing
     @Test("A child whose external dependency ends while the compound is started and cancelled is not forgotten")
     func externalDependency() async {
         await tryOut(
-            "start, end outside",
+            "start, end external",
             {
                 let subject = CompoundSubject(children: 1)
                 subject.outer.start()
@@ -142,7 +142,7 @@ import Testing
                 return subject
             },
             [
-                Role("start") { $0.compound.start() }, Role("end outside") { $0.outer.finish() },
+                Role("start") { $0.compound.start() }, Role("end external") { $0.outer.finish() },
                 Role("cancel") { $0.cancel() },
             ])
     }

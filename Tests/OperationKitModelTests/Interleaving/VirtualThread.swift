@@ -60,7 +60,7 @@ final class VirtualThread: SchedulingProbe.Observer, @unchecked Sendable {
         thread.step(label)
     }
 
-    /// Has a call be one step that holds a lock of the runtime. Nothing of a user's may be called in it.
+    /// Runs a call as one step that holds a lock of the runtime. Nothing of a user's may be called in it.
     static func withRuntimeLock(_ body: () -> Void) {
         current?.locks += 1
         body()
@@ -78,7 +78,7 @@ final class VirtualThread: SchedulingProbe.Observer, @unchecked Sendable {
         current?.interleaving.leaks.track(object, label)
     }
 
-    /// Has a call be one step.
+    /// Runs a call as one step.
     static func inOneStep<Answer>(_ body: () throws -> Answer) rethrows -> Answer {
         try current?.inOneStep(body) ?? body()
     }

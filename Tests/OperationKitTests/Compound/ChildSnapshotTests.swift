@@ -7,7 +7,7 @@ import Testing
 /// Why a child has not started: where it stands × why no further one begins, from values.
 @Suite("Descriptions: reasons", .hangGuard) struct ChildSnapshotTests {
     private typealias BlockedReason = ChildSnapshot.BlockedReason
-    private static let blockedReasons: [BlockedReason?] = [.notBegun, .suspended, .cancelling, .limit(2), nil]
+    private static let blockedReasons: [BlockedReason?] = [.notStarted, .suspended, .cancelling, .limit(2), nil]
 
     // not begun | suspended | cancelling | limit 2 | none
     static let table: [(ChildPhase, isReady: Bool, [String?])] = [

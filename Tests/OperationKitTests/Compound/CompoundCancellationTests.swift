@@ -168,9 +168,9 @@ import Testing
     func endsWaitingChildren() async throws {
         let tracker = LeakTracker()
         do {
-            let outside = tracker.track(BlockOperation {})
+            let external = tracker.track(BlockOperation {})
             let children = ChildKind.allCases.map { tracker.track($0.make { Issue.record("It does not run.") }) }
-            for child in children { child.addDependency(outside) }
+            for child in children { child.addDependency(external) }
             let compound = tracker.track(CompoundOperation(operations: children, maxConcurrentOperationCount: 1))
             OperationQueue().addOperation(compound)
             await eventually("not begun") { compound.isExecuting }
@@ -183,15 +183,15 @@ import Testing
 
     @Test("An external dependency may finish after the cancelled children that waited for it are gone")
     func childrenAreGone() async throws {
-        let outside = BlockOperation {}
+        let external = BlockOperation {}
         for _ in 0..<50 {
             let children = ChildKind.allCases.map { $0.make {} }
-            for child in children { child.addDependency(outside) }
+            for child in children { child.addDependency(external) }
             let compound = CompoundOperation(operations: children)
             compound.cancel()
             try? await OperationQueue().run(compound)
         }
-        try await OperationQueue().run(outside)
+        try await OperationQueue().run(external)
     }
 
     @Test(
@@ -257,9 +257,9 @@ import Testing
     }
 
     @Test("Cancelling a child by itself neither cancels nor fails its compound") func oneChild() async throws {
-        let outside = BlockOperation {}
+        let external = BlockOperation {}
         let child = ScriptedOperation { _ in Issue.record("It does not run.") }
-        child.addDependency(outside)
+        child.addDependency(external)
         let compound = CompoundOperation(operations: [child])
         OperationQueue().addOperation(compound)
         await eventually("not begun") { compound.isExecuting }

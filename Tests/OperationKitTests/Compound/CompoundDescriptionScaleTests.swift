@@ -67,7 +67,7 @@ import Testing
 
     private struct Subject: Sendable {
         let compound: CompoundOperation
-        let outside = ScriptedOperation.idle("outside")
+        let external = ScriptedOperation.idle("external")
         let inner = CompoundOperation(name: "inner", operations: ChildKind.allCases.map { $0.make {} })
     }
 
@@ -85,8 +85,8 @@ import Testing
                 subject.compound.isSuspended = false
             },
             { subject in
-                subject.outside.start()
-                subject.outside.finish()
+                subject.external.start()
+                subject.external.finish()
             },
             { subject in
                 subject.inner.cancel()
@@ -102,7 +102,7 @@ import Testing
                 let subject = Subject(
                     compound: CompoundOperation(
                         name: "Sync", operations: children, maxConcurrentOperationCount: 2))
-                for child in children.dropFirst(3) { child.addDependency(subject.outside) }
+                for child in children.dropFirst(3) { child.addDependency(subject.external) }
                 expectNoError { try subject.compound.addOperation(subject.inner) }
                 return subject
             },

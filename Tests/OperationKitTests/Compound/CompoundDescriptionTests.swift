@@ -69,7 +69,7 @@ import Testing
         let compound = CompoundOperation(name: "Sync", operations: [login, upload])
         compound.start()
         await eventually("it has not begun") { login.isExecuting }
-        let began = try #require(login.withState { $0.execution?.began })
+        let began = try #require(login.withState { $0.execution?.startTime })
         let text = OperationTree(compound, at: began + .seconds(31)).text
         #expect(text.contains("\n  “login”: executing for 31 s\n"))
         #expect(text.contains("“upload”: waiting for “login”, executing for 31 s"))
@@ -233,21 +233,21 @@ import Testing
     }
 
     @Test("A cycle through an external dependency is described as a cycle") func externalCycle() async {
-        // The compound does not know that the operation outside waits for its child.
+        // The compound does not know that the external dependency waits for its child.
         let child = ScriptedOperation.idle("child")
-        let outside = ScriptedOperation.idle("outside")
-        child.addDependency(outside)
-        outside.addDependency(child)
+        let external = ScriptedOperation.idle("external")
+        child.addDependency(external)
+        external.addDependency(child)
         let compound = CompoundOperation(name: "Sync", operations: [child])
         compound.start()
         #expect(
             withoutAges(compound) == """
                 “Sync”: executing, 0 of 1 children have ended
-                  “child”: waiting for “outside”, which waits for “child”, in a cycle
+                  “child”: waiting for “external”, which waits for “child”, in a cycle
                 """)
-        outside.removeDependency(child)
-        outside.finish()
-        outside.start()
+        external.removeDependency(child)
+        external.finish()
+        external.start()
         await finish([child], of: compound)
     }
 
@@ -308,13 +308,13 @@ import Testing
         let waterfall = Waterfall<Int, Int>(name: "Falls").then { $0 + 1 }.then { _ in made.operation }.then { $0 }
         waterfall.name = "Falls"
         waterfall.input = 1
-        #expect(withoutAges(waterfall) == "“Falls”: not started, 0 of 3 jobs have begun")
+        #expect(withoutAges(waterfall) == "“Falls”: not started, 0 of 3 jobs have started")
         waterfall.start()
         await eventually("it says \(withoutAges(waterfall))") {
-            withoutAges(waterfall) == "“Falls”: executing, 2 of 3 jobs have begun\n  “made”: executing"
+            withoutAges(waterfall) == "“Falls”: executing, 2 of 3 jobs have started\n  “made”: executing"
         }
         waterfall.isSuspended = true
-        #expect(withoutAges(waterfall).hasPrefix("“Falls”: executing, 2 of 3 jobs have begun, suspended\n"))
+        #expect(withoutAges(waterfall).hasPrefix("“Falls”: executing, 2 of 3 jobs have started, suspended\n"))
         waterfall.isSuspended = false
         made.gate.open()
         #expect(try await waterfall.value == 7)

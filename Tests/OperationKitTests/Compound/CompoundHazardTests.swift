@@ -33,7 +33,7 @@ import Testing
             }
             OperationQueue().addOperation(compound)
             await eventually("not begun") { root.isExecuting }
-            await atOnce([{ compound.cancel() }, { root.finish() }])
+            await concurrently([{ compound.cancel() }, { root.finish() }])
             try? await compound.finished()
         }
     }
@@ -201,15 +201,15 @@ import Testing
 
     @Test("An external dependency may finish after the compound that was to wait for it was dropped unstarted")
     func droppedUnstarted() async throws {
-        let outside = BlockOperation {}
+        let external = BlockOperation {}
         for _ in 0..<20 {
             let compound = CompoundOperation()
             for kind in ChildKind.allCases {
                 let child = kind.make {}
-                child.addDependency(outside)
+                child.addDependency(external)
                 try compound.addOperation(child)
             }
         }
-        try await OperationQueue().run(outside)
+        try await OperationQueue().run(external)
     }
 }

@@ -23,17 +23,17 @@ import Testing
     )
     func externalDependencies(_ kind: ChildKind, limit: Int) async throws {
         let log = EventLog()
-        let outside = BlockOperation { log.add("outside") }
+        let external = BlockOperation { log.add("external") }
         let children = (0..<5).map { _ in kind.make { log.add("child") } }
-        for child in children { child.addDependency(outside) }
+        for child in children { child.addDependency(external) }
         let other = Gate()
         let compound = CompoundOperation(
             operations: children + [BlockOperation { other.open() }], maxConcurrentOperationCount: limit)
         OperationQueue().addOperation(compound)
         await other.opened()
-        try await OperationQueue().run(outside)
+        try await OperationQueue().run(external)
         try await compound.finished()
-        #expect(log.events == ["outside"] + Array(repeating: "child", count: 5))
+        #expect(log.events == ["external"] + Array(repeating: "child", count: 5))
     }
 
     @Test("A child that overrides `isReady` starts when it is ready", arguments: [-1, 1])

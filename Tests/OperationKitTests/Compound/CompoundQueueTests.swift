@@ -85,7 +85,7 @@ import Testing
                 expectNoError { try compound.addOperation(ask) }
                 compound.start()
                 await eventually("not begun") { first.isExecuting && second.isExecuting }
-                await atOnce([
+                await concurrently([
                     { compound.isSuspended = true },
                     { second.finish() },
                     { try? compound.addOperation(ScriptedOperation()) },
@@ -159,7 +159,7 @@ import Testing
             let children = (0..<16).map { _ in BlockOperation {} }
             let hub = ScriptedOperation()
             let compound = CompoundOperation(operations: children + [hub], maxConcurrentOperationCount: 2)
-            await atOnce([
+            await concurrently([
                 { compound.start() },
                 { for child in children { child.addDependency(hub) } },
             ])

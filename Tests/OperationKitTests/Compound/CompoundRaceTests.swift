@@ -39,7 +39,7 @@ import Testing
                 early.value = !children.allSatisfy { $0.isFinished }
             }
             let queue = OperationQueue()
-            await atOnce([
+            await concurrently([
                 { queue.addOperation(compound) },
                 { [turns = random.next() % 3000] in
                     var random = SplitMix64(seed: seed)
@@ -79,7 +79,7 @@ import Testing
                     }
                 }
             }
-            await atOnce([{ queue.addOperation(compound) }, adding, adding])
+            await concurrently([{ queue.addOperation(compound) }, adding, adding])
             try? await compound.finished()
             #expect(compound.error == nil)
             #expect(ran.value == accepted.value)
@@ -104,7 +104,7 @@ import Testing
                     expectNoError { try compound.addOperation(child) }
                 }
             }
-            await atOnce([adding, adding, { compound.cancel() }])
+            await concurrently([adding, adding, { compound.cancel() }])
             hold.finish()
             try? await compound.finished()
             #expect(children.value.allSatisfy { $0.isFinished && $0.isCancelled })
@@ -119,7 +119,7 @@ import Testing
             let children = makeChildren(30, &random)
             let compound = CompoundOperation(operations: children)
             let queue = OperationQueue()
-            await atOnce([
+            await concurrently([
                 { queue.addOperation(compound) },
                 {
                     for turn in 0..<20 { compound.isSuspended = turn % 2 == 0 }
@@ -152,7 +152,7 @@ import Testing
             let add: @Sendable (Operation) -> Void = { operation in
                 if (try? compound.addOperation(operation)) != nil { accepted.change { $0 += 1 } }
             }
-            await atOnce([{ add(a) }, { add(b) }])
+            await concurrently([{ add(a) }, { add(b) }])
             #expect(accepted.value == 1)
             a.removeDependency(b)
             b.removeDependency(a)
@@ -169,7 +169,7 @@ import Testing
             let completions = Shared<[(any Error)?]>([])
             compound.asyncCompletionBlock = { error in completions.change { $0.append(error) } }
             let wins = Shared(0)
-            await atOnce([
+            await concurrently([
                 { compound.start() },
                 { if compound.finish(withError: TestError.first) { wins.change { $0 += 1 } } },
                 { if compound.finish(withError: TestError.second) { wins.change { $0 += 1 } } },

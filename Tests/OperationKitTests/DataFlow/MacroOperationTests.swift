@@ -119,12 +119,12 @@ import Testing
     @Test("A step waits for its own dependencies too") func ownDependencies() async {
         let log = EventLog()
         let gate = Gate()
-        let outside = BlockOperation {
+        let external = BlockOperation {
             gate.pass()
-            log.add("outside")
+            log.add("external")
         }
         let step = Step<Int, Int>.increment("step", log: log)
-        step.addDependency(outside)
+        step.addDependency(external)
         let first = Step<Int, Int> { step, input in
             log.add("first")
             step.finish(with: input)
@@ -133,9 +133,9 @@ import Testing
         let macro = MacroOperation(first).then(step)
         macro.input = 0
         let queue = OperationQueue()
-        queue.addOperation(outside)
+        queue.addOperation(external)
         await Start.byHand(macro)
-        #expect(log.events == ["first", "outside", "step"])
+        #expect(log.events == ["first", "external", "step"])
     }
 
     @Test("`finish(with:)` from outside cancels the steps of a macro, which ends after them with that output")

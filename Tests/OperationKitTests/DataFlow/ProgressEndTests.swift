@@ -153,7 +153,7 @@ import Testing
                 app.addChild(operation.progress, withPendingUnitCount: 1)
                 operation.start()
             }
-            await atOnce(
+            await concurrently(
                 (0..<4).map { lane in
                     {
                         for (index, operation) in operations.enumerated() where index % 4 == lane {

@@ -32,7 +32,7 @@ import Testing
     @Test("Every thread that asks for the progress of an operation gets the same one") func same() async {
         let operation = AsyncOperation()
         let all = Shared<[Progress]>([])
-        await atOnce(Array(repeating: { @Sendable in all.change { $0.append(operation.progress) } }, count: 8))
+        await concurrently(Array(repeating: { @Sendable in all.change { $0.append(operation.progress) } }, count: 8))
         #expect(all.value.count == 8 && all.value.allSatisfy { $0 === operation.progress })
         let reporting: any ProgressReporting = operation
         #expect(reporting.progress === operation.progress)

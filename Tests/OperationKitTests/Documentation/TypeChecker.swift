@@ -1,7 +1,7 @@
 #if os(Linux) || os(macOS)
 import Foundation
 
-/// Has the compiler look at code, as a user of the library would.
+/// Checks code with the compiler, as a user of the library would.
 struct TypeChecker {
     struct Failure: Error, CustomStringConvertible {
         let description: String

@@ -17,7 +17,7 @@ import Testing
             reporter.handler = { report in reports.change { $0.append(report) } }
         }
 
-        /// Has the start of an operation recorded here, as if it began now.
+        /// Records the start of an operation here, as if it began now.
         func record(_ operation: AsyncOperation, _ registry: ExecutionRegistry? = nil) {
             operation.replaceExecutionRecord(by: ExecutionRecord(operation, registry, reporter, at: .now))
         }

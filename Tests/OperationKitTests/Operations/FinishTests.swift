@@ -72,7 +72,7 @@ import Testing
         let completions = EventLog()
         operation.asyncCompletionBlock = { completions.add(text($0)) }
         await onThread { operation.start() }
-        await atOnce(
+        await concurrently(
             (0..<16).map { number in
                 { if operation.finish(withError: TestError.numbered(number)) { accepted.change { $0.append(number) } } }
             })
@@ -163,7 +163,7 @@ import Testing
         let operation = ScriptedOperation(main: { $0.finish(withError: TestError.first) })
         await start(operation)
         let log = EventLog()
-        await atOnce(Array(repeating: { log.add(text(operation.error)) }, count: 4))
+        await concurrently(Array(repeating: { log.add(text(operation.error)) }, count: 4))
         #expect(log.events == Array(repeating: "first", count: 4))
     }
 }

@@ -185,7 +185,7 @@ import Testing
         for _ in 0..<200 {
             let operation = ScriptedOperation.idle()
             operation.asyncCompletionBlock = { [unowned operation] _ in Self.isFree(operation) }
-            await atOnce([
+            await concurrently([
                 { operation.start() },
                 { operation.waitUntilFinished() },
                 { operation.finish() },

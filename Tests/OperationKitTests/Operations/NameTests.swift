@@ -37,7 +37,7 @@ import Testing
         let operation = kind.make()
         operation.name = Self.names[0]
         let strange = EventLog()
-        await atOnce([
+        await concurrently([
             { for round in 0..<20_000 { operation.name = Self.names[round % 4] + "" } },
             { for round in 0..<20_000 { operation.name = (Self.names[round % 4] + " again").lowercased() } },
             {

@@ -101,7 +101,7 @@ import Testing
     func ageSinceStart() throws {
         let operation = ScriptedOperation.idle("a")
         operation.start()
-        let began = try #require(operation.withState { $0.execution?.began })
+        let began = try #require(operation.withState { $0.execution?.startTime })
         #expect(OperationSummary(operation, at: began + .seconds(31)).text == "“a”: executing for 31 s")
         #expect(OperationSummary(operation, at: began).text == "“a”: executing for 0 ms")
         operation.finish()
@@ -133,11 +133,11 @@ import Testing
             operations[0].debugDescription
                 == "“a”: waiting for “b”, which waits for “c”, which waits for “a”, in a cycle")
         // One that is not on the cycle, but waits for one that is.
-        let outside = ScriptedOperation.idle("outside")
-        outside.addDependency(operations[1])
+        let external = ScriptedOperation.idle("external")
+        external.addDependency(operations[1])
         #expect(
-            outside.debugDescription
-                == "“outside”: waiting for “b”, which waits for “c”, which waits for “a”, which waits for “b”, in a cycle"
+            external.debugDescription
+                == "“external”: waiting for “b”, which waits for “c”, which waits for “a”, which waits for “b”, in a cycle"
         )
         for operation in operations { for other in operation.dependencies { operation.removeDependency(other) } }
     }

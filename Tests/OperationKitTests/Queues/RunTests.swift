@@ -169,7 +169,7 @@ import Testing
         #expect(sum == 499_500)
     }
 
-    /// Has its dependency finish while a queue asks whether it is ready: after the answer was found, before it is
+    /// Finishes its dependency while a queue asks whether it is ready: after the answer was found, before it is
     /// known.
     private final class AskedTooEarly: Operation, @unchecked Sendable {
         private let dependency: AsyncOperation

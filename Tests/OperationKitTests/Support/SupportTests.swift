@@ -49,7 +49,7 @@ import Testing
             all.change { $0.append(Thread.current) }
             _ = threads.change { $0.insert(ObjectIdentifier(Thread.current)) }
         }
-        await atOnce(Array(repeating: body, count: 8))
+        await concurrently(Array(repeating: body, count: 8))
         #expect(threads.value.count == 8)
         // A thread holds what it runs.
         all.value = []

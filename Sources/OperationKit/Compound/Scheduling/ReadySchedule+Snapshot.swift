@@ -23,7 +23,7 @@ extension ChildSnapshot {
             children: children, omitted: table.remaining - children.count,
             summary: ["\(table.added - table.remaining) of \(table.added) \(unit) have ended"]
                 + (places.isSuspended ? ["suspended"] : []),
-            blockedReason: schedule.isStarted ? schedule.blockedReason : .notBegun)
+            blockedReason: schedule.isStarted ? schedule.blockedReason : .notStarted)
     }
 }
 

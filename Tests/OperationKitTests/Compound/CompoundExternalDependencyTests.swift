@@ -4,11 +4,11 @@ import Testing
 
 @testable import OperationKit
 
-/// Children that wait for operations outside of the compound.
-@Suite("Compound: operations outside", .hangGuard) struct CompoundOutsideTests {
-    /// An operation outside, and how it is brought to its end.
-    private func makeOutside(_ kind: ChildKind) -> (operation: Operation, finish: @Sendable () -> Void) {
-        let operation = kind.make("outside") {}
+/// Children that wait for external dependencies.
+@Suite("Compound: external dependencies", .hangGuard) struct CompoundExternalDependencyTests {
+    /// An external dependency, and how it is brought to its end.
+    private func makeExternal(_ kind: ChildKind) -> (operation: Operation, finish: @Sendable () -> Void) {
+        let operation = kind.make("external") {}
         return (operation, { OperationQueue().addOperation(operation) })
     }
 
@@ -17,10 +17,10 @@ import Testing
         arguments: ChildKind.allCases, [-1, 1, 2]
     )
     func everyClass(_ kind: ChildKind, limit: Int) async throws {
-        let (outside, finish) = makeOutside(kind)
+        let (external, finish) = makeExternal(kind)
         let early = Shared(0)
-        let children = ChildKind.allCases.map { $0.make { if !outside.isFinished { early.change { $0 += 1 } } } }
-        for child in children { child.addDependency(outside) }
+        let children = ChildKind.allCases.map { $0.make { if !external.isFinished { early.change { $0 += 1 } } } }
+        for child in children { child.addDependency(external) }
         let free = ScriptedOperation { $0.finish() }
         let compound = CompoundOperation(operations: children + [free], maxConcurrentOperationCount: limit)
         compound.start()
@@ -33,10 +33,10 @@ import Testing
 
     @Test("An external dependency that has finished before the start is not waited for")
     func finishedBefore() async throws {
-        let outside = ScriptedOperation { $0.finish() }
+        let external = ScriptedOperation { $0.finish() }
         let child = ScriptedOperation { $0.finish() }
-        child.addDependency(outside)
-        outside.start()
+        child.addDependency(external)
+        external.start()
         let compound = CompoundOperation(operations: [child])
         try await OperationQueue().run(compound)
         #expect(child.isFinished)
@@ -48,9 +48,9 @@ import Testing
     )
     func manyChildren(_ kind: ChildKind) async throws {
         // Quadratic cost would take minutes here, which the time limit of the suite does not allow.
-        let (outside, finish) = makeOutside(kind)
+        let (external, finish) = makeExternal(kind)
         let children = (0..<TestExtent.choose(5_000, long: 20_000)).map { _ in ScriptedOperation { $0.finish() } }
-        for child in children { child.addDependency(outside) }
+        for child in children { child.addDependency(external) }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 2)
         compound.start()
         finish()
@@ -58,15 +58,15 @@ import Testing
     }
 
     @Test("Many external dependencies cost linear time") func manyDependencies() async throws {
-        let outside = (0..<20_000).map { _ in ScriptedOperation { $0.finish() } }
-        let children = outside.map { outside in
+        let external = (0..<20_000).map { _ in ScriptedOperation { $0.finish() } }
+        let children = external.map { external in
             let child = ScriptedOperation { $0.finish() }
-            child.addDependency(outside)
+            child.addDependency(external)
             return child
         }
         let compound = CompoundOperation(operations: children)
         compound.start()
-        for operation in outside { operation.start() }
+        for operation in external { operation.start() }
         try await compound.finished()
     }
 
@@ -85,24 +85,24 @@ import Testing
 
     @Test("A cancelled compound does not wait for external dependencies", arguments: ChildKind.allCases)
     func cancelledCompound(_ kind: ChildKind) async {
-        let (outside, finish) = makeOutside(kind)
+        let (external, finish) = makeExternal(kind)
         let children = ChildKind.allCases.map { $0.make { Issue.record("a cancelled child ran") } }
-        for child in children { child.addDependency(outside) }
+        for child in children { child.addDependency(external) }
         let compound = CompoundOperation(operations: children)
         compound.start()
         compound.cancel()
         try? await compound.finished()
-        #expect(compound.isFinished && children.allSatisfy { $0.isFinished } && !outside.isFinished)
+        #expect(compound.isFinished && children.allSatisfy { $0.isFinished } && !external.isFinished)
         finish()
     }
 
     @Test("An external dependency does not keep a compound that has ended, or its child, alive")
     func holdsNothing() async {
         let tracker = LeakTracker()
-        let outside = ScriptedOperation()
+        let external = ScriptedOperation()
         do {
             let child = ScriptedOperation { $0.finish() }
-            child.addDependency(outside)
+            child.addDependency(external)
             let compound = CompoundOperation(operations: [child])
             tracker.track(compound)
             tracker.track(child)
@@ -111,7 +111,7 @@ import Testing
             try? await compound.finished()
         }
         await tracker.expectAllReleased()
-        #expect(outside.withState { $0.observers.isEmpty })
+        #expect(external.withState { $0.observers.isEmpty })
     }
 
     @Test("An external dependency that is added as a child is run and waited for") func becomesAChild() async throws {
@@ -128,15 +128,15 @@ import Testing
 
     @Test("A child that is cancelled by itself does not wait for its external dependency")
     func cancelledChild() async throws {
-        let outside = ScriptedOperation()
+        let external = ScriptedOperation()
         let child = ScriptedOperation { _ in Issue.record("a cancelled child ran") }
-        child.addDependency(outside)
+        child.addDependency(external)
         let compound = CompoundOperation(operations: [child])
         compound.start()
         child.cancel()
         try await compound.finished()
         #expect(child.isFinished)
-        outside.start()
+        external.start()
     }
 
     @Test("A rejected addition keeps neither the compound nor the operation alive") func rejectedAddition() async {
@@ -159,7 +159,8 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test("A child that is cancelled by itself lets go of the operation outside that it waits for", arguments: [1, 50])
+    @Test(
+        "A child that is cancelled by itself lets go of the external dependency that it waits for", arguments: [1, 50])
     func releasesDependency(count: Int) async throws {
         let tracker = LeakTracker()
         let hold = ScriptedOperation.idle("hold")
@@ -167,8 +168,8 @@ import Testing
         compound.start()
         for _ in 0..<count {
             let child = ScriptedOperation { _ in Issue.record("a cancelled child ran") }
-            let outside = tracker.track(ScriptedOperation.idle("outside"))
-            child.addDependency(outside)
+            let external = tracker.track(ScriptedOperation.idle("external"))
+            child.addDependency(external)
             try compound.addOperation(child)
             child.cancel()
             try? await child.finished()
@@ -180,28 +181,28 @@ import Testing
         try await compound.finished()
     }
 
-    @Test("An operation outside stays with the compound as long as another child waits for it")
+    @Test("An external dependency stays with the compound as long as another child waits for it")
     func keepsDependency() async throws {
-        let outside = ScriptedOperation.idle("outside")
+        let external = ScriptedOperation.idle("external")
         let waiting = ScriptedOperation("waiting")
-        waiting.addDependency(outside)
+        waiting.addDependency(external)
         let compound = CompoundOperation(operations: [waiting])
         compound.start()
         for _ in 0..<100 {
             let child = ScriptedOperation { _ in Issue.record("a cancelled child ran") }
-            child.addDependency(outside)
+            child.addDependency(external)
             try compound.addOperation(child)
             child.cancel()
             try? await child.finished()
         }
         #expect(!waiting.isFinished)
-        outside.start()
-        outside.finish()
+        external.start()
+        external.finish()
         try await compound.finished()
         #expect(waiting.error == nil)
     }
 
-    @Test("The last reference to an operation outside is not released under a lock")
+    @Test("The last reference to an external dependency is not released under a lock")
     func releasesUnlocked() async throws {
         final class Asking: AsyncOperation, @unchecked Sendable {
             let ask: @Sendable () -> Void
@@ -215,12 +216,12 @@ import Testing
         let isFree = Shared<Bool?>(nil)
         let child = ScriptedOperation()
         do {
-            let outside = Asking { [unowned compound] in
+            let external = Asking { [unowned compound] in
                 isFree.value = answersOnAnotherThread { _ = compound.maxConcurrentOperationCount }
             }
-            child.addDependency(outside)
+            child.addDependency(external)
             try compound.addOperation(child)
-            child.removeDependency(outside)
+            child.removeDependency(external)
         }
         #expect(isFree.value == nil)
         await onThread { compound.start() }
