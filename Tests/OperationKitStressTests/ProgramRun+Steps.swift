@@ -18,7 +18,7 @@ extension ProgramRun {
                 later { self.end(step, node, input) }
             }
         case .task, .awaiting:
-            operation = IOBlockOperation { [self] (input: Int) async throws -> Int in
+            operation = IOTaskOperation { [self] (input: Int) async throws -> Int in
                 begin(node)
                 await Task.yield()
                 try end(node)
@@ -54,8 +54,8 @@ extension ProgramRun {
     }
 
     func waterfall(_ jobs: [StressNode]) -> Operation {
-        let waterfall = Waterfall<Int, Int>().then(
-            jobs.map { node -> @Sendable (Int) throws -> WaterfallStep<Int> in
+        let waterfall = Waterfall<Int, Int>().thenDecideEach(
+            of: jobs.map { node -> @Sendable (Int) throws -> WaterfallStep<Int> in
                 { [self] value in
                     guard node.isClosure else {
                         let operation = step(node)

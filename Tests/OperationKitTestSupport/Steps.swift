@@ -37,14 +37,6 @@ package func chain(of steps: [IOOperation<Int, Int>]) -> MacroOperation<Int, Int
     steps.dropFirst().reduce(MacroOperation(steps[0])) { $0.then($1) }
 }
 
-extension IOOperation {
-    /// The operation, with its input.
-    package func withInput(_ input: Input) -> Self {
-        self.input = input
-        return self
-    }
-}
-
 extension Result {
     package var failure: Failure? {
         if case .failure(let error) = self { error } else { nil }

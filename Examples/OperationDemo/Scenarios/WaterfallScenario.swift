@@ -7,17 +7,17 @@ enum WaterfallScenario {
         for (name, path) in [("good", "users/1"), ("bad", "users/none")] {
             let whole = bench.whole(name)
             let waterfall = Waterfall<String, String>(name: name)
-                .then { path in
-                    bench.step("\(name)-req", 0.1, of: whole, isFirst: true) { "GET \($0)" }.taking(path)
+                .thenRun { path in
+                    bench.step("\(name)-req", 0.1, of: whole, isFirst: true) { "GET \($0)" }.with(input: path)
                 }
-                .then(progressWeight: 2) { request in
+                .thenRun(progressWeight: 2) { request in
                     bench.step("\(name)-resp", 0.2, of: whole) { (request: String) in
                         request.hasSuffix("1") ? "name=Ada" : "404"
                     }
-                    .taking(request)
+                    .with(input: request)
                 }
-                .then { response in
-                    bench.step("\(name)-parse", 0.1, of: whole) { try parse($0) }.taking(response)
+                .thenRun { response in
+                    bench.step("\(name)-parse", 0.1, of: whole) { try parse($0) }.with(input: response)
                 }
                 .then { user in "model of \(user)" }
             waterfall.input = path
@@ -40,12 +40,4 @@ enum WaterfallScenario {
 private struct ParsingError: LocalizedError {
     let text: String
     var errorDescription: String? { "“\(text)” is no user." }
-}
-
-extension IOOperation {
-    /// The operation, with its input.
-    fileprivate func taking(_ input: Input) -> Self {
-        self.input = input
-        return self
-    }
 }

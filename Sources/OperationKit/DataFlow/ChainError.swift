@@ -10,6 +10,8 @@ public enum ChainError: Error, Equatable {
     case alreadyStarted(chain: String)
     /// A step was to take the output of an operation that is no earlier step of the same macro. Code 4.
     case notAStep(operation: String, chain: String)
+    /// A job of a waterfall made an operation as a value, so that it would not run. Code 5.
+    case operationNotRun(job: String, chain: String)
 }
 
 extension ChainError: LocalizedError, CustomNSError {
@@ -23,6 +25,7 @@ extension ChainError: LocalizedError, CustomNSError {
         case .consumed: 2
         case .alreadyStarted: 3
         case .notAStep: 4
+        case .operationNotRun: 5
         }
     }
 
@@ -37,6 +40,8 @@ extension ChainError: LocalizedError, CustomNSError {
             "“\(chain)” had been started before it was continued. Add all steps or jobs before the start."
         case .notAStep(let operation, let chain):
             "“\(chain)” did not run, because a step was to take the output of “\(operation)”, which is no earlier step of it."
+        case .operationNotRun(let job, let chain):
+            "The \(job) of “\(chain)” makes an operation, but does not have it run. Use thenRun, or thenDecide to pass the operation on as a value."
         }
     }
 

@@ -37,6 +37,21 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         }
     }
 
+    /// Sets the input, in the expression that creates the operation or wherever one is expected.
+    ///
+    /// ```swift
+    /// let measure = IOBlockOperation<String, Int>(name: "measure") { $0.count }.with(input: "four")
+    /// let waterfall = Waterfall<String, String>()
+    ///     .thenRun { text in IOBlockOperation<String, Int> { $0.count }.with(input: text) }
+    /// ```
+    ///
+    /// - Parameter input: What the operation works on. See ``input``.
+    /// - Returns: This operation.
+    public final func with(input: Input) -> Self {
+        self.input = input
+        return self
+    }
+
     /// What the operation produced: `nil` until it has finished with success. Can be read from any thread, from
     /// `asyncCompletionBlock` on.
     public final var output: Output? {

@@ -8,10 +8,11 @@ import Foundation
 final class JobRunner: Sendable {
     typealias Job = @Sendable (any WaterfallResult) throws -> Made
 
-    /// What a job makes. The closure does not hold the operation.
+    /// What a job makes. The closure for the output does not hold the operation.
     enum Made: Sendable {
         case value(any WaterfallResult)
         case operation(AsyncOperation, output: @Sendable () -> (any WaterfallResult)?)
+        case task(@Sendable () async throws -> any WaterfallResult)
     }
 
     let children = ChildScheduler(limit: 1, failurePolicy: .cancelRemaining, countsCancellations: true, unit: "jobs")
@@ -44,6 +45,12 @@ final class JobRunner: Sendable {
             state.count += 1
         }
     }
+
+    /// How many jobs there are.
+    var count: Int { state.withLock { $0.count } }
+
+    /// What the user calls a job whose operation has no name.
+    static func name(ofJob index: Int) -> String { "job \(index)" }
 
     /// The last result, once all jobs have been done.
     var output: (any WaterfallResult)? { state.withLock { $0.isFinished ? $0.value : nil } }
@@ -85,11 +92,12 @@ final class JobRunner: Sendable {
                     state.withLock { $0.value = value }
                     children.changeProgress { $0.done(weight) }
                 case .operation(let operation, let output):
-                    state.withLock { state in
-                        state.pending = output
-                        state.value = nil
-                    }
-                    try addTurn(after: operation, weight: weight)
+                    try run(operation, weight: weight, output: output)
+                    return _ = turn.finish()
+                case .task(let body):
+                    let operation = TaskOperation(name: Self.name(ofJob: state.withLock { $0.started } - 1), body)
+                    operation.qualityOfService = children.queue.qualityOfService
+                    try run(operation, weight: weight) { [weak operation] in operation?.output }
                     return _ = turn.finish()
                 }
             }
@@ -97,6 +105,17 @@ final class JobRunner: Sendable {
         } catch {
             turn.finish(withError: error)
         }
+    }
+
+    /// Runs the operation of a job, and another turn after it.
+    private func run(
+        _ operation: AsyncOperation, weight: Int64, output: @escaping @Sendable () -> (any WaterfallResult)?
+    ) throws {
+        state.withLock { state in
+            state.pending = output
+            state.value = nil
+        }
+        try addTurn(after: operation, weight: weight)
     }
 
     /// The operation of the last job has finished with success: otherwise the turn would have been cancelled.
@@ -147,7 +166,7 @@ final class JobRunner: Sendable {
     /// The failure as the user counts jobs.
     func renumbered(_ failure: SuboperationError) -> SuboperationError {
         let (index, count) = state.withLock { ($0.started - 1, $0.count) }
-        let name = failure.name.hasPrefix("\(JobTurnOperation.self) ") ? "job \(index)" : failure.name
+        let name = failure.name.hasPrefix("\(JobTurnOperation.self) ") ? Self.name(ofJob: index) : failure.name
         return SuboperationError(name: name, index: index, error: failure.error, siblingCount: count)
     }
 }

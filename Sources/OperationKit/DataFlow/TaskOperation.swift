@@ -1,6 +1,6 @@
 import Foundation
 
-/// An operation whose work is an `async` closure.
+/// An operation whose work is an `async` closure. If the closure needs an input, use ``IOTaskOperation``.
 ///
 /// ```swift
 /// let answer = TaskOperation { try await Task.sleep(for: .milliseconds(1)); return 42 }

@@ -13,18 +13,22 @@ extension IOOperation {
     /// ``ChainError/alreadyUsed(operation:chain:)``. Cancelling the new one cancels this one. An error of this
     /// one is the error of the new one.
     ///
-    /// - Parameter transform: Makes the new output. Called once if this operation succeeds, on the thread that ended it;
-    ///   what it throws is the error. Released at the end, and this operation with it.
+    /// Where the compiler gives up on a long chain, give it the type of each new output: `map(to: Int.self) { … }`.
+    ///
+    /// - Parameters:
+    ///   - result: The type of the new output, if it is to be given.
+    ///   - transform: Makes the new output. Called once if this operation succeeds, on the thread that ended it; what it
+    ///     throws is the error. Released at the end, and this operation with it.
     /// - Returns: The new operation.
     public final func map<NewOutput: Sendable>(
-        _ transform: @escaping @Sendable (Output) throws -> NewOutput
+        to result: NewOutput.Type = NewOutput.self, _ transform: @escaping @Sendable (Output) throws -> NewOutput
     ) -> IOOperation<Input, NewOutput> {
         TransformOperation(self) { result in try transform(result.get()) }
     }
 
     /// An operation that runs this one, and reports another error in place of this one's.
     ///
-    /// What ``map(_:)`` says of the new operation holds here.
+    /// What ``map(to:_:)`` says of the new operation holds here.
     ///
     /// - Parameter transform: Makes the new error. Called once if this operation fails, on the thread that ended it; not
     ///   called for a cancellation. Released at the end.
@@ -44,7 +48,7 @@ extension IOOperation {
     /// let withDefaults = settings.recover { _ in Data("{}".utf8) }
     /// ```
     ///
-    /// What ``map(_:)`` says of the new operation holds here.
+    /// What ``map(to:_:)`` says of the new operation holds here.
     ///
     /// - Parameter recovery: Makes an output from the error, or throws. Called once if this operation fails, on the
     ///   thread that ended it; not called for an operation that was cancelled, because that is no failure. Released at

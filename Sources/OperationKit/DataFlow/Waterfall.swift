@@ -1,20 +1,36 @@
 import Foundation
 
-/// A series of jobs, each a closure that gets the previous result, and returns a value or an operation to run next.
+/// A series of jobs, each a closure that gets the previous result, and makes the next one.
 ///
 /// ```swift
 /// let length = Waterfall<String, String>(name: "length")
 ///     .then { path in URL(fileURLWithPath: path) }
-///     .then { url in TaskOperation { try Data(contentsOf: url) } }
+///     .thenRun { url in TaskOperation(name: "read") { try Data(contentsOf: url) } }
 ///     .then { data in data.count }
+///     .thenAwait { count in
+///         try await Task.sleep(for: .milliseconds(count))
+///         return "\(count) bytes"
+///     }
 /// length.input = "/etc/hosts"
 /// length.completion = { result in print(result) }
 /// length.start()
 /// ```
 ///
-/// A new waterfall has no jobs, and returns its input. `then` returns a longer one, and consumes its
-/// receiver as ``MacroOperation`` does: started by itself, that ends with ``ChainError/consumed(chain:)``. Name,
-/// input and suspension move along; set everything else on the last one. The types are checked end to end.
+/// A new waterfall has no jobs, and returns its input. Each kind of job has a method of its own:
+///
+/// | The job | Method |
+/// |---|---|
+/// | makes a value | ``then(to:progressWeight:_:)`` |
+/// | makes a value, and awaits something | ``thenAwait(to:progressWeight:_:)`` |
+/// | makes an operation, which is run; its output is the next result | ``thenRun(progressWeight:_:)`` |
+/// | decides between a value and an operation | ``thenDecide(to:progressWeight:_:)`` |
+///
+/// Each returns a longer waterfall, and consumes its receiver as ``MacroOperation`` does: started by itself, that ends with
+/// ``ChainError/consumed(chain:)``. Name, input and suspension move along; set everything else on the last one. The types
+/// are checked end to end.
+///
+/// The compiler infers the types of the results. Where it gives up on a long chain, give it the type of each result:
+/// `then(to: Int.self) { data in data.count }`. A mistake is then reported in the job where it is.
 ///
 /// Unlike the steps of a macro, the operations need not exist before: each is created when its turn comes, and released
 /// when it has finished. A waterfall of a million jobs holds one of them at a time.
@@ -130,92 +146,19 @@ extension Waterfall where Input == Output {
     }
 }
 
-// Building.
+// What building needs.
 extension Waterfall {
-    /// The waterfall with one more job, which makes a value.
-    ///
-    /// - Parameters:
-    ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
-    ///   - job: Gets the previous result and returns the next one, or throws. Called once at most, when its turn comes,
-    ///     and released then.
-    /// - Returns: A new waterfall. This one is consumed.
-    public func then<Next: Sendable>(
-        progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> Next
-    ) -> Waterfall<Input, Next> {
-        extended { runner in runner.append(Self.job(job), weight: progressWeight) }
-    }
-
-    /// The waterfall with one more job, which makes an operation. That is run, and its output is the next result.
-    ///
-    /// - Parameters:
-    ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
-    ///   - job: Gets the previous result and returns an operation that has its input, is part of no other operation, and
-    ///     is started by the waterfall only; or throws. Called once at most, when its turn comes, and released then.
-    /// - Returns: A new waterfall. This one is consumed.
-    public func then<Made: OutputOperation>(
-        progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> Made
-    ) -> Waterfall<Input, Made.Output> {
-        extended { runner in
-            runner.append(
-                Self.job { output -> WaterfallStep<Made.Output> in .operation(try job(output)) }, weight: progressWeight
-            )
+    /// A job that makes a value. An operation that it makes would not run, so that is an error.
+    func job<Next: Sendable>(making job: @escaping @Sendable (Output) throws -> Next, number: Int) -> JobRunner.Job {
+        if Next.self is Operation.Type {
+            let error = ChainError.operationNotRun(job: JobRunner.name(ofJob: number), chain: displayName)
+            return { _ in throw error }
         }
+        return { .value(WaterfallValue(try job(Self.open($0)))) }
     }
 
-    /// The waterfall with one more job, which decides whether it makes a value or an operation to run.
-    ///
-    /// - Parameters:
-    ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
-    ///   - job: Gets the previous result and returns what comes next, or throws. Called once at most, when its turn
-    ///     comes, and released then.
-    /// - Returns: A new waterfall. This one is consumed.
-    public func then<Next: Sendable>(
-        progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> WaterfallStep<Next>
-    ) -> Waterfall<Input, Next> {
-        extended { runner in runner.append(Self.job(job), weight: progressWeight) }
-    }
-
-    /// The waterfall with a list of jobs more, each of which makes a value of the same type.
-    ///
-    /// - Parameters:
-    ///   - jobs: Called one after the other, each with the result of the one before.
-    ///   - progressWeight: The share of each in the progress, in proportion to those of the other jobs.
-    /// - Returns: A new waterfall. This one is consumed.
-    public func then(
-        _ jobs: [@Sendable (Output) throws -> Output], progressWeight: Int64 = 1
-    ) -> Waterfall<Input, Output> {
-        extended { runner in
-            for job in jobs { runner.append(Self.job(job), weight: progressWeight) }
-        }
-    }
-
-    /// The waterfall with a list of jobs more, each of which decides whether it makes a value or an operation to run.
-    ///
-    /// - Parameters:
-    ///   - jobs: Called one after the other, each with the result of the one before.
-    ///   - progressWeight: The share of each in the progress, in proportion to those of the other jobs.
-    /// - Returns: A new waterfall. This one is consumed.
-    public func then(
-        _ jobs: [@Sendable (Output) throws -> WaterfallStep<Output>], progressWeight: Int64 = 1
-    ) -> Waterfall<Input, Output> {
-        extended { runner in
-            for job in jobs { runner.append(Self.job(job), weight: progressWeight) }
-        }
-    }
-
-    private static func job<Next: Sendable>(
-        _ job: @escaping @Sendable (Output) throws -> Next
-    ) -> JobRunner.Job {
-        { .value(WaterfallValue(try job(open($0)))) }
-    }
-
-    private static func job<Next: Sendable>(
-        _ job: @escaping @Sendable (Output) throws -> WaterfallStep<Next>
-    ) -> JobRunner.Job {
-        { try job(open($0)).result }
-    }
-
-    private static func open(_ value: any WaterfallResult) -> Output {
+    /// The value of a result, whose type has been checked where the jobs were added.
+    static func open(_ value: any WaterfallResult) -> Output {
         guard let value = value as? WaterfallValue<Output> else {
             preconditionFailure("OperationKit: a waterfall's job got \(type(of: value)) instead of \(Output.self)")
         }
@@ -223,7 +166,7 @@ extension Waterfall {
     }
 
     /// Returns a new waterfall with the jobs of this one, and what `append` adds to them.
-    private func extended<Next>(_ append: (JobRunner) -> Void) -> Waterfall<Input, Next> {
+    func extended<Next>(_ append: (JobRunner) -> Void) -> Waterfall<Input, Next> {
         let name = displayName
         let refusal = giveChildrenAway(finishingWith: ChainError.consumed(chain: name)) {
             isPending, isPart -> ChainError? in

@@ -103,7 +103,7 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
         case .ownStrategy:
             return OwnStrategy { begin(0, $0) }.makeOperation(on: [0])
         case .boundMacro:
-            let macro = chain(of: steps).withInput(0)
+            let macro = chain(of: steps).with(input: 0)
             for (step, source) in zip(steps.dropFirst(), steps) {
                 step.bind(to: source) { step, source in
                     if !source.isFinished { step.finish(withError: TestError.numbered(0)) }
@@ -112,9 +112,10 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
             for (step, source) in zip(steps.dropFirst(2), steps) { step.requireSuccess(of: source) }
             return macro
         case .macro:
-            return chain(of: steps).withInput(0)
+            return chain(of: steps).with(input: 0)
         case .waterfall:
-            return steps.reduce(Waterfall<Int, Int>()) { $0.then { [step = $1] in step.withInput($0) } }.withInput(0)
+            return steps.reduce(Waterfall<Int, Int>()) { $0.thenRun { [step = $1] in step.with(input: $0) } }.with(
+                input: 0)
         }
     }
 

@@ -89,7 +89,7 @@ import Testing
                 } catch {
                     step.finish(withError: error)
                 }
-            }.withInput(())
+            }.with(input: ())
         }
         try await OperationQueue().run(compound)
         #expect(log.events == ["added"])

@@ -282,7 +282,7 @@ import Testing
     @Test("A mapped operation describes its source") func mapped() async throws {
         let begun = Gate()
         let source = Step<Int, Int>("load") { _, _ in begun.open() }
-        let mapped = source.map { $0 + 1 }.withInput(1)
+        let mapped = source.map { $0 + 1 }.with(input: 1)
         #expect(mapped.debugDescription == "“load”: not started, 1 steps\n  “load”: not started")
         mapped.start()
         await begun.opened()
@@ -305,7 +305,7 @@ import Testing
     @Test("A waterfall says how many of its jobs have started, which one runs and whether it is suspended")
     func waterfall() async throws {
         let made = TaskGate()
-        let waterfall = Waterfall<Int, Int>(name: "Falls").then { $0 + 1 }.then { _ in made.operation }.then { $0 }
+        let waterfall = Waterfall<Int, Int>(name: "Falls").then { $0 + 1 }.thenRun { _ in made.operation }.then { $0 }
         waterfall.name = "Falls"
         waterfall.input = 1
         #expect(withoutAges(waterfall) == "“Falls”: not started, 0 of 3 jobs have started")

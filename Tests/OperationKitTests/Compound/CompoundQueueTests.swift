@@ -18,7 +18,9 @@ import Testing
             case .macro:
                 MacroOperation(IOBlockOperation<Void, Void> { body() }).then(IOBlockOperation { _ in })
             case .waterfall:
-                Waterfall<Void, Void>().then { IOBlockOperation<Void, Void> { body() }.withInput(()) }.then { _ in 1 }
+                Waterfall<Void, Void>().thenRun { IOBlockOperation<Void, Void> { body() }.with(input: ()) }.then { _ in
+                    1
+                }
             }
         }
     }

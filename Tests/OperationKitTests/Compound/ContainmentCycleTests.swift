@@ -23,10 +23,10 @@ import Testing
                 part.name = "part"
                 let inner = CompoundOperation(name: "child", operations: [part])
                 return (CompoundOperation(name: "between", operations: [inner]), part)
-            case .stepOfAMacro: return (chain(of: [.increment("first"), step]).withInput(0), step)
-            case .sourceOfAMap: return (step.map { $0 }.withInput(0), step)
+            case .stepOfAMacro: return (chain(of: [.increment("first"), step]).with(input: 0), step)
+            case .sourceOfAMap: return (step.map { $0 }.with(input: 0), step)
             case .stepOfAMappedMacro:
-                return (chain(of: [step]).then(Step.increment("last")).map { $0 }.withInput(0), step)
+                return (chain(of: [step]).then(Step.increment("last")).map { $0 }.with(input: 0), step)
             }
             simple.name = "part"
             return (simple, simple)
@@ -72,12 +72,12 @@ import Testing
     @Test("The operation of a job that waits for what is around its waterfall is a cycle")
     func operationThatWaits() async {
         let around = Shared<Operation?>(nil)
-        let waterfall = Waterfall<Int, Int>(name: "waterfall").then { value in
-            let made = Step.increment("made").withInput(value)
+        let waterfall = Waterfall<Int, Int>(name: "waterfall").thenRun { value in
+            let made = Step.increment("made").with(input: value)
             if let around = around.value { made.addDependency(around) }
             return made
         }
-        let outer = waterfall.map { $0 }.withInput(0)
+        let outer = waterfall.map { $0 }.with(input: 0)
         outer.name = "outer"
         around.value = outer
         await expectCycle(outer, "waterfall", ["made", "outer"])
@@ -87,8 +87,8 @@ import Testing
     @Test("A job that returns what its waterfall is part of is refused")
     func jobThatReturnsOuter() async throws {
         let around = Shared<IOOperation<Int, Int>?>(nil)
-        let waterfall = Waterfall<Int, Int>(name: "waterfall").then { _ in try #require(around.value) }
-        let outer = waterfall.map { $0 }.withInput(0)
+        let waterfall = Waterfall<Int, Int>(name: "waterfall").thenRun { _ in try #require(around.value) }
+        let outer = waterfall.map { $0 }.with(input: 0)
         outer.name = "outer"
         around.value = outer
         waterfall.input = 0
@@ -116,13 +116,13 @@ import Testing
     @Test("A macro, a map and a compound in another one that are made to wait for a part of them end with the cycle")
     func otherComposites() async {
         let step = Step.increment("part")
-        let macro = chain(of: [.increment("first"), step]).withInput(0)
+        let macro = chain(of: [.increment("first"), step]).with(input: 0)
         macro.name = "macro"
         macro.addDependency(step)
         await expectCycle(macro, "macro", ["macro", "part"])
 
         let source = Step.increment("part")
-        let mapped = source.map { $0 }.withInput(0)
+        let mapped = source.map { $0 }.with(input: 0)
         mapped.name = "mapped"
         mapped.addDependency(source)
         await expectCycle(mapped, "mapped", ["mapped", "part"])

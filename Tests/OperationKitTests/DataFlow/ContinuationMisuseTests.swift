@@ -22,19 +22,19 @@ import Testing
     @Test("`then` on a macro or waterfall that runs is an error with its name, and leaves it alone")
     func running() async {
         let step = Step<Int, Int>("step") { _, _ in }
-        let macro = MacroOperation(step).withInput(1)
+        let macro = MacroOperation(step).with(input: 1)
         macro.name = "macro"
-        let waterfall = Waterfall<Int, Int>(name: "waterfall").then { (_: Int) in
-            IOBlockOperation<Int, Int> { (number: Int) async in
+        let waterfall = Waterfall<Int, Int>(name: "waterfall").thenRun { (_: Int) in
+            IOTaskOperation<Int, Int> { (number: Int) in
                 await Gate().opened()
                 return number
-            }.withInput(1)
-        }.withInput(1)
+            }.with(input: 1)
+        }.with(input: 1)
         macro.start()
         waterfall.start()
         await eventually("not begun") { waterfall.isRunning && macro.isExecuting }
-        let longerMacro = macro.then(Step<Int, Int>.increment("next")).withInput(1)
-        let longerWaterfall = waterfall.then { $0 + 1 }.withInput(1)
+        let longerMacro = macro.then(Step<Int, Int>.increment("next")).with(input: 1)
+        let longerWaterfall = waterfall.then { $0 + 1 }.with(input: 1)
         await Start.byHand(longerMacro)
         await Start.byHand(longerWaterfall)
         #expect(longerMacro.error as? ChainError == .alreadyStarted(chain: "macro"))
@@ -52,8 +52,8 @@ import Testing
         macro.name = "macro"
         let waterfall = Waterfall<Int, Int>(name: "waterfall")
         let compound = CompoundOperation(operations: [macro, waterfall])
-        let longerMacro = macro.then(Step<Int, Int>.increment("next")).withInput(1)
-        let longerWaterfall = waterfall.then { $0 + 1 }.withInput(1)
+        let longerMacro = macro.then(Step<Int, Int>.increment("next")).with(input: 1)
+        let longerWaterfall = waterfall.then { $0 + 1 }.with(input: 1)
         await Start.byHand(longerMacro)
         await Start.byHand(longerWaterfall)
         #expect(longerMacro.error as? ChainError == .alreadyUsed(operation: "macro", chain: "macro"))
@@ -65,7 +65,7 @@ import Testing
     func startedTooEarly() async {
         let first = Step<Int, Int>("first") { _, _ in }
         let second = Step<Int, Int>.increment("second")
-        let macro = MacroOperation(first).then(second).withInput(1)
+        let macro = MacroOperation(first).then(second).with(input: 1)
         macro.start()
         second.start()
         #expect(second.error is CancellationError)
@@ -76,9 +76,9 @@ import Testing
 
     @Test("A step that is started by hand after a failure ends with that error, and so does its macro")
     func startedAfterAFailure() async {
-        let first = Step<Int, Int>("first") { step, _ in step.finish(withError: TestError.first) }.withInput(1)
+        let first = Step<Int, Int>("first") { step, _ in step.finish(withError: TestError.first) }.with(input: 1)
         let second = Step<Int, Int>.increment("second")
-        let macro = MacroOperation(first).then(second).withInput(1)
+        let macro = MacroOperation(first).then(second).with(input: 1)
         first.start()
         second.start()
         #expect(text(second.error) == "first")
@@ -90,7 +90,7 @@ import Testing
         let first = Step<Int, Int>.increment("first")
         let outside = Step<Int, Int>.increment("outside")
         let sum = IOBlockOperation<(Int, Int), Int> { $0 + $1 }
-        let macro = MacroOperation(first).then(sum, inputFrom: first, outside).withInput(1)
+        let macro = MacroOperation(first).then(sum, inputFrom: first, outside).with(input: 1)
         macro.name = "macro"
         await Start.byHand(macro)
         #expect(macro.error as? ChainError == .notAStep(operation: "outside", chain: "macro"))
@@ -99,10 +99,10 @@ import Testing
     @Test("Calling `main()` by hand after the end does nothing") func mainAfterTheEnd() async throws {
         let log = EventLog()
         let task = TaskOperation { log.add("task") }
-        let closure = IOBlockOperation<Int, Int> { (number: Int) async in
+        let closure = IOTaskOperation<Int, Int> { (number: Int) in
             log.add("closure")
             return number
-        }.withInput(1)
+        }.with(input: 1)
         let throwing = ThrowingBlockOperation { log.add("throwing") }
         let run = Strategy.sequentialItems.make { _, completion in
             log.add("item")
@@ -124,18 +124,18 @@ import Testing
         let closure = IOBlockOperation<Int, Int> { (number: Int) in
             log.add("closure")
             return number
-        }.withInput(1)
+        }.with(input: 1)
         let block = AsyncBlockOperation { finish in
             log.add("block")
             finish(nil)
         }
-        let step = Step<Int, Int>.increment("step", log: log).withInput(1)
-        let macro = MacroOperation(Step<Int, Int>.increment("macro", log: log)).withInput(1)
-        let mapped = Step<Int, Int>.increment("mapped", log: log).map { $0 }.withInput(1)
+        let step = Step<Int, Int>.increment("step", log: log).with(input: 1)
+        let macro = MacroOperation(Step<Int, Int>.increment("macro", log: log)).with(input: 1)
+        let mapped = Step<Int, Int>.increment("mapped", log: log).map { $0 }.with(input: 1)
         let waterfall = Waterfall<Int, Int>().then { (number: Int) in
             log.add("waterfall")
             return number
-        }.withInput(1)
+        }.with(input: 1)
         let compound = CompoundOperation(operations: [BlockOperation { log.add("compound") }])
         let run = Strategy.sequentialItems.make { _, completion in
             log.add("run")
@@ -179,8 +179,8 @@ import Testing
 
     @Test("Starting a consumed macro or waterfall, or calling its `main()`, runs nothing") func consumed() async {
         let log = EventLog()
-        let macro = MacroOperation(Step<Int, Int>.increment("step", log: log)).withInput(1)
-        let waterfall = Waterfall<Int, Int>().withInput(1)
+        let macro = MacroOperation(Step<Int, Int>.increment("step", log: log)).with(input: 1)
+        let waterfall = Waterfall<Int, Int>().with(input: 1)
         let longer = (macro.then(Step<Int, Int>.increment("next", log: log)), waterfall.then { $0 + 1 })
         for operation in [macro, waterfall] as [IOOperation<Int, Int>] {
             await Start.byHand(operation)

@@ -12,7 +12,7 @@ import Testing
         case compound, macro, waterfall, map, collection
 
         func start(_ tracker: LeakTracker, until gate: Gate, then end: @escaping @Sendable () -> Void) {
-            let work = IOBlockOperation<Int, Int> { (number: Int) async in
+            let work = IOTaskOperation<Int, Int> { (number: Int) in
                 await gate.opened()
                 return number
             }
@@ -25,11 +25,11 @@ import Testing
                 next.input = 1
                 next.addDependency(work)
                 operation = CompoundOperation(operations: [work, next])
-            case .macro: operation = MacroOperation(work).then(next).withInput(1)
+            case .macro: operation = MacroOperation(work).then(next).with(input: 1)
             case .waterfall:
-                operation = Waterfall<Int, Int>().then { (number: Int) in work.withInput(number) }
-                    .then { (number: Int) in next.withInput(number) }.withInput(1)
-            case .map: operation = work.map { $0 + 1 }.withInput(1)
+                operation = Waterfall<Int, Int>().thenRun { (number: Int) in work.with(input: number) }
+                    .thenRun { (number: Int) in next.with(input: number) }.with(input: 1)
+            case .map: operation = work.map { $0 + 1 }.with(input: 1)
             case .collection: operation = Waiting(gate).makeOperation(on: [1, 2, 3])
             }
             tracker.track(operation, "operation")
@@ -71,7 +71,7 @@ import Testing
 
     @Test("An input that is set after the start is not taken") func lateInput() async throws {
         let gate = Gate()
-        let step = IOBlockOperation<Int, Int> { (number: Int) async in
+        let step = IOTaskOperation<Int, Int> { (number: Int) in
             await gate.opened()
             return number
         }
@@ -104,7 +104,7 @@ import Testing
         let waterfall = Waterfall<Int, Int>().then(progressWeight: .max) { $0 + 1 }.then(progressWeight: .max) {
             $0 + 1
         }
-        #expect(try await OperationQueue().run(waterfall.withInput(0)) == 2)
+        #expect(try await OperationQueue().run(waterfall.with(input: 0)) == 2)
     }
 
     @Test("A step that waits for its macro is a cycle, reported with both names") func waitsForItsMacro() async throws {
@@ -113,7 +113,7 @@ import Testing
         macro.name = "macro"
         step.addDependency(macro)
         let error = await #expect(throws: CompoundOperationError.self) {
-            try await OperationQueue().run(macro.withInput(0))
+            try await OperationQueue().run(macro.with(input: 0))
         }
         guard case .dependencyCycle("macro", let path) = error else { throw try #require(error) }
         #expect(path == ["step", "macro"] && step.isFinished)
@@ -122,13 +122,13 @@ import Testing
     @Test("A job of a nested waterfall that returns the outer one is an error with both names")
     func returnsOuterWaterfall() async throws {
         let outer = Shared<Waterfall<Int, Int>?>(nil)
-        let inner = Waterfall<Int, Int>().then { _ in try #require(outer.value) }
+        let inner = Waterfall<Int, Int>().thenRun { _ in try #require(outer.value) }
         inner.name = "inner"
-        let waterfall = Waterfall<Int, Int>().then { number in inner.withInput(number) }
+        let waterfall = Waterfall<Int, Int>().thenRun { number in inner.with(input: number) }
         waterfall.name = "outer"
         outer.value = waterfall
         await #expect(throws: CompoundAdditionError.alreadyAdded(operation: "outer", compound: "inner")) {
-            try await OperationQueue().run(waterfall.withInput(0))
+            try await OperationQueue().run(waterfall.with(input: 0))
         }
         outer.value = nil
     }

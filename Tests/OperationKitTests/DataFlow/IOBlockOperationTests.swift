@@ -14,7 +14,7 @@ import Testing
 
     @Test("An `async` closure makes the output from the input", arguments: Start.allCases)
     func asyncClosure(start: Start) async {
-        let measure = IOBlockOperation<String, Int> { text in
+        let measure = IOTaskOperation<String, Int> { text in
             await Task.yield()
             return text.count
         }
@@ -25,7 +25,7 @@ import Testing
 
     @Test("The error that a closure throws is the error of its operation") func throwingClosure() async {
         let sync = IOBlockOperation<Int, Int> { _ in throw TestError.first }
-        let async = IOBlockOperation<Int, Int> { input in
+        let async = IOTaskOperation<Int, Int> { input in
             await Task.yield()
             throw TestError.numbered(input)
         }
@@ -50,7 +50,7 @@ import Testing
 
     @Test("Cancelling an operation cancels the task of its `async` closure") func cancelsTheTask() async {
         let began = Gate()
-        let sleep = IOBlockOperation<Int, Int> { _ in
+        let sleep = IOTaskOperation<Int, Int> { _ in
             began.open()
             try await cancellation()
         }
@@ -70,7 +70,7 @@ import Testing
                     one.use(); return $0
                 })
             let async = tracker.track(
-                IOBlockOperation<Int, Int> { input in
+                IOTaskOperation<Int, Int> { input in
                     await Task.yield()
                     two.use()
                     return input

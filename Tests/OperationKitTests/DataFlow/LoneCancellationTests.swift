@@ -14,7 +14,7 @@ import Testing
         for cancelled in 0..<2 {
             let steps = [Step.increment("first"), Step.increment("second")]
             steps[cancelled].addDependency(never)
-            let macro = chain(of: steps).withInput(0)
+            let macro = chain(of: steps).with(input: 0)
             macro.start()
             steps[cancelled].cancel()
             await #expect(throws: CancellationError.self) { try await macro.value }
@@ -27,7 +27,7 @@ import Testing
     func theSourceOfATransform() async {
         let source = Step.increment("source")
         source.addDependency(never)
-        let transformed = source.map { $0 + 1 }.recover { _ in 0 }.withInput(0)
+        let transformed = source.map { $0 + 1 }.recover { _ in 0 }.with(input: 0)
         transformed.start()
         source.cancel()
         await #expect(throws: CancellationError.self) { try await transformed.value }
@@ -35,11 +35,11 @@ import Testing
 
     @Test("The operation of a job that is cancelled while it waits ends its waterfall")
     func theOperationOfAJob() async {
-        let made = Step.increment("made").withInput(0)
+        let made = Step.increment("made").with(input: 0)
         made.addDependency(never)
         let isCalled = Gate()
         let waterfall = Waterfall<Int, Int>()
-            .then { _ in made }
+            .thenRun { _ in made }
             .then { (result: Int) -> Int in
                 isCalled.open()
                 return result

@@ -18,7 +18,7 @@ import Testing
         if isBoundFirst { bind() }
         let macro = MacroOperation(first).then(second)
         if !isBoundFirst { bind() }
-        #expect(try await OperationQueue().run(macro.withInput(0)) == 2)
+        #expect(try await OperationQueue().run(macro.with(input: 0)) == 2)
         #expect(second.name == "first" && log.events == ["1"])
     }
 
@@ -35,7 +35,7 @@ import Testing
             last.requireSuccess(of: source)
         }
         last.bind(to: sum) { last, sum in last.input = sum.output }
-        #expect(try await OperationQueue().run(macro.withInput(0)) == 4)
+        #expect(try await OperationQueue().run(macro.with(input: 0)) == 4)
         #expect(log.events == ["first", "left", "right"])
     }
 
@@ -45,14 +45,14 @@ import Testing
         let began = Gate()
         let proceed = Gate()
         let log = EventLog()
-        let last = IOBlockOperation<Int, Int>(name: "last") { input in
+        let last = IOTaskOperation<Int, Int>(name: "last") { input in
             began.open()
             await proceed.opened()
             return input
         }
         let macro = {
             let first = tracker.track(Step.increment("first"), "first")
-            let macro = MacroOperation(first).then(last).withInput(0)
+            let macro = MacroOperation(first).then(last).with(input: 0)
             last.bind(to: first) { _, first in log.add(first.name ?? "") }
             return macro
         }()

@@ -100,7 +100,7 @@ import Testing
     @Test("A cancelled macro ends with `CancellationError` or with the error of the step that ran")
     func errorAfterCancellation() async {
         let gate = Gate()
-        let step = IOBlockOperation<Int, Int>(name: "step") { _ in
+        let step = IOTaskOperation<Int, Int>(name: "step") { _ in
             await gate.opened()
             throw TestError.first
         }

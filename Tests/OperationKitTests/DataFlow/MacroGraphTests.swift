@@ -45,12 +45,12 @@ import Testing
 
     @Test("Steps that are added with `then(concurrently:)` run at the same time") func concurrentSteps() async {
         let (one, two) = (Gate(), Gate())
-        let first = IOBlockOperation<Int, Int> { input in
+        let first = IOTaskOperation<Int, Int> { input in
             one.open()
             await two.opened()
             return input
         }
-        let second = IOBlockOperation<Int, Int> { input in
+        let second = IOTaskOperation<Int, Int> { input in
             two.open()
             await one.opened()
             return input + 1
@@ -82,7 +82,7 @@ import Testing
     @Test("A step that fails cancels the step that runs at the same time") func failureBeside() async {
         let began = Gate()
         let waiting = Step<Int, Int>("waiting") { _, _ in began.open() }
-        let failing = IOBlockOperation<Int, Int>(name: "failing") { _ in
+        let failing = IOTaskOperation<Int, Int>(name: "failing") { _ in
             await began.opened()
             throw TestError.first
         }

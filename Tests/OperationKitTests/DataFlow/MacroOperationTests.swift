@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test("Steps may be `async` closures") func asyncClosures() async throws {
-        let later = IOBlockOperation<Int, Int> { input in
+        let later = IOTaskOperation<Int, Int> { input in
             await Task.yield()
             return input + 1
         }

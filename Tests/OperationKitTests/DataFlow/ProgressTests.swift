@@ -105,7 +105,7 @@ import Testing
                 look()
                 return input
             }
-            .then { Self.worker(1, look).withInput($0) }
+            .thenRun { Self.worker(1, look).with(input: $0) }
         let macro = MacroOperation(inner).then(waterfall)
         macro.input = 0
         let compound = CompoundOperation()
@@ -166,7 +166,7 @@ import Testing
             return input
         }
         let waterfall = Waterfall<Int, Int>().then(look).then(progressWeight: 2, look)
-            .then { input in Self.worker(2) { _ = look(0) }.withInput(input) }
+            .thenRun { input in Self.worker(2) { _ = look(0) }.with(input: input) }
         waterfall.input = 0
         holder.value = waterfall.progress
         await Start.byHand(waterfall)

@@ -12,7 +12,7 @@ import Testing
         func make(_ body: @escaping @Sendable () async throws -> Int) -> IOOperation<Void, Int> {
             switch self {
             case .task: TaskOperation(body)
-            case .closure: IOBlockOperation { (_: Void) async throws -> Int in try await body() }
+            case .closure: IOTaskOperation { (_: Void) in try await body() }
             }
         }
     }

@@ -13,7 +13,7 @@ import Testing
         let source = Step<Int, Int>("source") { step, input in
             if hasFailed { step.finish(withError: TestError.first) } else { step.finish(with: input) }
         }
-        let owner = source.map { $0 }.withInput(0)
+        let owner = source.map { $0 }.with(input: 0)
         let mapped = source.map { value in
             log.add("map")
             return value
@@ -24,7 +24,7 @@ import Testing
         }
         await Start.byHand(owner)
         for operation in [mapped, recovered] {
-            await Start.byHand(operation.withInput(0))
+            await Start.byHand(operation.with(input: 0))
             #expect(
                 operation.error as? ChainError == .alreadyUsed(operation: "source", chain: "source"))
         }
@@ -41,7 +41,7 @@ import Testing
                 let source = tracker.track(
                     Step<Int, LeakTracker.Token>("source") { step, _ in step.finish(with: tracker.token("output")) },
                     "source")
-                return source.map { _ in 1 }.mapError { $0 }.withInput(0)
+                return source.map { _ in 1 }.mapError { $0 }.with(input: 0)
             }()
             if isCancelled { transformed.cancel() }
             await Start.byHand(transformed)

@@ -53,7 +53,7 @@ import Testing
     @Test("The operation of a job goes on while its waterfall is suspended") func suspendedOperation() async throws {
         let (began, gate, done) = (Gate(), Gate(), Gate())
         let waterfall = Waterfall<Int, Int>()
-            .then { _ in
+            .thenRun { _ in
                 let step = Step<Void, Int> { step, _ in
                     began.open()
                     elsewhere {
@@ -127,7 +127,7 @@ import Testing
     @Test("Cancelling a waterfall cancels the operation that runs") func cancelsTheOperation() async {
         let began = Gate()
         let running = Step<Void, Int> { _, _ in began.open() }
-        let waterfall = Waterfall<Int, Int>().then { _ in running }.then { $0 }
+        let waterfall = Waterfall<Int, Int>().thenRun { _ in running }.then { $0 }
         waterfall.input = 0
         waterfall.start()
         await began.opened()
@@ -141,7 +141,7 @@ import Testing
     func finishFromOutside() async {
         let (began, gate) = (Gate(), Gate())
         let running = ScriptedStep(began: began, gate: gate)
-        let waterfall = Waterfall<Int, Int>().then { _ in running }
+        let waterfall = Waterfall<Int, Int>().thenRun { _ in running }
         waterfall.input = 0
         waterfall.start()
         await began.opened()
@@ -172,12 +172,12 @@ import Testing
         let isCalled = Gate()
         let waterfall = Waterfall<Int, Int>(name: "waterfall")
             .then { $0 + 1 }
-            .then { _ in WaterfallStep<Int>.operation(Outputless()) }
+            .thenDecide { _ in WaterfallStep<Int>.operation(Outputless()) }
             .then { (value: Int) -> Int in
                 isCalled.open()
                 return value
             }
-        let compound = CompoundOperation(operations: [waterfall.withInput(0)])
+        let compound = CompoundOperation(operations: [waterfall.with(input: 0)])
         let error = await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
         #expect(waterfall.error as? IOOperationError == .missingOutput(operation: "outputless"))
         #expect(error?.leafErrors.map { $0 as? IOOperationError } == [.missingOutput(operation: "outputless")])
@@ -205,14 +205,14 @@ import Testing
         await race(
             rounds: 500, seed: 5,
             prepare: { _ in
-                let made = Step<Int, Int>("made") { _, _ in }.withInput(0)
+                let made = Step<Int, Int>("made") { _, _ in }.with(input: 0)
                 let owner = CompoundOperation(operations: [made])
                 owner.start()
                 return Refused(made: made, owner: owner)
             },
             [
                 { @Sendable (subject: Refused) in
-                    let waterfall = Waterfall<Int, Int>().then { _ in subject.made }.withInput(0)
+                    let waterfall = Waterfall<Int, Int>().thenRun { _ in subject.made }.with(input: 0)
                     waterfall.start()
                     waterfall.waitUntilFinished()
                     guard case .alreadyAdded? = waterfall.error as? CompoundAdditionError else {

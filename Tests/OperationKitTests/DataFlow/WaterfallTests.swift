@@ -11,17 +11,16 @@ import Testing
     func jobs(start: Start) async {
         let waterfall = Waterfall<String, String>()
             .then { $0.count }
-            .then { count in IOBlockOperation<Void, Int> { _ in count * 2 } }
-            .then { count in
-                TaskOperation {
-                    await Task.yield()
-                    return count + 1
-                }
+            .thenRun { count in IOBlockOperation<Void, Int> { _ in count * 2 } }
+            .thenAwait { count in
+                await Task.yield()
+                return count + 1
             }
+            .thenRun { count in TaskOperation { count + 1 } }
             .then { "<\($0)>" }
         waterfall.input = "four"
         await start(waterfall)
-        #expect(waterfall.output == "<9>" && waterfall.error == nil && waterfall.failedStep == nil)
+        #expect(waterfall.output == "<10>" && waterfall.error == nil && waterfall.failedStep == nil)
     }
 
     @Test("The output of a waterfall without jobs is its input") func noJobs() async {
@@ -33,7 +32,7 @@ import Testing
 
     @Test("A job decides at run time between a value and an operation") func valueOrOperation() async {
         for input in [1, 2] {
-            let waterfall = Waterfall<Int, Int>().then { input -> WaterfallStep<Int> in
+            let waterfall = Waterfall<Int, Int>().thenDecide(to: Int.self) { input in
                 input == 1 ? .value(10) : .operation(TaskOperation { 20 })
             }
             waterfall.input = input
@@ -47,7 +46,7 @@ import Testing
         let mixed: [@Sendable (Int) throws -> WaterfallStep<Int>] = [
             { .value($0 + 1) }, { input in .operation(TaskOperation { input * 10 }) },
         ]
-        let waterfall = Waterfall<Int, Int>().then(jobs).then(mixed)
+        let waterfall = Waterfall<Int, Int>().thenEach(of: jobs).thenDecideEach(of: mixed)
         waterfall.input = 5
         await Start.byHand(waterfall)
         #expect(waterfall.output == 100)
@@ -82,7 +81,7 @@ import Testing
     func failedOperation() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>()
-            .then { _ in TaskOperation<Int>(name: "request") { throw TestError.second } }
+            .thenRun { _ in TaskOperation<Int>(name: "request") { throw TestError.second } }
             .then { input in
                 log.add("next")
                 return input
@@ -96,7 +95,7 @@ import Testing
     @Test("The cancellation of a job's operation ends the waterfall, which does not count as cancelled")
     func cancelledOperation() async {
         let waterfall = Waterfall<Int, Int>()
-            .then { _ in Step<Int, Int>("step") { step, _ in step.cancel() }.withInput(1) }
+            .thenRun { _ in Step<Int, Int>("step") { step, _ in step.cancel() }.with(input: 1) }
             .then { $0 }
         waterfall.input = 1
         await Start.byHand(waterfall)
@@ -121,8 +120,8 @@ import Testing
 
     @Test("Waterfalls run inside waterfalls, macros and compounds") func nesting() async {
         let waterfall = Waterfall<Int, Int>()
-            .then { input -> Waterfall<Int, Int> in
-                let inner = Waterfall<Int, Int>().then { $0 + 1 }.then { value in TaskOperation { value * 2 } }
+            .thenRun { input in
+                let inner = Waterfall<Int, Int>().then { $0 + 1 }.thenRun { value in TaskOperation { value * 2 } }
                 inner.input = input
                 return inner
             }
@@ -153,7 +152,7 @@ import Testing
         let step = Step<Int, Int>.increment("step")
         let macro = MacroOperation(step)
         macro.input = 1
-        let waterfall = Waterfall<Int, Int>(name: "waterfall").then { _ in step }
+        let waterfall = Waterfall<Int, Int>(name: "waterfall").thenRun { _ in step }
         waterfall.input = 1
         await Start.byHand(waterfall)
         #expect(waterfall.error?.localizedDescription.contains("“step”") == true)
@@ -163,7 +162,7 @@ import Testing
 
     @Test("A job that returns its own waterfall is an error with its name") func returnsItself() async {
         let holder = Shared<Waterfall<Int, Int>?>(nil)
-        let waterfall = Waterfall<Int, Int>(name: "loop").then { _ -> IOOperation<Int, Int> in holder.value! }
+        let waterfall = Waterfall<Int, Int>(name: "loop").thenRun { _ -> IOOperation<Int, Int> in holder.value! }
         holder.value = waterfall
         waterfall.input = 1
         await Start.byHand(waterfall)
@@ -195,7 +194,7 @@ import Testing
                 let token = Token(most)
                 return withExtendedLifetime(token) { input + 1 }
             }
-            let waterfall = Waterfall<Int, Int>().then(Array(repeating: job, count: jobs))
+            let waterfall = Waterfall<Int, Int>().thenEach(of: Array(repeating: job, count: jobs))
             waterfall.input = 0
             waterfall.start()
             waterfall.waitUntilFinished()
@@ -211,9 +210,9 @@ import Testing
         let steps = TestExtent.choose(5_000, long: 20_000)
         await onThread(stackSize: workerStackSize) {
             let waterfall = (0..<steps).reduce(Waterfall<Int, Int>()) { waterfall, number in
-                waterfall.then { input in
+                waterfall.thenRun { input in
                     if number % 100 == 0 { most.change { $0 = max($0, tracker.alive.count) } }
-                    let step = Step<Int, Int>.increment("step").withInput(input)
+                    let step = Step<Int, Int>.increment("step").with(input: input)
                     return number % 100 < 50 ? tracker.track(step) : step
                 }
             }
@@ -237,7 +236,7 @@ import Testing
                         token.use()
                         return input
                     }
-                    .then { input in tracker.track(TaskOperation { input }) })
+                    .thenRun { input in tracker.track(TaskOperation { input }) })
             waterfall.completion = { _ in token.use() }
             waterfall.input = tracker.token("input")
             if moment == "cancel" { waterfall.cancel() }
@@ -254,8 +253,9 @@ import Testing
             rounds: 500, seed: seed,
             prepare: { _ in
                 let waterfall = (0..<10).reduce(Waterfall<Int, Int>()) { waterfall, number in
-                    waterfall.then { input -> WaterfallStep<Int> in
-                        number % 3 == 0 ? .operation(Step<Int, Int>.increment("").withInput(input)) : .value(input + 1)
+                    waterfall.thenDecide { input -> WaterfallStep<Int> in
+                        number % 3 == 0
+                            ? .operation(Step<Int, Int>.increment("").with(input: input)) : .value(input + 1)
                     }
                 }
                 waterfall.input = 0

@@ -7,7 +7,7 @@ struct CodeBlock: Equatable {
     let file: String
     /// The line of the document on which the code begins, from 1.
     let line: Int
-    let code: [String]
+    var code: [String]
     /// Whether the closing fence is there.
     var isClosed = true
 

@@ -33,12 +33,21 @@ struct TypeChecker {
 
     /// Checks blocks that use the library, in one call.
     ///
+    /// - Parameters:
+    ///   - blocks: The code.
+    ///   - languageMode: The version of the language.
+    ///   - scopeLimit: How many steps the search for the types of one expression may take, instead of the compiler's own
+    ///     limit. Whatever the load of the machine, they are as many.
     /// - Returns: The compiler's messages, or `nil` if there is no error, and no warning but that a value is not used.
-    func check(_ blocks: [CodeBlock], languageMode: String = "6") async throws -> String? {
+    /// - Throws: An error, if the compiler could not be run.
+    func check(_ blocks: [CodeBlock], languageMode: String = "6", scopeLimit: Int? = nil) async throws -> String? {
         try await inTemporaryFolder { folder in
-            var arguments = ["-typecheck", "-swift-version", languageMode, "-parse-as-library"]
+            // All files by one compiler: ten times as fast, and errors in one do not keep it from the others.
+            var arguments = ["-typecheck", "-whole-module-optimization", "-parse-as-library"]
+            arguments += ["-swift-version", languageMode]
             arguments += ["-module-name", "Documents"]
             arguments += ["-I", modules.path]
+            if let scopeLimit { arguments += ["-Xfrontend", "-solver-scope-threshold=\(scopeLimit)"] }
             for (index, block) in blocks.enumerated() {
                 let file = folder.appendingPathComponent("Block\(index).swift")
                 try Data(block.program(number: index).utf8).write(to: file)

@@ -60,7 +60,7 @@ import Testing
     @Test("A typed operation that has ended since it became executing takes no input")
     func aTypedOperationTakesNoInput() async {
         let log = EventLog()
-        let operation = Step<Int, Int> { _, _ in log.add("main") }.withInput(1)
+        let operation = Step<Int, Int> { _, _ in log.add("main") }.with(input: 1)
         await onThread { Self.start(operation, finishingWith: TestError.first) }
         #expect(text(operation.error) == "first" && log.events.isEmpty)
     }

@@ -40,7 +40,7 @@ import Testing
 
     @Test("The progress of a mapped operation is at 0 before its start, and complete after its success")
     func mapped() async throws {
-        let mapped = Step<Int, Int>.increment("step").map { $0 }.withInput(1)
+        let mapped = Step<Int, Int>.increment("step").map { $0 }.with(input: 1)
         let progress = mapped.progress
         #expect(progress.fractionCompleted == 0)
         #expect(try await OperationQueue().run(mapped) == 2)

@@ -181,7 +181,7 @@ import Testing
                 if throwsError { try Task.checkCancellation() }
                 return 1
             }
-            let operation = isBlock ? IOBlockOperation(body) : TaskOperation(body)
+            let operation = isBlock ? IOTaskOperation(body) : TaskOperation(body)
             operation.asyncCompletionBlock = { [weak operation] _ in
                 wasCancelled.value = operation?.isCancelled == true
             }
@@ -212,7 +212,7 @@ import Testing
             SchedulingProbe.observed(by: places) { Self.cancelCurrentTask() }
             return places.count
         }
-        let operation = isBlock ? IOBlockOperation(body) : TaskOperation(body)
+        let operation = isBlock ? IOTaskOperation(body) : TaskOperation(body)
         operation.start()
         #expect(try await operation.value == 0)
     }

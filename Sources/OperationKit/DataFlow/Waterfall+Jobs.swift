@@ -1,0 +1,140 @@
+import Foundation
+
+// One name for each kind of job, and none that is overloaded by what its closure returns: the compiler would try all
+// combinations along a chain.
+extension Waterfall {
+    /// Returns the waterfall with one more job, which makes a value.
+    ///
+    /// ```swift
+    /// let area = Waterfall<Int, Int>().then { side in side * side }.then(to: String.self) { area in "\(area) m²" }
+    /// ```
+    ///
+    /// A job that has made an operation has not run it. If the result is an operation, the waterfall ends with
+    /// ``ChainError/operationNotRun(job:chain:)`` when this job's turn comes: use ``thenRun(progressWeight:_:)``, or
+    /// ``thenDecide(to:progressWeight:_:)`` to pass the operation on as a value.
+    ///
+    /// - Parameters:
+    ///   - result: The type of the next result, if it is to be given.
+    ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
+    ///   - job: Gets the previous result and returns the next one, or throws. Called once at most, when its turn comes,
+    ///     and released then.
+    /// - Returns: A new waterfall. This one is consumed.
+    public func then<Next: Sendable>(
+        to result: Next.Type = Next.self, progressWeight: Int64 = 1,
+        _ job: @escaping @Sendable (Output) throws -> Next
+    ) -> Waterfall<Input, Next> {
+        extended { runner in runner.append(self.job(making: job, number: runner.count), weight: progressWeight) }
+    }
+
+    /// Returns the waterfall with one more job, which makes a value asynchronously.
+    ///
+    /// The closure runs in a task of its own, as that of a ``TaskOperation`` does, with the priority of the waterfall.
+    /// Cancelling the waterfall cancels the task, and the waterfall ends when the closure does.
+    ///
+    /// - Parameters:
+    ///   - result: The type of the next result, if it is to be given.
+    ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
+    ///   - job: Gets the previous result and returns the next one, or throws. Called once at most, when its turn comes,
+    ///     and released when it returns.
+    /// - Returns: A new waterfall. This one is consumed.
+    public func thenAwait<Next: Sendable>(
+        to result: Next.Type = Next.self, progressWeight: Int64 = 1,
+        _ job: @escaping @Sendable (Output) async throws -> Next
+    ) -> Waterfall<Input, Next> {
+        extended { runner in
+            runner.append(
+                { value in
+                    let output = Self.open(value)
+                    return .task { WaterfallValue(try await job(output)) }
+                }, weight: progressWeight)
+        }
+    }
+
+    /// Returns the waterfall with one more job, which makes an operation. That is run, and its output is the next result.
+    ///
+    /// ```swift
+    /// let count = IOBlockOperation<String, Int>(name: "count") { $0.count }
+    /// let waterfall = Waterfall<String, String>().thenRun { text in count.with(input: text) }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
+    ///   - job: Gets the previous result and returns an operation that has its input, is part of no other operation, and
+    ///     is started by the waterfall only; or throws. Called once at most, when its turn comes, and released then.
+    /// - Returns: A new waterfall. This one is consumed.
+    public func thenRun<Made: OutputOperation>(
+        progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> Made
+    ) -> Waterfall<Input, Made.Output> {
+        thenDecide(to: Made.Output.self, progressWeight: progressWeight) { output in .operation(try job(output)) }
+    }
+
+    /// Returns the waterfall with one more job, which makes an operation. That is run, and its output is the next result,
+    /// of the type that is given.
+    ///
+    /// See ``thenRun(progressWeight:_:)``.
+    ///
+    /// - Parameters:
+    ///   - result: The type of the operation's output.
+    ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
+    ///   - job: Gets the previous result and returns an operation that has its input, is part of no other operation, and
+    ///     is started by the waterfall only; or throws. Called once at most, when its turn comes, and released then.
+    /// - Returns: A new waterfall. This one is consumed.
+    public func thenRun<MadeInput: Sendable, Next: Sendable>(
+        to result: Next.Type, progressWeight: Int64 = 1,
+        _ job: @escaping @Sendable (Output) throws -> IOOperation<MadeInput, Next>
+    ) -> Waterfall<Input, Next> {
+        thenRun(progressWeight: progressWeight, job)
+    }
+
+    /// Returns the waterfall with one more job, which decides whether it makes a value or an operation to run.
+    ///
+    /// ```swift
+    /// let cache = ["index": "<html>"]
+    /// let page = Waterfall<String, String>().thenDecide(to: String.self) { name in
+    ///     if let page = cache[name] { return .value(page) }
+    ///     return .operation(TaskOperation { "<html>" + name })
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - result: The type of the next result, if it is to be given.
+    ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
+    ///   - job: Gets the previous result and returns what comes next, or throws. Called once at most, when its turn
+    ///     comes, and released then.
+    /// - Returns: A new waterfall. This one is consumed.
+    public func thenDecide<Next: Sendable>(
+        to result: Next.Type = Next.self, progressWeight: Int64 = 1,
+        _ job: @escaping @Sendable (Output) throws -> WaterfallStep<Next>
+    ) -> Waterfall<Input, Next> {
+        extended { runner in runner.append({ try job(Self.open($0)).result }, weight: progressWeight) }
+    }
+
+    /// Returns the waterfall with a list of jobs more, each of which makes a value of the same type.
+    ///
+    /// - Parameters:
+    ///   - jobs: Called one after the other, each with the result of the one before.
+    ///   - progressWeight: The share of each in the progress, in proportion to those of the other jobs.
+    /// - Returns: A new waterfall. This one is consumed.
+    public func thenEach(
+        of jobs: [@Sendable (Output) throws -> Output], progressWeight: Int64 = 1
+    ) -> Waterfall<Input, Output> {
+        extended { runner in
+            for job in jobs { runner.append(self.job(making: job, number: runner.count), weight: progressWeight) }
+        }
+    }
+
+    /// Returns the waterfall with a list of jobs more, each of which decides whether it makes a value or an operation to
+    /// run.
+    ///
+    /// - Parameters:
+    ///   - jobs: Called one after the other, each with the result of the one before.
+    ///   - progressWeight: The share of each in the progress, in proportion to those of the other jobs.
+    /// - Returns: A new waterfall. This one is consumed.
+    public func thenDecideEach(
+        of jobs: [@Sendable (Output) throws -> WaterfallStep<Output>], progressWeight: Int64 = 1
+    ) -> Waterfall<Input, Output> {
+        extended { runner in
+            for job in jobs { runner.append({ try job(Self.open($0)).result }, weight: progressWeight) }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// The kinds of jobs of a waterfall.
+@Suite("Jobs of a waterfall", .hangGuard) struct WaterfallJobTests {
+    @Test("A job of each kind makes the result of the type that is given", arguments: Start.allCases)
+    func givenTypes(start: Start) async {
+        let waterfall = Waterfall<Int, Int>()
+            .then(to: String.self) { number in "\(number)" }
+            .thenAwait(to: Int.self) { text in
+                await Task.yield()
+                return text.count
+            }
+            .thenRun(to: [Int].self) { number in
+                number > 1 ? TaskOperation { [number] } : IOBlockOperation<Void, [Int]> { [0, number] }
+            }
+            .thenDecide(to: Int.self) { numbers in .value(numbers.count) }
+        await start(waterfall.with(input: 7))
+        #expect(waterfall.output == 2 && waterfall.error == nil)
+    }
+
+    @Test("The error of an asynchronous job ends the waterfall, and the job is named by its index")
+    func asynchronousFailure() async {
+        let isCalled = Gate()
+        let waterfall = Waterfall<Int, Int>(name: "waterfall")
+            .then { $0 + 1 }
+            .thenAwait { input -> Int in
+                await Task.yield()
+                throw TestError.numbered(input)
+            }
+            .then { (input: Int) -> Int in
+                isCalled.open()
+                return input
+            }
+        await Start.onBusyQueue(waterfall.with(input: 1))
+        #expect(text(waterfall.error) == "numbered(2)" && !isCalled.isOpen)
+        #expect(waterfall.failedStep?.name == "job 1" && waterfall.failedStep?.index == 1)
+    }
+
+    @Test("Cancelling a waterfall cancels the task of an asynchronous job, and the waterfall ends after that")
+    func asynchronousCancellation() async {
+        let (began, cancelled, gate) = (Gate(), Gate(), Gate())
+        let waterfall = Waterfall<Int, Int>()
+            .thenAwait { input -> Int in
+                began.open()
+                do { try await cancellation() } catch { cancelled.open() }
+                await Task { await gate.opened() }.value
+                throw CancellationError()
+            }
+            .then { $0 + 1 }
+        waterfall.with(input: 1).start()
+        await began.opened()
+        #expect(waterfall.debugDescription.contains("“job 0”: executing"))
+        waterfall.cancel(withError: TestError.reason)
+        await cancelled.opened()
+        #expect(!waterfall.isFinished)
+        gate.open()
+        await #expect(throws: TestError.reason) { try await waterfall.value }
+    }
+
+    @Test("The task of an asynchronous job has the priority of the waterfall") func priority() async throws {
+        let waterfall = Waterfall<Int, Int>().thenAwait { _ in Task.currentPriority }.with(input: 1)
+        waterfall.qualityOfService = .utility
+        waterfall.start()
+        #expect(try await waterfall.value == .utility)
+    }
+
+    @Test("The closure of an asynchronous job is released, called or not") func releases() async {
+        let tracker = LeakTracker()
+        for isRun in [true, false] {
+            let token = tracker.token("closure")
+            let waterfall = tracker.track(
+                Waterfall<Int, Int>()
+                    .thenAwait { input in
+                        token.use()
+                        return input
+                    }
+                    .with(input: 1))
+            if isRun { await Start.byHand(waterfall) }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test("A value job that makes an operation, which would not run, is an error that names the job")
+    func operationAsValue() async {
+        let log = EventLog()
+        let waterfall = Waterfall<Int, Int>(name: "waterfall")
+            .then { input in
+                log.add("first")
+                return input
+            }
+            .then { (input: Int) in
+                log.add("second")
+                return TaskOperation { input }
+            }
+            .then { _ in log.add("third") }
+        await Start.byHand(waterfall.with(input: 1))
+        #expect(waterfall.error as? ChainError == .operationNotRun(job: "job 1", chain: "waterfall"))
+        #expect(log.events == ["first"] && waterfall.failedStep?.index == 1)
+        #expect(waterfall.error?.localizedDescription.contains("thenRun") == true)
+        let list = Waterfall<TaskOperation<Int>, TaskOperation<Int>>(name: "list").thenEach(of: [{ $0 }, { $0 }])
+        await Start.byHand(list.with(input: TaskOperation { 1 }))
+        #expect(list.error as? ChainError == .operationNotRun(job: "job 0", chain: "list"))
+    }
+
+    @Test("An operation is passed on as a value by a job that decides so") func operationPassedOn() async {
+        let waterfall = Waterfall<Int, Int>()
+            .thenDecide { input in .value(TaskOperation { input + 1 }) }
+            .thenRun { operation in operation }
+        await Start.byHand(waterfall.with(input: 1))
+        #expect(waterfall.output == 2)
+    }
+
+    @Test("An operation takes its input in the expression that creates it, also among the children of a compound")
+    func inputInTheExpression() async {
+        let step = Step<Int, Int>.increment("step").with(input: 1)
+        let compound = CompoundOperation(name: "all") {
+            step
+            Step<Int, Int>.increment("a").with(input: 1)
+        }
+        await Start.byHand(compound)
+        #expect(step.output == 2 && compound.error == nil)
+    }
+}

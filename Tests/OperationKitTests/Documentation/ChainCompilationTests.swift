@@ -1,0 +1,144 @@
+#if os(Linux) || os(macOS)
+import OperationKitTestSupport
+import Testing
+
+/// What the compiler makes of long chains, as users write them: without annotations.
+@Suite("Chains that the compiler checks", .hangGuard) struct ChainCompilationTests {
+    private static let length = 12
+
+    /// Far below the compiler's own limit, which is 1,000,000: the search for the types of a chain must not multiply with
+    /// each job.
+    private static let scopeLimit = 10_000
+
+    /// What the chains use.
+    private static let declarations = CodeBlock(
+        file: "Declarations.swift", line: 1,
+        code: [
+            "public final class Add: IOOperation<Int, Int>, @unchecked Sendable {}",
+            "public final class Join: IOOperation<(Int, Int), Int>, @unchecked Sendable {}",
+            "public final class Sum: IOOperation<[Int], Int>, @unchecked Sendable {}",
+            "public final class Own: AsyncOperation, @unchecked Sendable { var value = 1; var maybe: Int? }",
+            "@Sendable func load(_ number: Int) async throws -> Int { number }",
+            "@Sendable func name(_ number: Int) async throws -> String { \"\" }",
+        ])
+
+    /// A statement that begins in line 1, with one job in each further line: as many as there are, over and over.
+    private static func chain(_ name: String, _ head: String, _ jobs: [String]) -> CodeBlock {
+        let jobs = (0..<length).map { "    " + jobs[$0 % jobs.count] }
+        return CodeBlock(file: "\(name).swift", line: 1, code: ["_ = " + head] + jobs)
+    }
+
+    private static let waterfall = "Waterfall<Int, Int>()"
+    private static let untyped = [
+        ".then { x in x + 1 }",
+        ".thenAwait { x in try await load(x) }",
+        ".thenRun { x in TaskOperation { try await load(x) } }",
+        ".thenDecide { x in x > 1 ? .value(x + 1) : .operation(TaskOperation { try await load(x) }) }",
+    ]
+    private static let typed = untyped.map { $0.replacing(" {", with: "(to: Int.self) {", maxReplacements: 1) }
+
+    private static let waterfalls =
+        [
+            chain("Short", waterfall, [".then { $0 * 2 + 1 }"]),
+            chain("Changing", waterfall, [".then { x in \"\\(x)\" }", ".then { text in text.count }"]),
+            chain("Naming", waterfall, [".thenAwait { x in try await name(x) }", ".then { text in text.count + 1 }"]),
+            chain("Steps", waterfall, [".thenRun { x in Add().with(input: x) }"]),
+            chain("Closures", waterfall, [".thenRun { x in IOBlockOperation { y in y + 1 }.with(input: x) }"]),
+            chain("Tasks", waterfall, [".thenRun { x in IOTaskOperation { y in try await load(y) }.with(input: x) }"]),
+            chain(
+                "Weights", waterfall,
+                [".then(progressWeight: 2) { x in x + 1 }", ".then(to: Int.self, progressWeight: 3) { x in -x }"]),
+            chain(
+                "Lists", waterfall,
+                [".thenEach(of: [{ $0 + 1 }, { $0 * 2 }])", ".thenDecideEach(of: [{ .value($0 + 1) }])"]),
+            chain("Mixed", waterfall, untyped), chain("MixedTyped", waterfall, typed),
+            chain("Inside", waterfall, [".then(to: Int.self) { x in [x, x + 1].map { $0 * 2 }.reduce(0, +) }"]),
+        ] + zip(untyped, ["Then", "Await", "Run", "Decide"]).map { chain($1, waterfall, [$0]) }
+        + zip(typed, ["Then", "Await", "Run", "Decide"]).map { chain("Typed\($1)", waterfall, [$0]) }
+
+    private static let macro = "MacroOperation(Add())"
+    private static let macros = [
+        chain("Macro", macro, [".then(Add())"]),
+        chain("MacroClosures", macro, [".then(IOBlockOperation { x in x + 1 })"]),
+        chain(
+            "MacroTasks", macro,
+            [".then(IOTaskOperation { x in try await load(x) })", ".then(IOBlockOperation { x in x * 2 + 1 })"]),
+        chain(
+            "MacroNames", macro,
+            [".then(IOTaskOperation(name: \"a\") { (x: Int) in try await load(x) }, progressWeight: 3)"]),
+        chain(
+            "MacroFrom", "MacroOperation(one)",
+            [".then(IOBlockOperation { x in x + 1 }, inputFrom: one)", ".then(Join(), inputFrom: one, one)"]
+        ).after("let one = Add()"),
+        chain(
+            "MacroPairs", macro,
+            [".then(concurrently: IOBlockOperation { x in x + 1 }, Add())", ".then(IOBlockOperation { $0.0 + $0.1 })"]),
+        chain(
+            "MacroLists", macro,
+            [".then(concurrently: [IOBlockOperation { x in x + 1 }, IOBlockOperation { x in x - 1 }])", ".then(Sum())"]),
+        chain("MacroMaps", macro, [".then(Add().map { x in x + 1 })"]),
+    ]
+
+    private static let transforms = [
+        chain("Maps", "Add()", [".map { x in x + 1 }"]),
+        chain("MapsTyped", "Add()", [".map(to: Int.self) { x in [x, x + 1].map { $0 * 2 }.reduce(0, +) }"]),
+        chain("MapsChanging", "Add()", [".map { x in \"\\(x)\" }", ".map { text in text.count }"]),
+        chain("Recoveries", "Add()", [".map { x in x + 1 }", ".recover { _ in 1 }", ".mapError { $0 }"]),
+    ]
+
+    private static let others = [
+        CodeBlock(
+            file: "Bindings.swift", line: 1,
+            code: ["let (source, target) = (Own(), Own())"]
+                + Array(
+                    repeating: [
+                        "target.bind(\\.value, to: source, \\.value)", "target.bind(\\.maybe, to: source, \\.value)",
+                        "target.bind(to: source) { target, source in target.value = source.value + 1 }",
+                    ], count: length / 3
+                ).joined()),
+        CodeBlock(
+            file: "Builder.swift", line: 1,
+            code: ["_ = CompoundOperation(name: \"all\") {", "    " + waterfall] + (untyped + untyped + untyped)
+                + ["    .with(input: 1)", "    " + macro]
+                + Array(repeating: ".then(IOBlockOperation { x in x + 1 })", count: length) + [
+                    "    .with(input: 1)", "}",
+                ]),
+    ]
+
+    @Test("Chains of twelve of every kind compile, without annotations and with `to:`") func chains() async throws {
+        let chains = Self.waterfalls + Self.macros + Self.transforms + Self.others
+        let messages = try await TypeChecker().check([Self.declarations] + chains, scopeLimit: Self.scopeLimit)
+        #expect(messages == nil, "\(messages ?? "")")
+    }
+
+    @Test("A mistake in a job of a chain with `to:` everywhere is reported in the line of that job, and nowhere else")
+    func mistakes() async throws {
+        let mistakes = [
+            "Member": ".then(to: Int.self) { x in x.cuont }",
+            "Result": ".thenAwait(to: Int.self) { x in try await name(x) }",
+            "Output": ".thenRun(to: Int.self) { x in TaskOperation { try await name(x) } }",
+            "Value": ".thenDecide(to: Int.self) { x in .value(\"\\(x)\") }",
+            "Asynchronous": ".then(to: Int.self) { x in try await load(x) }",
+            "Operation": ".then(to: Int.self) { x in TaskOperation { try await load(x) } }",
+        ]
+        let chains = mistakes.map { name, mistake in
+            var chain = Self.chain(name, Self.waterfall, Self.typed)
+            chain.code[7] = mistake
+            return chain
+        }
+        let messages = try await TypeChecker().check([Self.declarations] + chains, scopeLimit: Self.scopeLimit)
+        let errors = try #require(messages).split(separator: "\n").filter {
+            $0.contains(".swift:") && $0.contains(" error: ")
+        }
+        for chain in chains { #expect(errors.contains { $0.contains("\(chain.file):8:") }, "\(chain.file): \(errors)") }
+        for error in errors { #expect(error.contains(".swift:8:")) }
+    }
+}
+
+extension CodeBlock {
+    /// The block after another line.
+    fileprivate func after(_ line: String) -> CodeBlock {
+        CodeBlock(file: file, line: self.line, code: [line] + code)
+    }
+}
+#endif
