@@ -91,7 +91,11 @@ final class CollectionDriver: Sendable {
     }
 
     private func ended(_ index: Int, _ error: (any Error)?) {
-        let (isAccepted, action) = state.withLock { $0.machine.ended(index, error: error) }
+        // The error may be of a class of the user's, so it is asked before locking.
+        let isCancellation = error?.isCancellation ?? false
+        let (isAccepted, action) = state.withLock {
+            $0.machine.ended(index, error: error, isCancellation: isCancellation)
+        }
         if isAccepted { unitEnded?() }
         perform(action)
     }

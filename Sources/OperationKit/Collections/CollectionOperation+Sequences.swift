@@ -111,7 +111,7 @@ extension CollectionOperation {
                 for (offset, item) in unit.enumerated() {
                     failed(CollectionFailure(index: index * strategy.unitSize + offset, item: item, error: error))
                 }
-                return strategy.failurePolicy == .continueAll || error is CancellationError
+                return strategy.failurePolicy == .continueAll || error.isCancellation
             },
             ended: { _, goesOn in goesOn })
     }

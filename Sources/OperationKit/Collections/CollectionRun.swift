@@ -93,7 +93,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
             if isCancelled { return finishWithoutRun(unitCount: itemCount, unitName: "item") }
             perform { slots in
                 self.finish(
-                    slots: slots, endedCount: slots.count { !($0 is CancellationError) }, unitName: "item")
+                    slots: slots, endedCount: slots.count { $0?.isCancellation != true }, unitName: "item")
             }
         case .failure(let error):
             guard canStart(unitCount: 0, nil) else { return }
@@ -175,7 +175,7 @@ extension CollectionRun {
 
     private func finish(slots: [(any Error)?], endedCount: Int, unitName: String) {
         let failures = slots.enumerated().compactMap { index, error -> SuboperationError? in
-            guard let error, !(error is CancellationError) else { return nil }
+            guard let error, !error.isCancellation else { return nil }
             return SuboperationError(
                 name: "\(unitName) \(index)", index: index, error: error, siblingCount: slots.count)
         }

@@ -57,7 +57,7 @@ struct CollectionStateMachine {
     /// - Parameters:
     ///   - count: The number of units.
     ///   - limit: The maximum number of units in flight, at least 1.
-    ///   - stopsAtFirstFailure: Whether no unit starts once one has failed. `CancellationError` is no failure.
+    ///   - stopsAtFirstFailure: Whether no unit starts once one has failed. A unit that was cancelled has not.
     init(count: Int, limit: Int, stopsAtFirstFailure: Bool) {
         precondition(count >= 0 && limit >= 1, "OperationKit: \(count) units cannot be run \(limit) at a time")
         self.limit = limit
@@ -102,7 +102,15 @@ extension CollectionStateMachine {
     }
 
     /// The end of a unit was reported. Only the first report counts.
-    mutating func ended(_ index: Int, error: (any Error)?) -> (isAccepted: Bool, action: Action?) {
+    ///
+    /// - Parameters:
+    ///   - index: The unit.
+    ///   - error: Its error.
+    ///   - isCancellation: Whether that is no failure, because it stands for a cancellation.
+    /// - Returns: Whether this was the first report, and what follows from it.
+    mutating func ended(
+        _ index: Int, error: (any Error)?, isCancellation: Bool = false
+    ) -> (isAccepted: Bool, action: Action?) {
         if case .finished = stage { return (false, nil) }
         switch units[index] {
         case .onStack:
@@ -119,7 +127,7 @@ extension CollectionStateMachine {
         endedCount += 1
         if let error {
             errors[index] = error
-            if stopsAtFirstFailure, !(error is CancellationError) { end = next }
+            if stopsAtFirstFailure, !isCancellation { end = next }
         }
         return (true, action())
     }

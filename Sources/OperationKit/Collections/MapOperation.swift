@@ -111,9 +111,7 @@ extension MapOperation: TaskRunning {
         }
         let progress = progress
         progress.totalUnitCount = Int64(max(input.count, 1))
-        let (rules, policy) = (
-            FailureCollection.Rules(policy: failurePolicy, countsCancellations: false), failurePolicy
-        )
+        let policy = failurePolicy
         var collected = CollectedResults<Output>()
         var iterator = input.makeIterator()
         // The results tell of a cancellation, too.
@@ -124,17 +122,17 @@ extension MapOperation: TaskRunning {
                 collected.set(result, at: index)
                 progress.completedUnitCount += 1
                 guard policy == .cancelRemaining, case .failure(let error) = result else { return true }
-                return !rules.isFailure(error)
+                return error.isCancellation
             })
         if let outputs = collected.outputs(count: input.count) { return outputs }
         let results = collected.results(count: input.count)
         lock.withLock { unsuccessfulResults = results }
-        throw error(of: results, rules)
+        throw error(of: results)
     }
 
-    private func error(of results: [Result<Output, any Error>], _ rules: FailureCollection.Rules) -> any Error {
+    private func error(of results: [Result<Output, any Error>]) -> any Error {
         let failures = results.enumerated().compactMap { index, result -> SuboperationError? in
-            guard case .failure(let error) = result, rules.isFailure(error) else { return nil }
+            guard case .failure(let error) = result, !error.isCancellation else { return nil }
             return SuboperationError(name: "item \(index)", index: index, error: error, siblingCount: results.count)
         }
         let reason = withState { $0.lifecycle.cancellationReason }

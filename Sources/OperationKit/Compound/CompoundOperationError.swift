@@ -27,13 +27,16 @@ public enum CompoundOperationError: Error {
     }
 
     /// The errors at the ends of the tree: those of children that are compounds are replaced by the errors of their
-    /// children.
+    /// children, followed by the reason of the cancellation, if there is one that counts as a failure.
     public var leafErrors: [any Error] {
         var leaves: [any Error] = []
         var open: [any Error] = [self]
         while let error = open.popLast() {
             switch error as? CompoundOperationError {
-            case .suboperationFailure(_, let errors), .cancelled(_, let errors, _):
+            case .suboperationFailure(_, let errors):
+                open += errors.reversed().map(\.error)
+            case .cancelled(_, let errors, let reason):
+                if let reason, !reason.isCancellation { open.append(reason) }
                 open += errors.reversed().map(\.error)
             case .dependencyCycle, nil:
                 leaves.append(error)
@@ -41,6 +44,9 @@ public enum CompoundOperationError: Error {
         }
         return leaves
     }
+
+    /// Whether the compound was cancelled, no child failed, and there is no reason that counts as a failure.
+    public var isCancelled: Bool { isCancelledAtRoot }
 
     /// The error as an `NSError`, nested ones converted too. Where compounds are nested more than 16 levels deep, the
     /// errors at the ends of the tree stand for those below.
@@ -79,7 +85,7 @@ extension CompoundOperationError: LocalizedError, CustomNSError, NestingError {
             "“\(name)”: \(summary(of: errors, depth: depth))."
         case .cancelled(let name, let errors, let reason):
             "“\(name)” was cancelled"
-                + (reason.map { text(of: $0, depth: depth) } ?? "")
+                + (reason.flatMap { text(of: $0, depth: depth) } ?? "")
                 + (errors.isEmpty ? "." : ". Before that, \(summary(of: errors, depth: depth)).")
         case .dependencyCycle(let name, let path):
             "“\(name)” cannot run, because its operations wait for each other in a cycle: "
@@ -104,8 +110,16 @@ extension CompoundOperationError: LocalizedError, CustomNSError, NestingError {
         suboperationErrors.prefix(count).map { ($0.name, $0.error) }
     }
 
-    private func text(of reason: any Error, depth: Int) -> String {
-        if depth <= 0, reason is any NestingError { return "" }
+    var cancellationAnswer: CancellationAnswer {
+        guard case .cancelled(_, let errors, let reason) = self, errors.isEmpty else { return .known(false) }
+        return reason.map { .sameAs($0) } ?? .known(true)
+    }
+
+    private func text(of reason: any Error, depth: Int) -> String? {
+        if depth <= 0, reason is any NestingError { return nil }
+        // There is nothing to add unless the reason has words of its own.
+        let hasWords = (reason as? any CancellableError & LocalizedError)?.errorDescription != nil
+        if reason.isCancellation, !hasWords { return nil }
         return " (\(reason.description(depth: depth - 1).withoutFullStop))"
     }
 
@@ -124,8 +138,8 @@ extension CompoundOperationError: LocalizedError, CustomNSError, NestingError {
         if depth == 0 { return count + ": " + Self.leaves(of: self).joined(separator: "; ") }
         var parts = errors.prefix(Self.mostSpelledOut).map {
             // A compound's description begins with its name.
-            ($0.error is CompoundOperationError ? "" : "“\($0.name)”: ")
-                + $0.error.description(depth: depth - 1).withoutFullStop
+            $0.error is CompoundOperationError
+                ? $0.error.description(depth: depth - 1).withoutFullStop : $0.error.entry(of: $0.name, depth: depth - 1)
         }
         if errors.count > Self.mostSpelledOut { parts.append("and \(errors.count - Self.mostSpelledOut) more") }
         return count + ": " + parts.joined(separator: "; ")
@@ -138,7 +152,7 @@ extension CompoundOperationError: LocalizedError, CustomNSError, NestingError {
         while texts.count < mostSpelledOut, let (name, error) = open.popLast() {
             let inside = (error as? any NestingError)?.errorsInside(atMost: mostSpelledOut) ?? []
             open += inside.reversed()
-            if inside.isEmpty { texts.append("“\(name)”: \(error.description(depth: -1).withoutFullStop)") }
+            if inside.isEmpty { texts.append(error.entry(of: name, depth: -1)) }
         }
         return texts
     }

@@ -43,7 +43,7 @@ extension SuboperationError: LocalizedError, CustomNSError, NestingError {
     }
 
     func text(depth: Int) -> String {
-        "“\(name)” failed" + error.explanation(depth: depth)
+        "“\(name)”" + error.explanation(depth: depth)
     }
 
     func userInfo(depth: Int) -> [String: Any] {
@@ -55,6 +55,11 @@ extension SuboperationError: LocalizedError, CustomNSError, NestingError {
     func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
         [(name, error)]
     }
+
+    /// Whether the child was cancelled, and did not fail.
+    public var isCancelled: Bool { isCancelledAtRoot }
+
+    var cancellationAnswer: CancellationAnswer { .sameAs(error) }
 }
 
 extension SuboperationError {

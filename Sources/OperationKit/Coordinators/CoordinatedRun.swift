@@ -65,17 +65,9 @@ final class CoordinatedRun: @unchecked Sendable {
                 return error
             case .runs(let operation):
                 let error = operation.endingError
-                if let reason, !operation.isFinished || Self.isCancellation(error) { return reason }
+                if let reason, !operation.isFinished || error?.isCancellation == true { return reason }
                 return error
             }
-        }
-    }
-
-    private static func isCancellation(_ error: (any Error)?) -> Bool {
-        switch error {
-        case is CancellationError: true
-        case CompoundOperationError.cancelled(_, let errors, nil)?: errors.isEmpty
-        default: false
         }
     }
 }

@@ -3,7 +3,7 @@ public import Foundation
 /// Why an operation did not run that needs another one's success: see `bind(_:to:_:)` and
 /// ``AsyncOperation/requireSuccess(of:)``.
 public enum DependencyError: Error {
-    /// What the operation depends on failed. `CancellationError` as the error says that it was cancelled. Code 1.
+    /// What the operation depends on failed, or was cancelled, if the error is such that `isCancellation` is true. Code 1.
     ///
     /// If the dependency did not run either, because of another operation, `dependency` and `error` are those of that
     /// one. So the error of each operation in a chain of dependent ones tells what went wrong at the beginning.
@@ -36,11 +36,8 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
 
     func text(depth: Int) -> String {
         switch self {
-        case .dependencyFailed(let operation, let dependency, is CancellationError):
-            "The operation “\(operation)” did not run, because “\(dependency)” was cancelled."
         case .dependencyFailed(let operation, let dependency, let error):
-            "The operation “\(operation)” did not run, because “\(dependency)” failed"
-                + error.explanation(depth: depth)
+            "The operation “\(operation)” did not run, because “\(dependency)”" + error.explanation(depth: depth)
         case .dependencyUnfinished(let operation, let dependency):
             "The operation “\(operation)” did not run, because “\(dependency)” had not finished. Put it on a queue, or start it later."
         }
@@ -56,6 +53,16 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
 
     func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
         if case .dependencyFailed(_, let dependency, let error) = self { [(dependency, error)] } else { [] }
+    }
+
+    /// Whether what the operation depends on was cancelled, and did not fail.
+    public var isCancelled: Bool { isCancelledAtRoot }
+
+    var cancellationAnswer: CancellationAnswer {
+        switch self {
+        case .dependencyFailed(_, _, let error): .sameAs(error)
+        case .dependencyUnfinished: .known(false)
+        }
     }
 
     /// Of an operation that depends on one that failed.

@@ -30,8 +30,9 @@ extension IOOperation {
     ///
     /// What ``map(to:_:)`` says of the new operation holds here.
     ///
-    /// - Parameter transform: Makes the new error. Called once if this operation fails, on the thread that ended it; not
-    ///   called for a cancellation. Released at the end.
+    /// - Parameter transform: Makes the new error. Called once if this operation fails, on the thread that ended it, also if the
+    ///   error is the reason of ``AsyncOperation/cancel(withError:)``; not called for an error whose `isCancellation` is true.
+    ///   Released at the end.
     /// - Returns: The new operation.
     public final func mapError(
         _ transform: @escaping @Sendable (any Error) -> any Error
@@ -51,17 +52,17 @@ extension IOOperation {
     /// What ``map(to:_:)`` says of the new operation holds here.
     ///
     /// - Parameter recovery: Makes an output from the error, or throws. Called once if this operation fails, on the
-    ///   thread that ended it; not called for an operation that was cancelled, because that is no failure. Released at
-    ///   the end.
+    ///   thread that ended it, also if the error is the reason of ``AsyncOperation/cancel(withError:)``; not called for an
+    ///   error whose `isCancellation` is true, because that is no failure. Released at the end.
     /// - Returns: The new operation.
     public final func recover(
         _ recovery: @escaping @Sendable (any Error) throws -> Output
     ) -> IOOperation<Input, Output> {
-        TransformOperation(self) { [weak self] result in
+        TransformOperation(self) { result in
             do {
                 return try result.get()
             } catch {
-                if error is CancellationError || self?.isCancelled == true { throw error }
+                if error.isCancellation { throw error }
                 return try recovery(error)
             }
         }

@@ -5,7 +5,10 @@ import Foundation
 /// Texts and `NSError`s of such errors are made to a certain depth only. So their cost is bounded, and so is the stack
 /// that they take. They are not made of the `localizedDescription` of what is inside, which Foundation takes from the
 /// `userInfo`: that would convert all that is inside, once more at each level.
-protocol NestingError: LocalizedError, CustomNSError {
+protocol NestingError: LocalizedError, CustomNSError, CancellableError {
+    /// What this error says of a cancellation, or which of the errors inside says it.
+    var cancellationAnswer: CancellationAnswer { get }
+
     /// Returns the errors inside, and the names of the operations that ended with them.
     ///
     /// - Parameter count: The maximum number of errors to return.
@@ -25,7 +28,27 @@ protocol NestingError: LocalizedError, CustomNSError {
     func userInfo(depth: Int) -> [String: Any]
 }
 
+/// Whether an error stands for a cancellation.
+enum CancellationAnswer {
+    case known(Bool)
+    /// It does if the error inside does.
+    case sameAs(any Error)
+}
+
 extension NestingError {
+    /// Whether the error, or the one inside that it answers for, stands for a cancellation. Follows the errors inside
+    /// without recursion.
+    var isCancelledAtRoot: Bool {
+        var error: any Error = self
+        while let nesting = error as? any NestingError {
+            switch nesting.cancellationAnswer {
+            case .known(let isCancelled): return isCancelled
+            case .sameAs(let inner): error = inner
+            }
+        }
+        return error.isCancellation
+    }
+
     /// The depth of the description of an error.
     static var textDepth: Int { 3 }
 
@@ -47,11 +70,18 @@ extension Error {
         return (self as? any LocalizedError)?.errorDescription ?? localizedDescription
     }
 
-    /// The end of a sentence that tells of this error inside another one: a colon and the description, if that is spelled
-    /// out, and a full stop.
+    /// What became of an operation that ended with this error, after its name: that it was cancelled, or that it failed,
+    /// with the description, if that is spelled out, and a full stop.
     func explanation(depth: Int) -> String {
-        if depth <= 0, self is any NestingError { return "." }
-        return ": " + description(depth: depth - 1)
+        if isCancellation { return " was cancelled." }
+        if depth <= 0, self is any NestingError { return " failed." }
+        return " failed: " + description(depth: depth - 1)
+    }
+
+    /// What a list of failures says of an operation that ended with this error, without a full stop.
+    func entry(of name: String, depth: Int) -> String {
+        if depth < 0 || !(self is any NestingError), isCancellation { return "“\(name)” was cancelled" }
+        return "“\(name)”: " + description(depth: depth).withoutFullStop
     }
 
     /// Returns an error that is inside another one as Objective-C would see it.

@@ -13,12 +13,13 @@ extension AsyncOperation {
     /// On a composite, such as ``CompoundOperation``, it is a request: the children are cancelled, and the composite
     /// ends after them, with this outcome.
     ///
-    /// - Parameter error: The error the operation ends with, or `nil` for success. `CancellationError` is replaced by
-    ///   the reason, if the operation was cancelled with one (``cancel(withError:)``).
+    /// - Parameter error: The error the operation ends with, or `nil` for success. `CancellationError`, and any other error
+    ///   whose `isCancellation` is true, is replaced by the reason, if the operation was cancelled with one
+    ///   (``cancel(withError:)``).
     /// - Returns: Whether this call decided the outcome. `false` means that an earlier one did.
     @discardableResult
     public final func finish(withError error: (any Error)? = nil) -> Bool {
-        finish(with: validated(error.map { .failure($0) } ?? .success(())))
+        finish(with: validated(error.map { .failure(replacedByReason($0)) } ?? .success(())))
     }
 
     /// Ends the operation. `onAcceptance` is called with the lock held, to store what belongs to the outcome.
@@ -35,12 +36,21 @@ extension AsyncOperation {
 
     /// Asks the operation to stop, and says why.
     ///
-    /// The same as `cancel()`, but where the operation would end with `CancellationError`, it ends with `error`. An
-    /// outcome that the work itself reports stands. Only the first cancellation counts, with a reason or without.
+    /// The same as `cancel()`, but where the operation would end with `CancellationError`, or with another error whose
+    /// `isCancellation` is true, it ends with `error`. Any other outcome that the work itself reports stands. Only the first cancellation counts, with a reason or without.
     ///
     /// - Parameter error: The reason.
     public final func cancel(withError error: any Error) {
         cancel(reason: error)
+    }
+
+    /// An error that the operation ends with; `CancellationError`, which the reason takes the place of, if there is a
+    /// reason that is a failure, and the error says no more than that the operation was cancelled: that of a request that was
+    /// stopped, for example. The errors may be of classes of the user's, so they are asked without the lock.
+    final func replacedByReason(_ error: any Error) -> any Error {
+        if error is CancellationError { return error }
+        guard let reason = withState({ $0.lifecycle.cancellationReason }), !reason.isCancellation else { return error }
+        return error.isCancellation ? CancellationError() : error
     }
 
     final func cancel(reason: (any Error)?) {

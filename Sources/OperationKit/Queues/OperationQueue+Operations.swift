@@ -56,12 +56,11 @@ extension OperationQueue {
     }
 
     private func throwFailures(of operations: [Operation]) throws {
-        let rules = FailureCollection.Rules(policy: .continueAll, countsCancellations: false)
         var failures: [SuboperationError] = []
         var isCancelled = false
         for (index, operation) in operations.enumerated() {
             guard let error = operation.endingError else { continue }
-            if rules.isFailure(error) {
+            if !error.isCancellation {
                 let name = operation.displayName(at: index)
                 failures.append(
                     SuboperationError(name: name, index: index, error: error, siblingCount: operations.count))

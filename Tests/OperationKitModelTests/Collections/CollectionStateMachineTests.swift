@@ -113,7 +113,7 @@ import Testing
         _ = machine.started()
         _ = machine.workerStarted()
         #expect(machine.workerStarted().workerAction == .start(1))
-        #expect(machine.ended(0, error: CancellationError()).action.errors == nil, "A cancellation is no failure")
+        #expect(machine.ended(0, error: CancellationError(), isCancellation: true).action.errors == nil)
         #expect(machine.returned(0).workerAction == .start(2))
         #expect(machine.ended(2, error: TestError.first).action.errors == nil)
         #expect(machine.returned(2).workerAction == .stop)

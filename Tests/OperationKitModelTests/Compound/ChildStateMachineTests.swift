@@ -44,7 +44,9 @@ import Testing
         func end(_ child: ChildReference?, error: (any Error)? = nil, turn: WorkerTurn = .continues) -> Effects {
             guard let child else { return Effects() }
             let failure = error.map {
-                SuboperationError(name: "child", index: machine.ordinal(of: child), error: $0)
+                ChildFailure(
+                    SuboperationError(name: "child", index: machine.ordinal(of: child), error: $0),
+                    isCancellation: $0.isCancellation)
             }
             return machine.childEnded(
                 ChildEnd(child: child, hasSucceeded: error == nil, failure: failure, turn: turn))

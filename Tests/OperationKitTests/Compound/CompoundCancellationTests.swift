@@ -91,7 +91,7 @@ import Testing
         running.finish(withError: TestError.second)
         let error = await ended(compound)
         #expect(isCancelled(error, errors: 2, reason: .reason))
-        #expect((error as? CompoundOperationError)?.leafErrors.map { $0 as? TestError } == [.first, .second])
+        #expect((error as? CompoundOperationError)?.leafErrors.map { $0 as? TestError } == [.first, .second, .reason])
     }
 
     @Test(

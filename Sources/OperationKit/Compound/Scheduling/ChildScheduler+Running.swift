@@ -144,11 +144,15 @@ extension ChildScheduler: FinishObserving {
         return update { $0.childEnded(end) }
     }
 
-    /// What a child that has finished with this error reports, if it is a failure.
-    private func failure(of child: ChildReference, error: (any Error)?) -> SuboperationError? {
-        guard let error, failureRules.isFailure(error) else { return nil }
+    /// What a child that has finished with this error reports, if it may count as a failure.
+    private func failure(of child: ChildReference, error: (any Error)?) -> ChildFailure? {
+        guard let error else { return nil }
+        let isCancellation = error.isCancellation
+        if isCancellation, !failureRules.countsCancellations { return nil }
         let index = machine.withLock { $0.ordinal(of: child) }
-        return SuboperationError(name: child.operation.displayName(at: index), index: index, error: error)
+        return ChildFailure(
+            SuboperationError(name: child.operation.displayName(at: index), index: index, error: error),
+            isCancellation: isCancellation)
     }
 }
 

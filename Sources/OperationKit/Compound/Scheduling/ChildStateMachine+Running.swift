@@ -14,8 +14,8 @@ enum WorkerTurn {
 struct ChildEnd {
     let child: ChildReference
     let hasSucceeded: Bool
-    /// Its failure, if it counts as one.
-    let failure: SuboperationError?
+    /// How it failed, or was cancelled; `nil` if it succeeded.
+    let failure: ChildFailure?
     let turn: WorkerTurn
 }
 

@@ -1,3 +1,15 @@
+/// How a child ended that did not succeed. A class, because most children do.
+final class ChildFailure: Sendable {
+    let report: SuboperationError
+    /// Whether the error stands for a cancellation. It may be of a class of the user's, so it is asked without the lock.
+    let isCancellation: Bool
+
+    init(_ report: SuboperationError, isCancellation: Bool) {
+        self.report = report
+        self.isCancellation = isCancellation
+    }
+}
+
 /// The failures of the children of a composite, and what they mean for the others.
 struct FailureCollection {
     /// What counts as a failure, and what the first one means.
@@ -6,14 +18,6 @@ struct FailureCollection {
         /// Whether a child that was cancelled counts as one that failed, as long as the others are not cancelled. Failures
         /// come in the order in which they happened then.
         let countsCancellations: Bool
-
-        /// Whether a child that ends with this error may have failed.
-        func isFailure(_ error: any Error) -> Bool {
-            if countsCancellations { return true }
-            if error is CancellationError { return false }
-            if case .cancelled(_, let errors, _) = error as? CompoundOperationError, errors.isEmpty { return false }
-            return true
-        }
     }
 
     let rules: Rules
@@ -23,15 +27,15 @@ struct FailureCollection {
         self.rules = rules
     }
 
-    /// Adds the failure of a child.
+    /// Adds the failure of a child, if it counts as one.
     ///
     /// - Parameters:
     ///   - failure: The child and its error.
     ///   - isCancelling: Whether the children are being cancelled, or are cancelled.
     /// - Returns: Whether the others have to be cancelled.
-    mutating func add(_ failure: SuboperationError, isCancelling: Bool) -> Bool {
-        if rules.countsCancellations, isCancelling, failure.error is CancellationError { return false }
-        failures.append(failure)
+    mutating func add(_ failure: ChildFailure, isCancelling: Bool) -> Bool {
+        if failure.isCancellation, !rules.countsCancellations || isCancelling { return false }
+        failures.append(failure.report)
         return rules.policy == .cancelRemaining && !isCancelling
     }
 

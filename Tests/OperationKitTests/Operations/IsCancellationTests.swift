@@ -1,0 +1,172 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Which errors stand for a cancellation, and what follows from that.
+@Suite("Cancellations as errors", .hangGuard) struct IsCancellationTests {
+    /// An error of a user's that may stand for a cancellation.
+    private enum Stop: CancellableError, LocalizedError {
+        case byUser, byFailure
+
+        var isCancelled: Bool { self == .byUser }
+        var errorDescription: String? { self == .byUser ? "The user pressed Stop." : "It broke." }
+    }
+
+    private static func failure(_ error: any Error) -> SuboperationError {
+        SuboperationError(name: "a", index: 0, error: error)
+    }
+
+    private static func dependency(_ error: any Error) -> DependencyError {
+        .dependencyFailed(operation: "b", dependency: "a", error: error)
+    }
+
+    static let cancellations: [any Error] = [
+        CancellationError(), CancellationError() as NSError, Stop.byUser,
+        URLError(.cancelled), URLError(.cancelled) as NSError, CocoaError(.userCancelled),
+        NSError(domain: NSCocoaErrorDomain, code: CocoaError.Code.userCancelled.rawValue),
+        CompoundOperationError.cancelled(name: "c", errors: []),
+        CompoundOperationError.cancelled(name: "c", errors: [], reason: CancellationError()),
+        CompoundOperationError.cancelled(
+            name: "c", errors: [], reason: CompoundOperationError.cancelled(name: "d", errors: [], reason: Stop.byUser)),
+        failure(CancellationError()), dependency(Stop.byUser),
+        dependency(CompoundOperationError.cancelled(name: "c", errors: [])),
+    ]
+
+    static let failures: [any Error] = [
+        TestError.first, Stop.byFailure, URLError(.timedOut), CocoaError(.fileNoSuchFile),
+        NSError(domain: "test", code: -999), IOOperationError.missingInput(operation: "a"),
+        CompoundOperationError.cancelled(name: "c", errors: [], reason: TestError.reason),
+        CompoundOperationError.cancelled(name: "c", errors: [failure(TestError.first)]),
+        CompoundOperationError.suboperationFailure(name: "c", errors: []),
+        CompoundOperationError.dependencyCycle(name: "c", path: []),
+        failure(TestError.first), dependency(TestError.first),
+        DependencyError.dependencyUnfinished(operation: "b", dependency: "a"),
+    ]
+
+    @Test("Errors that stand for a cancellation say so")
+    func yes() {
+        for error in Self.cancellations { #expect(error.isCancellation, "\(error)") }
+    }
+
+    @Test("Errors that stand for a failure say so")
+    func no() {
+        for error in Self.failures { #expect(!error.isCancellation, "\(error)") }
+    }
+
+    @Test("A compound that was cancelled is ignored with one word")
+    func oneWord() async {
+        let compound = CompoundOperation(operations: [ScriptedOperation.idle()])
+        compound.cancel()
+        do {
+            try await OperationQueue().run(compound)
+            Issue.record("It was cancelled")
+        } catch let error where error.isCancellation {
+            #expect(!(error is CancellationError))
+        } catch {
+            Issue.record(error)
+        }
+    }
+
+    @Test("No child fails, and no item, with an error that stands for a cancellation", arguments: cancellations.indices)
+    func noFailure(index: Int) async {
+        let error = Self.cancellations[index]
+        let child = ThrowingBlockOperation { throw error }
+        let numbers = Strategy.parallelItems.make(policy: .cancelRemaining) { $1($0 == [0] ? error : nil) }
+        let run = numbers.makeOperation(on: Array(0..<10))
+        let compound = CompoundOperation(operations: [child, run], failurePolicy: .cancelRemaining)
+        await #expect(throws: Never.self) { try await OperationQueue().run(compound) }
+        #expect(run.errors.count { $0 != nil } == 1)
+    }
+
+    @Test("Each of the other errors is a failure of its child, and of its item", arguments: failures.indices)
+    func isFailure(index: Int) async {
+        let error = Self.failures[index]
+        let child = ThrowingBlockOperation { throw error }
+        let run = Strategy.sequentialItems.make(policy: .cancelRemaining) { $1(error) }.makeOperation(on: [1, 2, 3])
+        let compound = CompoundOperation(operations: [child, run])
+        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
+        #expect((compound.error as? CompoundOperationError)?.suboperationErrors.count == 2)
+        #expect(run.errors.map { $0.map(\.isCancellation) } == [false, true, true])
+    }
+
+    @Test("The reason takes the place of what work reports that was stopped, whatever that is called")
+    func reasonWins() async {
+        let errors: [any Error] = [CancellationError(), URLError(.cancelled), Stop.byUser]
+        let operations: [AsyncOperation] = errors.map { error in
+            ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: error) })
+        }
+        let task = TaskOperation {
+            do { try await Task.sleep(for: .seconds(hangTimeout)) } catch { throw URLError(.cancelled) }
+        }
+        for operation in operations + [task] {
+            operation.start()
+            operation.cancel(withError: TestError.reason)
+            await #expect(throws: TestError.reason) { try await operation.finished() }
+        }
+    }
+
+    @Test("Without a reason, what stopped work reports stands")
+    func withoutReason() async {
+        let operation = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: Stop.byUser) })
+        operation.start()
+        operation.cancel()
+        await #expect(throws: Stop.byUser) { try await operation.finished() }
+    }
+
+    @Test("A macro that is cancelled ends with its reason, whatever the step reports that was stopped")
+    func macro() async {
+        let began = Gate()
+        let log = WorkLog()
+        let run = Strategy.sequentialItems.make { _, completion in
+            log.keep(completion)
+            began.open()
+        }.makeOperation(on: [1, 2, 3])
+        let macro = MacroOperation(run).then(IOBlockOperation<Void, Void> {})
+        macro.input = [1, 2, 3]
+        macro.start()
+        await began.opened()
+        macro.cancel(withError: TestError.reason)
+        for completion in log.takeKept() { completion(nil) }
+        await #expect(throws: TestError.reason) { try await macro.value }
+    }
+
+    @Test("No description passes on what Foundation says of a cancellation")
+    func descriptions() {
+        for error in [CancellationError(), CancellationError() as NSError, URLError(.cancelled)] as [any Error] {
+            let compound = CompoundOperationError.suboperationFailure(
+                name: "c",
+                errors: [Self.failure(error), SuboperationError(name: "d", index: 1, error: TestError.first)])
+            #expect(compound.localizedDescription.hasPrefix("“c”: 2 operations failed: “a” was cancelled; “d”: "))
+            #expect(Self.failure(error).localizedDescription == "“a” was cancelled.")
+            #expect(
+                Self.dependency(error).localizedDescription
+                    == "The operation “b” did not run, because “a” was cancelled.")
+            #expect(
+                CompoundOperationError.cancelled(name: "c", errors: [], reason: error).localizedDescription
+                    == "“c” was cancelled.")
+        }
+        #expect(
+            CompoundOperationError.cancelled(name: "c", errors: [], reason: Stop.byUser).localizedDescription
+                == "“c” was cancelled (The user pressed Stop).")
+        let inner = CompoundOperationError.cancelled(name: "c", errors: [])
+        #expect(
+            Self.dependency(inner).localizedDescription
+                == "The operation “b” did not run, because “a” was cancelled.")
+    }
+
+    @Test("Reasons inside reasons are followed on a small stack")
+    func deepReasons() async {
+        await onThread(stackSize: workerStackSize) {
+            var error: any Error = CancellationError()
+            for level in 0..<10_000 {
+                error = Self.failure(CompoundOperationError.cancelled(name: "\(level)", errors: [], reason: error))
+            }
+            #expect(error.isCancellation)
+        }
+    }
+}
