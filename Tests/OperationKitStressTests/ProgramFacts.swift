@@ -156,13 +156,18 @@ extension ProgramFacts {
             return ProgramFacts.report(of: node, units: collection, failing: failing, isCancelled: false)
         case .compound(let compound):
             if children(of: node.id).count != compound.children.count { return nil }
-            var failures: [StressReport.Failure] = []
-            for (index, child) in compound.children.enumerated() {
+            var outcomes: [StressOutcome] = []
+            for child in compound.children {
                 guard let outcome = predicted(child) else { return nil }
-                if outcome.isFailure {
-                    let siblings = compound.children.count
-                    failures.append(.init(name: child.name, index: index, outcome: outcome, siblings: siblings))
-                }
+                outcomes.append(outcome)
+            }
+            var failures: [StressReport.Failure] = []
+            for (index, child) in compound.children.enumerated() where outcomes[index].isFailure {
+                if outcomes[index].cause != nil { continue }
+                failures.append(
+                    .init(
+                        name: child.name, index: index, outcome: outcomes[index], siblings: outcomes.count,
+                        blocked: outcomes.count { $0.cause == child.name }))
             }
             if failures.isEmpty { return .success }
             return .report(StressReport(isCancellation: false, name: node.name, failures: failures))

@@ -118,9 +118,17 @@ extension ProgramOracle {
         of node: StressNode, _ compound: StressCompound, _ outcome: StressOutcome, isCancelled: Bool
     ) {
         let children = facts.children(of: node.id).filter { isThere($0.id) }
+        // Those that did not run because of a sibling are counted with that.
+        let names = Set(children.map(\.name))
         var failed: [String: StressOutcome] = [:]
+        var blocked: [String: Int] = [:]
         for child in children {
-            if let outcome = ending(of: child), outcome.isFailure { failed[child.name] = outcome }
+            guard let outcome = ending(of: child), outcome.isFailure else { continue }
+            if let cause = outcome.cause, names.contains(cause) {
+                blocked[cause, default: 0] += 1
+            } else {
+                failed[child.name] = outcome
+            }
         }
         guard case .report(let report) = outcome else {
             let isRight = outcome == .success && !isCancelled && failed.isEmpty
@@ -136,6 +144,9 @@ extension ProgramOracle {
         let reported = Dictionary(report.failures.map { ($0.name, $0.outcome) }) { first, _ in first }
         if reported != failed || reported.count != report.failures.count {
             complain("\(node.name) reports \(report.failures), but these failed: \(failed)")
+        }
+        if report.failures.contains(where: { $0.blocked != blocked[$0.name, default: 0] }) {
+            complain("\(node.name) reports \(report.failures), but these kept others from running: \(blocked)")
         }
         judgeIndices(of: node, compound, report, count: children.count)
     }

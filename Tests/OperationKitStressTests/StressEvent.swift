@@ -35,11 +35,17 @@ enum StressEvent: Equatable, Sendable {
 }
 
 /// The errors of programs.
-enum StressError: Error, Equatable {
+enum StressError: CancellableError, Equatable {
     case failed(Int)
     case unit(Int)
     case reason(Int)
     case given(Int)
+
+    /// Some reasons only say why something was cancelled.
+    var isCancelled: Bool { if case .reason(let id) = self { StressError.isMild(id) } else { false } }
+
+    /// Whether the reason with which an operation is cancelled is no failure.
+    static func isMild(_ id: Int) -> Bool { id % 4 == 3 }
 }
 
 /// How an operation ended, in a form that can be compared.
@@ -86,10 +92,16 @@ indirect enum StressOutcome: Equatable, Sendable {
     var isFailure: Bool {
         switch self {
         case .success, .cancelled: false
-        case .report(let report): !report.isCancellation || !report.failures.isEmpty
-        case .failed, .unit, .reason, .given, .dependency, .other: true
+        case .report(let report):
+            !report.isCancellation || !report.failures.isEmpty || report.reason?.isFailure == true
+        case .reason(let id): !StressError.isMild(id)
+        case .dependency(_, let root): root.isFailure
+        case .failed, .unit, .given, .other: true
         }
     }
+
+    /// The name of the operation because of which it did not run.
+    var cause: String? { if case .dependency(let name, _) = self { name } else { nil } }
 }
 
 /// The error of a compound.
@@ -99,18 +111,21 @@ struct StressReport: Equatable, Sendable {
         var index: Int
         var outcome: StressOutcome
         var siblings: Int?
+        /// How many siblings did not run because of it.
+        var blocked: Int
 
-        init(name: String, index: Int, outcome: StressOutcome, siblings: Int?) {
+        init(name: String, index: Int, outcome: StressOutcome, siblings: Int?, blocked: Int = 0) {
             self.name = name
             self.index = index
             self.outcome = outcome
             self.siblings = siblings
+            self.blocked = blocked
         }
 
         init(_ error: SuboperationError) {
             self.init(
                 name: StressNode.name(in: error.name), index: error.index, outcome: StressOutcome(error.error),
-                siblings: error.siblingCount)
+                siblings: error.siblingCount, blocked: error.blockedCount)
         }
     }
 

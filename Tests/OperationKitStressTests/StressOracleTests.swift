@@ -157,15 +157,15 @@ extension Stress {
             let program = StressProgram(
                 root: StressNode(id: 0, work: .compound(StressCompound(children: [first, second, third]))))
             let root = StressOutcome.dependency("n1", .failed(1))
-            func violations(_ outcome: StressOutcome) -> [String] {
-                let failures = [(1, StressOutcome.failed(1)), (2, root), (3, outcome)].map { id, outcome in
-                    StressReport.Failure(name: "n\(id)", index: id - 1, outcome: outcome, siblings: 3)
-                }
+            func violations(_ outcome: StressOutcome, blocked: Int = 2) -> [String] {
+                let failure = StressReport.Failure(
+                    name: "n1", index: 0, outcome: .failed(1), siblings: 3, blocked: blocked)
                 let log = [.built(3)] + start + run(1) + end(1, .failed(1)) + end(2, root) + end(3, outcome)
-                let report = StressReport(isCancellation: false, name: "n0", failures: failures)
+                let report = StressReport(isCancellation: false, name: "n0", failures: [failure])
                 return ProgramOracle.violations(of: program, log + end(0, .report(report)))
             }
             #expect(violations(root) == [])
+            for wrong in [0, 1, 3] { #expect(!violations(root, blocked: wrong).isEmpty) }
             for wrong in [.dependency("n2", root), .dependency("n2", .failed(1)), StressOutcome.success] {
                 #expect(!violations(wrong).isEmpty, "\(wrong)")
             }

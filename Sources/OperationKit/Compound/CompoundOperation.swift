@@ -28,9 +28,9 @@ public import Foundation
 /// ## Errors
 ///
 /// The errors of children that are ``FailableOperation``s, which every ``AsyncOperation`` is, arrive together as
-/// ``CompoundOperationError/suboperationFailure(name:errors:)``. `CancellationError`, and a nested compound that was
-/// cancelled without errors, is no failure. What the first failure means for the others is the
-/// ``FailurePolicy``.
+/// ``CompoundOperationError/suboperationFailure(name:errors:)``. An error whose `isCancellation` is true is no failure. Nor is
+/// a child that did not run because another one failed or was cancelled: it is counted with the failure of that one. What
+/// the first failure means for the others is the ``FailurePolicy``.
 ///
 /// ## Cancellation
 ///

@@ -138,8 +138,12 @@ extension CompoundOperationError: LocalizedError, CustomNSError, NestingError {
         if depth == 0 { return count + ": " + Self.leaves(of: self).joined(separator: "; ") }
         var parts = errors.prefix(Self.mostSpelledOut).map {
             // A compound's description begins with its name.
-            $0.error is CompoundOperationError
+            let isCompound = $0.error is CompoundOperationError
+            let entry =
+                isCompound
                 ? $0.error.description(depth: depth - 1).withoutFullStop : $0.error.entry(of: $0.name, depth: depth - 1)
+            if $0.blockedCount == 0 { return entry }
+            return entry + "; \($0.blockedCount) did not run because of \(isCompound ? "“\($0.name)”" : "it")"
         }
         if errors.count > Self.mostSpelledOut { parts.append("and \(errors.count - Self.mostSpelledOut) more") }
         return count + ": " + parts.joined(separator: "; ")

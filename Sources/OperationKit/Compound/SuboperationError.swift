@@ -7,9 +7,15 @@ public struct SuboperationError: Error {
     /// The place of the child in the order in which children were added, from 0.
     public var index: Int { storage.index }
     /// The error that the child ended with.
-    public var error: any Error { storage.error }
+    public var error: any Error { (storage.error as? BlockedError)?.error ?? storage.error }
     /// How many children the compound had, where known.
     public var siblingCount: Int? { storage.siblingCount }
+    /// How many other children did not run because of this failure: they required the success of the child, or of one that
+    /// did not run either. Each child is counted once, for the one of its dependencies that was added first.
+    public var blockedCount: Int { storage.blockedCount }
+
+    /// The error with which a composite ends that passes this failure on as its own.
+    var outcomeError: any Error { storage.error }
 
     private var storage: Storage
 
@@ -20,8 +26,10 @@ public struct SuboperationError: Error {
     ///   - index: Its place among the children, from 0.
     ///   - error: What it failed with.
     ///   - siblingCount: How many children there were, itself included.
-    public init(name: String, index: Int, error: any Error, siblingCount: Int? = nil) {
-        storage = Storage(name: name, index: index, error: error, siblingCount: siblingCount)
+    ///   - blockedCount: How many of the others did not run because of the failure.
+    public init(name: String, index: Int, error: any Error, siblingCount: Int? = nil, blockedCount: Int = 0) {
+        storage = Storage(
+            name: name, index: index, error: error, siblingCount: siblingCount, blockedCount: blockedCount)
     }
 }
 
@@ -69,14 +77,16 @@ extension SuboperationError {
         let name: String
         let index: Int
         let siblingCount: Int?
+        let blockedCount: Int
         /// Changes only while the storage is freed.
         private(set) var error: any Error
 
-        init(name: String, index: Int, error: any Error, siblingCount: Int?) {
+        init(name: String, index: Int, error: any Error, siblingCount: Int?, blockedCount: Int) {
             self.name = name
             self.index = index
             self.error = error
             self.siblingCount = siblingCount
+            self.blockedCount = blockedCount
         }
 
         deinit {

@@ -107,7 +107,8 @@ extension AsyncOperation {
     ///
     /// In Foundation, what depends on an operation runs however that ended. With this, the operation finishes without
     /// running if `dependency` failed or was cancelled, with ``DependencyError/dependencyFailed(operation:dependency:error:)``.
-    /// What counts as failed or cancelled is what `bind(_:to:_:)` says. Call it before the start.
+    /// What counts as failed or cancelled is what `bind(_:to:_:)` says. Call it before the start. In a compound, an operation
+    /// that did not run so is counted with the failure that is responsible: ``SuboperationError/blockedCount``.
     ///
     /// ```swift
     /// let save = ThrowingBlockOperation(name: "save") { /* … */ }
@@ -144,6 +145,9 @@ extension AsyncOperation {
             throw DependencyError.dependencyUnfinished(operation: displayName, dependency: source.displayName)
         }
         guard let error = source.endingError else { return }
-        throw DependencyError.failed(displayName, dependency: source.displayName, error: error)
+        // Where the source did not run either, the operation that is responsible is the same.
+        let cause = (source as? AsyncOperation)?.blockedError?.cause ?? source
+        throw BlockedError(
+            error: DependencyError.failed(displayName, dependency: source.displayName, error: error), cause: cause)
     }
 }

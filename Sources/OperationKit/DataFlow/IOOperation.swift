@@ -65,11 +65,9 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     /// `asyncCompletionBlock` on.
     public final var result: Result<Output, any Error>? {
         withState { state in
-            switch state.lifecycle.outcome {
-            case .success: (storedOutput ?? () as? Output).map { .success($0) }
-            case .failure(let error): .failure(error)
-            case nil: nil
-            }
+            guard let outcome = state.lifecycle.outcome else { return nil }
+            if let error = outcome.error { return .failure(error) }
+            return (storedOutput ?? () as? Output).map { .success($0) }
         }
     }
 

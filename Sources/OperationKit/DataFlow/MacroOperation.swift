@@ -91,8 +91,8 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
             return (self.sink.take(), self.source.take())
         }
         withExtendedLifetime(sink) {}
-        if let failure {
-            childrenFinished(with: .failure(failure.error))
+        if let failure = failures.first {
+            childrenFinished(with: .failure(failure.outcomeError))
         } else if let output = source?.output() {
             childrenFinished(with: .success(output))
         } else {

@@ -102,10 +102,15 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
     private func sourceFinished() {
         // Release both before the end, and after unlocking; what they hold may run arbitrary code when it is freed.
         let (source, transform) = lock.withLock { (self.source.take(), self.transform.take()) }
+        let result = Result {
+            guard let transform, let result = source?.result else { throw CancellationError() }
+            return try transform(result)
+        }
         childrenFinished(
-            with: Result {
-                guard let transform, let result = source?.result else { throw CancellationError() }
-                return try transform(result)
+            with: result.mapError { error in
+                // What kept the source from running kept this operation, too.
+                guard error is DependencyError, let blocked = source?.blockedError else { return error }
+                return BlockedError(error: error, cause: blocked.cause)
             })
     }
 }

@@ -121,8 +121,8 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
         lock.withLock { self.failure = failure }
         let output = runner.output as? WaterfallValue<Output>
         runner.discard()
-        if let failure {
-            childrenFinished(with: .failure(failure.error))
+        if let failure = failures.first {
+            childrenFinished(with: .failure(failure.outcomeError))
         } else if let output {
             childrenFinished(with: .success(output.value))
         } else {

@@ -11,9 +11,3 @@ extension Operation {
         name ?? "\(type(of: self)) \(index)"
     }
 }
-
-extension Result where Success == Void, Failure == any Error {
-    var error: (any Error)? {
-        if case .failure(let error) = self { error } else { nil }
-    }
-}

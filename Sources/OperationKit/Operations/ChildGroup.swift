@@ -97,6 +97,12 @@ extension Operation {
         return true
     }
 
+    /// Whether the operation is part of a group. Operations of other libraries cannot tell.
+    func isPart(of group: any ChildGroup) -> Bool {
+        guard let parent = withMembership({ $0.parent }) else { return false }
+        return parent === group
+    }
+
     /// The composites that the operation is inside of, the nearest first.
     var enclosingOperations: some Sequence<AsyncOperation> {
         sequence(state: self) { operation in

@@ -23,7 +23,7 @@ extension OperationQueue {
     /// - Parameter operations: Operations that were not started and are on no queue, each once. None of them may wait for
     ///   one that is never started. If there are none, the call returns immediately.
     /// - Throws: ``CompoundOperationError/suboperationFailure(name:errors:)`` with the failures, in the order given, if there
-    ///   are any. ``CompoundOperationError/cancelled(name:errors:reason:)`` instead, if operations were cancelled and the
+    ///   are any. As in a compound, an operation that did not run because of another one is counted with the failure of that. ``CompoundOperationError/cancelled(name:errors:reason:)`` instead, if operations were cancelled and the
     ///   task was, too, or none failed; an operation that succeeds nevertheless does not count. Both carry the name of the
     ///   queue. ``OperationQueueError`` if an operation was started before, is on this queue, or is given twice; nothing is
     ///   added then.
@@ -56,18 +56,18 @@ extension OperationQueue {
     }
 
     private func throwFailures(of operations: [Operation]) throws {
-        var failures: [SuboperationError] = []
+        var collection = FailureCollection(rules: .init(policy: .continueAll, countsCancellations: false))
+        let given = Set(operations.map { ObjectIdentifier($0) })
         var isCancelled = false
         for (index, operation) in operations.enumerated() {
             guard let error = operation.endingError else { continue }
-            if !error.isCancellation {
-                let name = operation.displayName(at: index)
-                failures.append(
-                    SuboperationError(name: name, index: index, error: error, siblingCount: operations.count))
-            } else {
-                isCancelled = true
-            }
+            let failure = ChildFailure(
+                SuboperationError(name: operation.displayName(at: index), index: index, error: error), of: operation,
+                cause: operation.cause { given.contains(ObjectIdentifier($0)) }, isCancellation: error.isCancellation)
+            if failure.isCancellation { isCancelled = true }
+            _ = collection.add(failure, isCancelling: false)
         }
+        let (failures, _) = collection.take(ofChildren: operations.count)
         try CompoundOperationError.outcome(
             name: displayName, failures, isCancelled: isCancelled && (Task.isCancelled || failures.isEmpty), reason: nil
         ).get()

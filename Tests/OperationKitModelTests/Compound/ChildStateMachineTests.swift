@@ -46,7 +46,7 @@ import Testing
             let failure = error.map {
                 ChildFailure(
                     SuboperationError(name: "child", index: machine.ordinal(of: child), error: $0),
-                    isCancellation: $0.isCancellation)
+                    of: child.operation, isCancellation: $0.isCancellation)
             }
             return machine.childEnded(
                 ChildEnd(child: child, hasSucceeded: error == nil, failure: failure, turn: turn))

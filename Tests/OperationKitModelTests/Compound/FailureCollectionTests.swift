@@ -1,3 +1,4 @@
+import Foundation
 import OperationKitTestSupport
 import Testing
 
@@ -11,9 +12,17 @@ import Testing
         FailureCollection(rules: .init(policy: policy, countsCancellations: countsCancellations))
     }
 
-    private func failure(_ index: Int, _ error: any Error = TestError.first) -> ChildFailure {
+    private func failure(
+        _ index: Int, _ error: any Error = TestError.first, of operation: Operation = Operation(),
+        cause: Operation? = nil
+    ) -> ChildFailure {
         ChildFailure(
-            SuboperationError(name: "child \(index)", index: index, error: error), isCancellation: error.isCancellation)
+            SuboperationError(name: "child \(index)", index: index, error: error), of: operation, cause: cause,
+            isCancellation: error.isCancellation)
+    }
+
+    private func summary(_ failures: [SuboperationError]) -> [String] {
+        failures.map { "\($0.index): \($0.blockedCount)" }
     }
 
     @Test("The failures come in the order of the children, and know how many there were")
@@ -23,10 +32,10 @@ import Testing
             let cancelsOthers = failures.add(failure(index), isCancelling: false)
             #expect(!cancelsOthers)
         }
-        let taken = failures.take(ofChildren: 5)
+        let taken = failures.take(ofChildren: 5).failures
         #expect(taken.map(\.index) == [0, 1, 2])
         #expect(taken.allSatisfy { $0.siblingCount == 5 })
-        let more = failures.take(ofChildren: 5)
+        let more = failures.take(ofChildren: 5).failures
         #expect(more.isEmpty)
     }
 
@@ -34,7 +43,7 @@ import Testing
     func unsorted() {
         var failures = make(.continueAll, countsCancellations: true)
         for index in [2, 0, 1] { _ = failures.add(failure(index), isCancelling: false) }
-        let taken = failures.take(ofChildren: 3)
+        let taken = failures.take(ofChildren: 3).failures
         #expect(taken.map(\.index) == [2, 0, 1])
     }
 
@@ -45,7 +54,7 @@ import Testing
         #expect(cancelsOthers)
         let cancelsOthers2 = failures.add(failure(1), isCancelling: true)
         #expect(!cancelsOthers2)
-        let taken = failures.take(ofChildren: 2)
+        let taken = failures.take(ofChildren: 2).failures
         #expect(taken.count == 2)
     }
 
@@ -56,14 +65,79 @@ import Testing
             let cancelsOthers = none.add(failure(0, error), isCancelling: false)
             #expect(!cancelsOthers)
         }
-        let takenOfNone = none.take(ofChildren: 2)
+        let takenOfNone = none.take(ofChildren: 2).failures
         #expect(takenOfNone.isEmpty)
         var failures = make(.cancelRemaining, countsCancellations: true)
         let cancelsOthers = failures.add(failure(0, CancellationError()), isCancelling: true)
         #expect(!cancelsOthers)
         let cancelsOthers2 = failures.add(failure(1, CancellationError()), isCancelling: false)
         #expect(cancelsOthers2)
-        let taken = failures.take(ofChildren: 2)
+        let taken = failures.take(ofChildren: 2).failures
         #expect(taken.map(\.index) == [1])
+    }
+
+    @Test("Children that did not run are counted with their cause, whether it reports its failure before or after them")
+    func blocked() {
+        let (a, b) = (Operation(), Operation())
+        for isFirst in [false, true] {
+            var failures = make(.continueAll)
+            if isFirst { _ = failures.add(failure(4, of: a), isCancelling: false) }
+            for index in [3, 1, 2] { _ = failures.add(failure(index, cause: a), isCancelling: false) }
+            _ = failures.add(failure(5, cause: b), isCancelling: false)
+            if !isFirst { _ = failures.add(failure(4, of: a), isCancelling: false) }
+            _ = failures.add(failure(0, of: b), isCancelling: false)
+            let (taken, discarded) = failures.take(ofChildren: 6)
+            #expect(summary(taken) == ["0: 1", "4: 3"])
+            #expect(discarded.count == 3, "What is not reported is released by the caller")
+        }
+    }
+
+    @Test("A cause that reports no failure is reported by the first of the children that did not run")
+    func elsewhere() {
+        let outside = Operation()
+        var failures = make(.cancelRemaining)
+        let cancelsOthers = failures.add(failure(3, cause: outside), isCancelling: false)
+        #expect(cancelsOthers)
+        for index in [1, 2] { _ = failures.add(failure(index, cause: outside), isCancelling: true) }
+        let taken = failures.take(ofChildren: 4).failures
+        #expect(summary(taken) == ["1: 2"])
+        #expect(taken.first?.siblingCount == 4)
+    }
+
+    @Test("A child that did not run because of a cancellation is no failure")
+    func blockedByCancellation() {
+        let cause = Operation()
+        var failures = make(.cancelRemaining)
+        let error = DependencyError.dependencyFailed(operation: "b", dependency: "a", error: CancellationError())
+        let cancelsOthers = failures.add(failure(1, error, cause: cause), isCancelling: false)
+        #expect(!cancelsOthers)
+        let taken = failures.take(ofChildren: 2).failures
+        #expect(taken.isEmpty)
+    }
+
+    @Test("An operation in the memory of a cause that is gone is another cause")
+    func reusedMemory() {
+        // The memory is used again sooner or later; no turn may count too many.
+        for _ in 0..<1_000 {
+            var failures = make(.continueAll)
+            var first: Operation? = Operation()
+            if let first { _ = failures.add(failure(0, of: first), isCancelling: false) }
+            let other = Operation()
+            _ = failures.add(failure(1, cause: other), isCancelling: false)
+            first = nil
+            let second = Operation()
+            _ = failures.add(failure(2, cause: second), isCancelling: false)
+            let taken = failures.take(ofChildren: 3).failures
+            #expect(summary(taken) == ["0: 0", "1: 0", "2: 0"])
+        }
+    }
+
+    @Test("Where each failure counts for itself, a cause makes no difference")
+    func chain() {
+        let cause = Operation()
+        var failures = make(.cancelRemaining, countsCancellations: true)
+        for index in [2, 1] { _ = failures.add(failure(index, cause: cause), isCancelling: index == 1) }
+        let taken = failures.take(ofChildren: 3).failures
+        #expect(summary(taken) == ["2: 0", "1: 0"])
     }
 }

@@ -147,6 +147,49 @@ import Testing
             ])
     }
 
+    @Test("A reason of a compound inside another one against its start and the end of its child")
+    func nestedReason() async {
+        await tryOut(
+            "start, end, reason inside",
+            { CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)], isNested: true) },
+            [
+                Role("start") { $0.start() }, Role("end") { $0.end(0) },
+                Role("reason") { $0.cancelWithReason() },
+            ])
+    }
+
+    @Test("A failure that two children in a row require, against the start, and a cancellation or an addition")
+    func blockedChildren() async {
+        let cancel = Role<CompoundSubject>("cancel a child") { $0.children[1].cancel() }
+        let add = Role<CompoundSubject>("add") { subject in
+            subject.late.requireSuccess(of: subject.children[0])
+            subject.add(subject.late)
+        }
+        for role in [cancel, add] {
+            await tryOut(
+                "start, failure, \(role.name)",
+                { CompoundSubject(children: 3, held: [0], requirements: [(1, 0), (2, 1)]) },
+                [Role("start") { $0.start() }, Role("fail") { $0.end(0, .first) }, role])
+        }
+    }
+
+    @Test("A failure outside that two children require, against the start and the cancellation of one of them")
+    func blockedFromOutside() async {
+        for policy in [FailurePolicy.continueAll, .cancelRemaining] {
+            await tryOut(
+                "start, failure outside, \(policy)",
+                {
+                    let subject = CompoundSubject(children: 3, requirements: [(0, -1), (2, -1)], policy: policy)
+                    subject.outer.start()
+                    return subject
+                },
+                [
+                    Role("start") { $0.start() }, Role("fail outside") { $0.outer.finish(withError: TestError.first) },
+                    Role("cancel a child") { $0.children[0].cancel() },
+                ])
+        }
+    }
+
     @Test("A compound that is paused by its limit and suspended while it is started runs its children afterward")
     func limitAndSuspension() async {
         await tryOut(

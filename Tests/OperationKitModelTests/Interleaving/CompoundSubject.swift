@@ -53,13 +53,15 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     ///   - count: The number of children.
     ///   - held: Which children do not end by themselves.
     ///   - dependencies: Which child waits for which other.
+    ///   - requirements: Which child requires the success of which other. -1 stands for `outer`.
     ///   - limit: The maximum number of children that run at the same time; -1 for no limit.
     ///   - policy: The failure policy.
     ///   - isNested: Whether the compound is the only child of another one.
     ///   - holdsLate: Whether the child that the test adds does not end by itself either.
     ///   - work: What the children do.
     init(
-        children count: Int, held: Set<Int> = [], dependencies: [(Int, Int)] = [], limit: Int = -1,
+        children count: Int, held: Set<Int> = [], dependencies: [(Int, Int)] = [],
+        requirements: [(Int, Int)] = [], limit: Int = -1,
         policy: FailurePolicy = .continueAll, isNested: Bool = false, holdsLate: Bool = false,
         work: @escaping Work = { _ in }
     ) {
@@ -72,6 +74,9 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         late = CompoundSubject.child("late", isHeld: holdsLate, record, work)
         self.children = children
         for (child, other) in dependencies { children[child].addDependency(children[other]) }
+        for (child, other) in requirements {
+            children[child].requireSuccess(of: other < 0 ? outer : children[other])
+        }
         compound = CompoundOperation(
             name: "compound", operations: children, maxConcurrentOperationCount: limit, failurePolicy: policy)
         around = isNested ? CompoundOperation(name: "around", operations: [compound]) : nil
@@ -138,6 +143,9 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             record.note { $0.problems.append("\(child.displayName) is not cancelled") }
         }
     }
+
+    /// Cancels the compound with a reason.
+    func cancelWithReason() { compound.cancel(withError: TestError.reason) }
 
     /// Another thread starts a child, whatever it waits for.
     func startByHand(_ child: ScriptedOperation) {
@@ -244,7 +252,8 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         if Set(record.begun).count != record.begun.count { problems.append("begun: \(record.begun)") }
         for child in children + added where compound.error == nil && !child.isCancelled {
             let name = child.name ?? ""
-            if !record.begun.contains(name), !record.ended.contains(name) { problems.append("\(name) was left out") }
+            if record.begun.contains(name) || record.ended.contains(name) || child.isBlocked { continue }
+            problems.append("\(name) was left out")
         }
         if record.isGiven != (text(compound.error) == "second") { problems.append("ended with another outcome") }
         if case .dependencyCycle = compound.error as? CompoundOperationError, !record.hasCycle {
@@ -256,6 +265,34 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             problems.append("\(failure.name) is number \(failure.index) of \(failure.siblingCount ?? -1)")
         }
         if text(compound.error) != record.completions.first { problems.append("error reads \(text(compound.error))") }
+        return problems + reportProblems()
+    }
+
+    /// The compound reports each cause once, and is a failure of the one around it if it is one.
+    private func reportProblems() -> [String] {
+        var problems: [String] = []
+        if let around, !around.isCancelled {
+            let isFailure = compound.error.map { !$0.isCancellation } ?? false
+            if (around.error != nil) != isFailure { problems.append("around: \(text(around.error))") }
+            if compound.isCancelled, text(compound.error).contains("TestError.reason"),
+                (around.error as? CompoundOperationError)?.leafErrors.contains(where: { text($0) == "reason" }) != true
+            {
+                problems.append("around, the reason is lost: \(text(around.error))")
+            }
+        }
+        if case .dependencyCycle = compound.error as? CompoundOperationError { return problems }
+        if text(compound.error) == "second" { return problems }
+        let reports = (compound.error as? CompoundOperationError)?.suboperationErrors ?? []
+        let all = children + added
+        let blocked = all.count { $0.isBlocked && $0.error?.isCancellation == false }
+        let failed = all.filter { $0.error?.isCancellation == false && !$0.isBlocked }.compactMap(\.name)
+        let own = reports.filter { !($0.error is DependencyError) }.compactMap(\.name)
+        if own.sorted() != failed.sorted() { problems.append("\(failed) failed: \(reports)") }
+        // Of those that the operation outside kept from running, one is reported.
+        let outside = reports.count - own.count
+        if outside > 1 || reports.map(\.blockedCount).reduce(outside, +) != blocked {
+            problems.append("\(blocked) did not run: \(reports)")
+        }
         return problems
     }
 }
@@ -263,6 +300,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
 extension AsyncOperation {
     fileprivate var hasStarted: Bool { withState { !$0.lifecycle.isPending } }
     fileprivate var enclosing: [AsyncOperation] { Array(enclosingOperations) }
+    fileprivate var isBlocked: Bool { error is DependencyError }
     fileprivate var hasOutcome: Bool { withState { $0.lifecycle.outcome != nil } }
 }
 #endif

@@ -38,6 +38,16 @@ import Testing
             [WorkInterleavingTests.start, Role("finish") { $0.finishFromOutside() }])
     }
 
+    @Test("The end of a unit against a cancellation with a reason", arguments: WorkSubject.Kind.allCases)
+    func reason(kind: WorkSubject.Kind) async {
+        await tryOut(
+            "start, end, reason", kind, { WorkSubject($0, units: 2, held: [0]) },
+            [
+                WorkInterleavingTests.start, Role("end") { $0.end(0) },
+                Role("reason") { $0.cancel(hasReason: true) },
+            ])
+    }
+
     @Test("A run that is cancelled while a unit of it ends starts no further one", arguments: WorkSubject.Kind.allCases)
     func cancelDuringAnEnd(kind: WorkSubject.Kind) async {
         await tryOut(

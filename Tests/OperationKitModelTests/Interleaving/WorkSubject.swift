@@ -26,6 +26,8 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
         var problems: [String] = []
         /// Whether the run was ended or cancelled from outside.
         var isStopped = false
+        /// Whether it is cancelled with a reason only.
+        var isReasonGiven = false
         /// Whether the outcome that was given to it was accepted.
         var isGiven = false
         /// How many units had begun when a cancellation was complete.
@@ -137,9 +139,12 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
         completion?(failing.contains(unit) ? TestError.first : nil)
     }
 
-    func cancel() {
-        record.change { $0.isStopped = true }
-        operation.cancel()
+    func cancel(hasReason: Bool = false) {
+        record.change {
+            $0.isStopped = true
+            $0.isReasonGiven = hasReason
+        }
+        if hasReason { operation.cancel(withError: TestError.reason) } else { operation.cancel() }
         record.change { $0.begunAtCancel = $0.begun.count }
     }
 
@@ -171,6 +176,9 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
         if kind.limit == 1, begun != begun.sorted() { problems.append("out of order: \(begun)") }
         if operation.error == nil, begun.count != units { problems.append("success without all units: \(begun)") }
         if !isExpected(operation.error, isStopped: record.isStopped) { problems.append(text(operation.error)) }
+        if operation.isCancelled, record.isReasonGiven, operation.error?.isCancellation == true {
+            problems.append("the reason is lost: \(text(operation.error))")
+        }
         if record.isGiven != (text(operation.error) == "second") { problems.append("ended with another outcome") }
         // Those that had been chosen then may still begin.
         if let most = record.begunAtCancel, begun.count > most + kind.limit { problems.append("begun late: \(begun)") }
@@ -181,7 +189,8 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
     private func isExpected(_ error: (any Error)?, isStopped: Bool) -> Bool {
         guard let error else { return isStopped || failing.isEmpty }
         switch error {
-        case TestError.second, is CancellationError, CompoundOperationError.cancelled: return isStopped
+        case TestError.second, TestError.reason, is CancellationError, CompoundOperationError.cancelled:
+            return isStopped
         case let error as CompoundOperationError:
             return !failing.isEmpty && error.leafErrors.contains { $0 is TestError }
         default: return !failing.isEmpty && text(error).contains("first")

@@ -149,10 +149,13 @@ extension ChildScheduler: FinishObserving {
         guard let error else { return nil }
         let isCancellation = error.isCancellation
         if isCancellation, !failureRules.countsCancellations { return nil }
+        let blocked = (child.operation as? AsyncOperation)?.blockedError
+        // A composite that reports one failure only passes on what that did not run because of.
+        let reported = failureRules.countsCancellations ? blocked ?? error : error
         let index = machine.withLock { $0.ordinal(of: child) }
         return ChildFailure(
-            SuboperationError(name: child.operation.displayName(at: index), index: index, error: error),
-            isCancellation: isCancellation)
+            SuboperationError(name: child.operation.displayName(at: index), index: index, error: reported),
+            of: child.operation, cause: child.operation.cause { $0.isPart(of: self) }, isCancellation: isCancellation)
     }
 }
 

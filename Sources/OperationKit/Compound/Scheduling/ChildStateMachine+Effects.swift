@@ -76,6 +76,8 @@ extension ChildStateMachine {
         let composite: AsyncOperation
         let handlers: CompositeHandlers?
         let failures: [SuboperationError]
+        /// Only to be released.
+        let discarded: [SuboperationError]
     }
 }
 

@@ -79,7 +79,8 @@ extension ChildStateMachine {
         guard let running = composite.finish() else { return nil }
         externals.removeAll()
         schedule.finished()
+        let (failures, discarded) = failures.take(ofChildren: schedule.table.added)
         return Completion(
-            composite: running, handlers: composite.handlers, failures: failures.take(ofChildren: schedule.table.added))
+            composite: running, handlers: composite.handlers, failures: failures, discarded: discarded)
     }
 }

@@ -1,33 +1,74 @@
+import Foundation
+
 /// How a child ended that did not succeed. A class, because most children do.
 final class ChildFailure: Sendable {
     let report: SuboperationError
+    let operation: Operation
+    /// The operation because of which the child did not run: another child, or one that is none and is inside none; `nil`
+    /// if the child failed by itself.
+    let cause: Operation?
     /// Whether the error stands for a cancellation. It may be of a class of the user's, so it is asked without the lock.
     let isCancellation: Bool
 
-    init(_ report: SuboperationError, isCancellation: Bool) {
+    init(_ report: SuboperationError, of operation: Operation, cause: Operation? = nil, isCancellation: Bool) {
         self.report = report
+        self.operation = operation
+        self.cause = cause
         self.isCancellation = isCancellation
     }
 }
 
 /// The failures of the children of a composite, and what they mean for the others.
+///
+/// One cause is one failure: a child that did not run because of another operation is counted with the failure of that one.
+/// It is reported only in the place of an operation that reports no failure here: one that is no child, or a child that
+/// recovered from what happened inside it.
 struct FailureCollection {
     /// What counts as a failure, and what the first one means.
     struct Rules {
         let policy: FailurePolicy
         /// Whether a child that was cancelled counts as one that failed, as long as the others are not cancelled. Failures
-        /// come in the order in which they happened then.
+        /// come in the order in which they happened then, and each counts for itself.
         let countsCancellations: Bool
     }
 
+    /// An operation that failed, and the children that did not run because of it.
+    private struct Cause {
+        let identifier: ObjectIdentifier
+        /// Another operation may get the identifier of one that is gone.
+        private(set) weak var operation: Operation?
+        /// Its own failure, if it is a child and has reported one.
+        var failure: SuboperationError?
+        /// The first of the children that did not run.
+        var firstBlocked: SuboperationError?
+        var blockedCount = 0
+
+        init(_ operation: Operation) {
+            identifier = ObjectIdentifier(operation)
+            self.operation = operation
+        }
+
+        /// Who reports it: the operation itself, or the first child that it kept from running.
+        func report(siblingCount: Int) -> SuboperationError? {
+            guard let reported = failure ?? firstBlocked else { return nil }
+            return SuboperationError(
+                name: reported.name, index: reported.index, error: reported.outcomeError, siblingCount: siblingCount,
+                blockedCount: failure == nil ? blockedCount - 1 : blockedCount)
+        }
+    }
+
     let rules: Rules
-    private var failures: [SuboperationError] = []
+    private var causes: [Cause] = []
+    /// The places of the causes, once a child did not run because of one.
+    private var places: [ObjectIdentifier: Int]?
+    /// Reports that are not needed, to be released after unlocking: their errors may be of classes of the user's.
+    private var discarded: [SuboperationError] = []
 
     init(rules: Rules) {
         self.rules = rules
     }
 
-    /// Adds the failure of a child, if it counts as one.
+    /// Adds the end of a child, if it counts as a failure.
     ///
     /// - Parameters:
     ///   - failure: The child and its error.
@@ -35,19 +76,48 @@ struct FailureCollection {
     /// - Returns: Whether the others have to be cancelled.
     mutating func add(_ failure: ChildFailure, isCancelling: Bool) -> Bool {
         if failure.isCancellation, !rules.countsCancellations || isCancelling { return false }
-        failures.append(failure.report)
+        if let cause = failure.cause, !rules.countsCancellations {
+            addBlocked(failure.report, by: cause)
+        } else {
+            causes[place(of: failure.operation)].failure = failure.report
+        }
         return rules.policy == .cancelRemaining && !isCancelling
+    }
+
+    private mutating func addBlocked(_ report: SuboperationError, by cause: Operation) {
+        if places == nil {
+            let identifiers = causes.enumerated().map { ($1.identifier, $0) }
+            places = Dictionary(identifiers, uniquingKeysWith: { _, last in last })
+        }
+        let place = place(of: cause)
+        causes[place].blockedCount += 1
+        if let first = causes[place].firstBlocked, first.index < report.index { return }
+        if let later = exchange(&causes[place].firstBlocked, with: report) { discarded.append(later) }
+    }
+
+    /// The place of an operation among the causes, where it is added if it is not there. As long as no child is known that
+    /// did not run because of another one, each is added once.
+    ///
+    /// The caller holds the operation. So what has its identifier and is not gone is the same, and its release here is not
+    /// the last one.
+    private mutating func place(of operation: Operation) -> Int {
+        let identifier = ObjectIdentifier(operation)
+        if let place = places?[identifier], causes[place].operation === operation { return place }
+        places?[identifier] = causes.count
+        causes.append(Cause(operation))
+        return causes.count - 1
     }
 
     /// Takes the failures, once all children have ended.
     ///
     /// - Parameter count: How many children there were.
-    /// - Returns: The failures, in the order of the children, or in that in which they happened.
-    mutating func take(ofChildren count: Int) -> [SuboperationError] {
-        let sorted = rules.countsCancellations ? failures : failures.sorted { $0.index < $1.index }
-        failures = []
-        return sorted.map {
-            SuboperationError(name: $0.name, index: $0.index, error: $0.error, siblingCount: count)
-        }
+    /// - Returns: The failures, in the order of the children, or in that in which they happened; and what has to be released
+    ///   after unlocking.
+    mutating func take(ofChildren count: Int) -> (failures: [SuboperationError], discarded: [SuboperationError]) {
+        if causes.isEmpty { return ([], []) }
+        let failures = causes.compactMap { $0.report(siblingCount: count) }
+        let discarded = discarded + causes.compactMap(\.firstBlocked)
+        self = FailureCollection(rules: rules)
+        return (rules.countsCancellations ? failures : failures.sorted { $0.index < $1.index }, discarded)
     }
 }
