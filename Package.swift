@@ -20,6 +20,9 @@ let package = Package(
             path: "Examples/OperationBenchmark"),
         .target(name: "OperationKitTestSupport", dependencies: ["OperationKit"], path: "Tests/OperationKitTestSupport"),
         .testTarget(name: "OperationKitTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
+        .testTarget(
+            name: "OperationKitMainActorTests", dependencies: ["OperationKit", "OperationKitTestSupport"],
+            swiftSettings: [.defaultIsolation(MainActor.self)]),
         .testTarget(name: "OperationKitModelTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
         .testTarget(name: "OperationKitStressTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
         .testTarget(name: "OperationDemoTests", dependencies: ["OperationDemo", "OperationKitTestSupport"]),

@@ -6,7 +6,7 @@ import OperationKit
 enum GlueScenario {
     static func play(on bench: Bench) async {
         let fetch = bench.make("fetch", 0.3) { Fetch(report: $0, seconds: $1) }
-        let process = bench.make("process", 0.2) { Process(report: $0, seconds: $1) }
+        let process = bench.make("process", 0.2) { Greet(report: $0, seconds: $1) }
         process.bind(\.users, to: fetch, \.users)
         bench.enqueue(process, fetch)
         await bench.log.reached(.completion, of: process.report.subject)
@@ -23,7 +23,7 @@ enum GlueScenario {
         }
     }
 
-    private final class Process: Glued, @unchecked Sendable {
+    private final class Greet: Glued, @unchecked Sendable {
         var users: [String] = []
 
         override func main() {

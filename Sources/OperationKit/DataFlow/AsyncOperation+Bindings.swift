@@ -12,13 +12,13 @@ extension BindingTarget {
     ///
     /// ```swift
     /// final class Fetch: AsyncOperation, @unchecked Sendable { var users: [String] = [] }
-    /// final class Process: AsyncOperation, @unchecked Sendable { var users: [String] = [] }
+    /// final class Greet: AsyncOperation, @unchecked Sendable { var users: [String] = [] }
     ///
     /// let fetch = Fetch()
-    /// let process = Process()
-    /// process.bind(\.users, to: fetch, \.users)
+    /// let greet = Greet()
+    /// greet.bind(\.users, to: fetch, \.users)
     /// let queue = OperationQueue()
-    /// for operation in [fetch, process] { queue.addOperation(operation) }
+    /// for operation in [fetch, greet] { queue.addOperation(operation) }
     /// ```
     ///
     /// The value is read and written on the thread that starts this operation, right before its `main()`, after

@@ -3,22 +3,26 @@ public import Foundation
 /// An operation that finishes when its work says so, not when `main()` returns.
 ///
 /// ```swift
-/// final class Delay: AsyncOperation, @unchecked Sendable {
-///     let seconds: Double
-///     private var work: DispatchWorkItem?
+/// final class Download: AsyncOperation, @unchecked Sendable {
+///     private let url: URL
+///     private var task: Task<Void, Never>?
 ///
-///     init(seconds: Double) { self.seconds = seconds }
+///     init(_ url: URL) { self.url = url }
 ///
 ///     override func main() {
-///         let work = DispatchWorkItem { self.finish() }
-///         self.work = work
-///         DispatchQueue.global().asyncAfter(deadline: .now() + seconds, execute: work)
+///         task = Task {
+///             do {
+///                 try await fetch(url)
+///                 finish()
+///             } catch {
+///                 finish(withError: error)
+///             }
+///         }
 ///     }
 ///
-///     override func didCancel() {
-///         work?.cancel()
-///         finish(withError: CancellationError())
-///     }
+///     override func didCancel() { task?.cancel() }
+///
+///     private func fetch(_ url: URL) async throws { /* … */ }
 /// }
 /// ```
 ///
@@ -120,8 +124,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// Starts the operation. A queue does this; call it yourself only to run an operation without one.
     ///
-    /// Runs ``main()`` on the calling thread. An operation that was cancelled or given an outcome before finishes at
-    /// once instead. Every call but the first does nothing. As in Foundation, callers that start an operation by hand make
+    /// Runs ``main()`` on the calling thread. An operation that was cancelled or given an outcome before finishes
+    /// immediately instead. Every call but the first does nothing. As in Foundation, callers that start an operation by hand make
     /// sure that its dependencies have finished.
     public final override func start() {
         perform(withState { $0.lifecycle.started() })

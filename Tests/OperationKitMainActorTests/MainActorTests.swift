@@ -1,0 +1,121 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// What is written here is isolated to the main actor where it does not say otherwise: the settings of the target are those of
+/// a new app. Most of what is tested is that it compiles.
+@Suite("A module that is isolated to the main actor", .hangGuard) struct MainActorTests {
+    @Test("A class of operations says nonisolated, and is used from the main actor")
+    func subclass() async throws {
+        let shopping = CompoundOperation(name: "Shopping", maxConcurrentOperationCount: 2)
+        for item in ["Apples", "Bread", "Cheese"] {
+            let purchase = Purchase()
+            purchase.name = item
+            try shopping.addOperation(purchase)
+        }
+        do {
+            try await OperationQueue().run(shopping)
+            Issue.record("The cheese is there.")
+        } catch let error as CompoundOperationError {
+            #expect(error.suboperationErrors.map(\.name) == ["Cheese"])
+        }
+    }
+
+    @Test("Properties are bound, by key paths and by a closure")
+    func bindings() async throws {
+        let fetch = Fetch()
+        let (byKeyPath, byClosure) = (Greet(), Greet())
+        byKeyPath.bind(\.users, to: fetch, \.users)
+        byClosure.bind(to: fetch) { greet, fetch in greet.users = fetch.users.map { $0.uppercased() } }
+        let queue = OperationQueue()
+        for operation in [fetch, byClosure] { queue.addOperation(operation) }
+        try await queue.run(byKeyPath)
+        try await byClosure.finished()
+        #expect(byKeyPath.users == ["ada"])
+        #expect(byClosure.users == ["ADA"])
+    }
+
+    @Test("A task changes what belongs to the main actor")
+    func state() async throws {
+        let model = Model()
+        try await OperationQueue().run(TaskOperation { await model.show("loaded") })
+        #expect(model.text == "loaded")
+    }
+
+    @Test("Compounds, macros, waterfalls and typed steps are built on the main actor")
+    func composites() async throws {
+        let measure = IOBlockOperation<String, Int> { $0.count }
+        let macro = MacroOperation(measure).then(Double())
+        macro.input = "four"
+        #expect(try await OperationQueue().run(macro) == 8)
+
+        let waterfall = Waterfall<Int, Int>().then { number in number + 1 }.then { number in "\(number)" }
+        waterfall.input = 1
+        #expect(try await OperationQueue().run(waterfall) == "2")
+
+        let log = EventLog()
+        let compound = Import(log)
+        try compound.addOperation(name: "closure") { log.add("closure") }
+        try await OperationQueue().run(compound)
+        #expect(Set(log.events) == ["prepared", "closure"])
+    }
+
+    @Test("A collection is worked on by a type that says nonisolated")
+    func collections() async {
+        let errors = await Lengths().performOperation(on: ["a", ""])
+        #expect(errors.map { $0 == nil } == [true, false])
+    }
+}
+
+@MainActor final class Model {
+    private(set) var text = ""
+
+    func show(_ text: String) { self.text = text }
+}
+
+struct SoldOut: Error {}
+
+nonisolated final class Purchase: AsyncOperation, @unchecked Sendable {
+    override func main() {
+        DispatchQueue.global().async { [self] in
+            finish(withError: name == "Cheese" ? SoldOut() : nil)
+        }
+    }
+}
+
+nonisolated final class Fetch: AsyncOperation, @unchecked Sendable {
+    var users: [String] = []
+
+    override func main() {
+        users = ["ada"]
+        finish()
+    }
+}
+
+nonisolated final class Greet: AsyncOperation, @unchecked Sendable {
+    var users: [String] = []
+}
+
+nonisolated final class Double: IOOperation<Int, Int>, @unchecked Sendable {
+    override func main(input: Int) { finish(with: 2 * input) }
+}
+
+nonisolated final class Import: CompoundOperation, @unchecked Sendable {
+    private let log: EventLog
+
+    init(_ log: EventLog) {
+        self.log = log
+        super.init(name: "Import")
+    }
+
+    override func prepare() throws {
+        try addOperation(BlockOperation { [log] in log.add("prepared") })
+    }
+}
+
+nonisolated final class Lengths: AsyncItemOperation, ParallelItemOperation {
+    func performOperation(onItem item: String) async throws {
+        if item.isEmpty { throw SoldOut() }
+    }
+}
