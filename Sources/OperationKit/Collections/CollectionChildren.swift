@@ -33,16 +33,22 @@ final class CollectionChildren: ChildGroup, @unchecked Sendable {
     var foreignDependencies: Set<ObjectIdentifier> { [] }
 
     func start() { handlers?.start() }
-    func cancelAll() { handlers?.cancelAll() }
+    func cancelAll(_ list: inout Worklist) { handlers?.cancelAll() }
     func stopStarting() -> [Operation] { [] }
     func drain() { handlers?.drain() }
-    func startReportingProgress() { handlers?.startReportingProgress() }
+    func startReportingProgress() -> [Operation] {
+        handlers?.startReportingProgress()
+        return []
+    }
     func outcomeWasDelivered() { handlers?.outcomeWasDelivered() }
 
     // A run is never consumed, and describes itself as a leaf does.
     func detach() {}
+    func removeAll() -> [Operation] { [] }
     func addForeignDependency(_ operation: Operation) {}
     func snapshot(atMost count: Int) -> ChildSnapshot? { nil }
     func childWasCancelled(_ child: Operation) {}
-    func childProgressed(_ child: AsyncOperation, to fraction: Double) {}
+    func childProgressed(
+        _ child: AsyncOperation, to fraction: Double
+    ) -> (composite: AsyncOperation, fraction: Double)? { nil }
 }

@@ -13,7 +13,7 @@ import Foundation
 /// ## Progress
 ///
 /// `progress` counts items, or batches, that have ended, whatever their outcome. Its total is known, and the progress
-/// determinate, once the operation has started. It never falls, and is complete when the operation succeeds. An empty
+/// determinate, once the operation has started. It never falls, and is complete when the operation ends. An empty
 /// collection counts as one unit.
 ///
 /// ## Cancellation
@@ -199,7 +199,7 @@ extension CollectionRun {
         }
         guard isFirst else { return }
         reportProgress()
-        childrenFinished(own: own)
+        Worklist.run { childrenFinished(&$0, own: own) }
     }
 
     private func reportProgress() {

@@ -80,7 +80,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
             to: self,
             CompositeHandlers(
                 start: { [unowned self] in startChildren() },
-                finished: { [unowned self] failures in childrenFinished(failures: failures) }))
+                finished: { [unowned self] failures, list in childrenFinished(failures: failures, &list) }))
         do { try scheduler.addInitial(operations, to: self) } catch { initialError = error }
     }
 
@@ -142,14 +142,14 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     }
 
     /// All children have finished: the compound does too.
-    private func childrenFinished(failures: [SuboperationError]) {
+    private func childrenFinished(failures: [SuboperationError], _ list: inout Worklist) {
         let name = displayName
         let (isWorking, wasCancelled, reason) = withState {
             ($0.lifecycle.isWorking, $0.lifecycle.isCancelled, $0.lifecycle.cancellationReason)
         }
         let error = CompoundOperationError.error(name: name, failures, isCancelled: wasCancelled, reason: reason)
         let decided = isWorking ? Result { try childrenDidFinish(error) } : nil
-        childrenFinished { isCancelled, reason in
+        childrenFinished(&list) { isCancelled, reason in
             // A cancellation that came meanwhile has taken effect. A failure of the compound's own says more.
             if let decided, isCancelled == wasCancelled || (error == nil && decided.error != nil) { return decided }
             return CompoundOperationError.outcome(name: name, failures, isCancelled: isCancelled, reason: reason)

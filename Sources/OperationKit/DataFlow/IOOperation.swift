@@ -126,10 +126,10 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     }
 
     /// A composite's children have all finished, with this as the composite's own result.
-    final func childrenFinished(with result: Result<Output, any Error>) {
+    final func childrenFinished(with result: Result<Output, any Error>, _ list: inout Worklist) {
         var result = result
         if case .failure(let error) = result { result = .failure(replacedByReason(error)) }
-        childrenFinished { [result] _, _ in
+        childrenFinished(&list) { [result] _, _ in
             result.map { output in if storedOutput == nil { storedOutput = output } }
         }
     }

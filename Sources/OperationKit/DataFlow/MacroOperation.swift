@@ -65,7 +65,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         becomeComposite(of: steps.children)
         steps.attach(
             to: self, start: { [unowned self] in startSteps() },
-            finished: { [unowned self] failures in stepsFinished(failures: failures) })
+            finished: { [unowned self] failures, list in stepsFinished(failures: failures, &list) })
     }
 
     /// The step that failed or was cancelled, and so ended the chain: its name, or its type and index, its index among
@@ -83,7 +83,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         steps.run(for: self)
     }
 
-    private func stepsFinished(failures: [SuboperationError]) {
+    private func stepsFinished(failures: [SuboperationError], _ list: inout Worklist) {
         let failure = failures.first.map { steps.renumbered($0) }
         // Release both after unlocking; what they hold may run arbitrary code when it is freed.
         let (sink, source) = lock.withLock {
@@ -92,11 +92,11 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         }
         withExtendedLifetime(sink) {}
         if let failure = failures.first {
-            childrenFinished(with: .failure(failure.outcomeError))
+            childrenFinished(with: .failure(failure.outcomeError), &list)
         } else if let output = source?.output() {
-            childrenFinished(with: .success(output))
+            childrenFinished(with: .success(output), &list)
         } else {
-            childrenFinished(with: .failure(CancellationError()))
+            childrenFinished(with: .failure(CancellationError()), &list)
         }
     }
 }

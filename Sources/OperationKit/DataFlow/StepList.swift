@@ -35,7 +35,7 @@ final class StepList: Sendable {
     ///   - finished: Called once with the failures that count, on the thread on which the last step ended.
     func attach(
         to composite: AsyncOperation, start: @escaping @Sendable () -> Void,
-        finished: @escaping @Sendable (_ failures: [SuboperationError]) -> Void
+        finished: @escaping @Sendable (_ failures: [SuboperationError], _ list: inout Worklist) -> Void
     ) {
         children.attach(
             to: composite,

@@ -87,7 +87,7 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
         name = source.name
         steps.attach(
             to: self, start: { [unowned self] in startSource() },
-            finished: { [unowned self] _ in sourceFinished() })
+            finished: { [unowned self] _, list in sourceFinished(&list) })
         if steps.append(source, weight: 1) { self.source = source }
     }
 
@@ -99,7 +99,7 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
         steps.run(for: self)
     }
 
-    private func sourceFinished() {
+    private func sourceFinished(_ list: inout Worklist) {
         // Release both before the end, and after unlocking; what they hold may run arbitrary code when it is freed.
         let (source, transform) = lock.withLock { (self.source.take(), self.transform.take()) }
         let result = Result {
@@ -111,6 +111,6 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
                 // What kept the source from running kept this operation, too.
                 guard error is DependencyError, let blocked = source?.blockedError else { return error }
                 return BlockedError(error: error, cause: blocked.cause)
-            })
+            }, &list)
     }
 }

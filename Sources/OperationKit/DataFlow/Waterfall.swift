@@ -69,7 +69,7 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
             to: self,
             CompositeHandlers(
                 start: { [unowned self] in startJobs() },
-                finished: { [unowned self] failures in jobsFinished(failures: failures) },
+                finished: { [unowned self] failures, list in jobsFinished(failures: failures, &list) },
                 outcomeWasDelivered: { [unowned self] in callCompletion() },
                 describe: { [weak runner] in runner?.describe(&$0) }))
     }
@@ -116,17 +116,17 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
         if let input = requiredInput() { runner.start(with: WaterfallValue(input), for: self) }
     }
 
-    private func jobsFinished(failures: [SuboperationError]) {
+    private func jobsFinished(failures: [SuboperationError], _ list: inout Worklist) {
         let failure = failures.first.map { runner.renumbered($0) }
         lock.withLock { self.failure = failure }
         let output = runner.output as? WaterfallValue<Output>
         runner.discard()
         if let failure = failures.first {
-            childrenFinished(with: .failure(failure.outcomeError))
+            childrenFinished(with: .failure(failure.outcomeError), &list)
         } else if let output {
-            childrenFinished(with: .success(output.value))
+            childrenFinished(with: .success(output.value), &list)
         } else {
-            childrenFinished(with: .failure(CancellationError()))
+            childrenFinished(with: .failure(CancellationError()), &list)
         }
     }
 

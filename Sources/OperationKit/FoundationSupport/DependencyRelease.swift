@@ -23,9 +23,14 @@ final class DependencyRelease: @unchecked Sendable {
     }
 
     /// Frees operations without other references, without recursion: their dependencies are detached before they go.
-    static func release(_ operations: inout [Operation]) {
+    ///
+    /// - Parameters:
+    ///   - operations: The operations to free.
+    ///   - takeParts: Takes from an operation what else it holds that may hold others.
+    static func release(_ operations: inout [Operation], takeParts: (Operation) -> [Operation] = { _ in [] }) {
         while var operation = operations.popLast() {
             guard isKnownUniquelyReferenced(&operation) else { continue }
+            operations += takeParts(operation)
             let dependencies = operation.dependencies
             for dependency in dependencies { operation.removeDependency(dependency) }
             operations += dependencies

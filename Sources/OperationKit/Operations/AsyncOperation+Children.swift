@@ -17,21 +17,25 @@ extension AsyncOperation {
     }
 
     /// Cancels the children of a composite that must not run, and waits for them.
-    final func drainChildren() {
+    final func drainChildren(_ list: inout Worklist) {
         if let children = ownChildren { return children.drain() }
-        childrenFinished { _, _ in .failure(CancellationError()) }
+        childrenFinished(&list) { _, _ in .failure(CancellationError()) }
     }
 
     /// Reports the result of a composite, once all children have finished.
     ///
-    /// - Parameter own: The result of the composite itself, which depends on whether it was cancelled, and why. An
-    ///   outcome that was given from outside wins over it.
-    final func childrenFinished(own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome) {
+    /// - Parameters:
+    ///   - list: What follows for other operations.
+    ///   - own: The result of the composite itself, which depends on whether it was cancelled, and why. An outcome that was
+    ///     given from outside wins over it.
+    final func childrenFinished(
+        _ list: inout Worklist, own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
+    ) {
         perform(
             withState { state in
                 let lifecycle = state.lifecycle
                 return state.lifecycle.drained(with: own(lifecycle.isCancelled, lifecycle.cancellationReason))
-            })
+            }, &list)
     }
 
     /// Gives away the children of a composite that has not started, which then ends with an error when it is started. The

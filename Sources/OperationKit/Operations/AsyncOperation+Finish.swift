@@ -56,4 +56,9 @@ extension AsyncOperation {
     final func cancel(reason: (any Error)?) {
         perform(withState { $0.lifecycle.cancelled(reason: reason) })
     }
+
+    /// Cancels the operation, together with others. What is inside of it is left in the list.
+    final func cancel(_ list: inout Worklist) {
+        perform(withState { $0.lifecycle.cancelled(reason: nil) }, &list)
+    }
 }

@@ -1,7 +1,7 @@
 public import Foundation
 
 extension AsyncOperation: ProgressReporting {
-    /// How far the operation has come: from 0 to exactly 1 at its success, never going back.
+    /// How far the operation has come: from 0 to exactly 1 at its end, never going back.
     ///
     /// ```swift
     /// final class Copy: AsyncOperation, @unchecked Sendable {
@@ -13,38 +13,39 @@ extension AsyncOperation: ProgressReporting {
     /// }
     /// ```
     ///
-    /// A leaf sets the units of its own progress while it works. One that does not goes from 0 to 1 when it succeeds. A
+    /// A leaf sets the units of its own progress while it works. One that does not goes from 0 to 1 when it ends. A
     /// composite computes its progress from those of its parts, by their weights, at any depth; do not set its units. A
-    /// part counts wholly once it has succeeded, and what a part that failed had reached stays. Where parts are added
-    /// later, the fraction stands still until it is true again. When an operation succeeds, its progress is complete
-    /// before `asyncCompletionBlock` is called.
+    /// part counts wholly once it has ended. Where parts are added later, the fraction stands still until it is true again.
+    ///
+    /// When an operation ends, in whatever way, its progress is complete before `asyncCompletionBlock` is called: nothing is
+    /// left to be done. That it failed or was cancelled is told by ``error`` and `isCancelled`.
     ///
     /// Cancelling the progress cancels the operation. Nothing is allocated before it is asked for; it may be asked for at
     /// any time, on any thread.
     ///
     /// The progresses of several operations may be made children of one progress of your own, and a progress of your own
-    /// a child of a leaf's. When the leaf succeeds, it is complete, and lets go of what is below it and is not.
+    /// a child of a leaf's. When the leaf ends, it is complete, and lets go of what is below it and is not.
     ///
     /// On Linux, `Progress` has no lock. The library serializes what it changes there, the units that you set through this
     /// progress included, so operations below one progress may work and end at the same time. What it cannot serialize is
     /// yours: put the tree together before the operations start, change the units of one leaf, and of what is below it, on
     /// one thread at a time, and do not cancel a progress of your own, nor read it, while operations below it run. A
     /// ``CompoundOperation`` of these operations has a progress that can be read at any time. A progress of your own below
-    /// a leaf counts for the composites around it only when the leaf changes its own units, or succeeds.
+    /// a leaf counts for the composites around it only when the leaf changes its own units, or ends.
     public final var progress: Progress {
-        let (known, hasSucceeded) = withState { ($0.progress, $0.hasSucceeded) }
+        let (known, hasOutcome) = withState { ($0.progress, $0.hasOutcome) }
         if let known { return known }
         let new = OperationProgress(of: self, unitCount: children?.unitCount ?? 1)
-        if hasSucceeded { new.complete(unitCount: nil) }
+        if hasOutcome { new.complete(unitCount: nil) }
         let (progress, isNew) = withState { state in
             // Another thread may have asked at the same time, or have ended the operation.
-            let isNew = state.progress == nil && state.hasSucceeded == hasSucceeded
+            let isNew = state.progress == nil && state.hasOutcome == hasOutcome
             if isNew { state.progress = new }
             return (state.progress, isNew)
         }
         guard let progress else { return self.progress }
-        if isNew, let children, !hasSucceeded {
-            children.startReportingProgress()
+        if isNew, let children, !hasOutcome {
+            startReportingProgress()
             progress.publish(children.fraction, of: children.unitCount)
         }
         return progress
@@ -56,9 +57,24 @@ extension AsyncOperation: ProgressReporting {
     ///   - fraction: The completed fraction of the work, from 0 to 1.
     ///   - unitCount: The total of a composite.
     final func progressed(to fraction: Double, of unitCount: Int64 = OperationProgress.fineUnitCount) {
-        let (progress, parent) = withState { ($0.progress, $0.membership.parent) }
-        if children != nil { progress?.publish(fraction, of: unitCount) }
-        parent?.childProgressed(self, to: fraction)
+        var unitCount = unitCount
+        var next: (composite: AsyncOperation, fraction: Double)? = (self, fraction)
+        while let (operation, fraction) = next {
+            let (progress, parent) = operation.withState { ($0.progress, $0.membership.parent) }
+            if operation.children != nil { progress?.publish(fraction, of: unitCount) }
+            next = parent?.childProgressed(operation, to: fraction)
+            unitCount = OperationProgress.fineUnitCount
+        }
+    }
+}
+
+extension Operation {
+    /// Called when the progress of a composite is first observed, and so is that of all that is inside.
+    final func startReportingProgress() {
+        var open = [self]
+        while let operation = open.popLast() {
+            open += (operation as? AsyncOperation)?.children?.startReportingProgress() ?? []
+        }
     }
 }
 
@@ -67,7 +83,7 @@ extension AsyncOperation: ProgressOwner {
 }
 
 extension AsyncOperation.State {
-    fileprivate var hasSucceeded: Bool {
-        if case .success = lifecycle.outcome { true } else { false }
+    fileprivate var hasOutcome: Bool {
+        lifecycle.outcome != nil
     }
 }

@@ -63,5 +63,5 @@ extension AsyncOperation {
 
 /// Told on the thread that ended the operation, after `isFinished` became true and Foundation was told.
 protocol FinishObserving: AnyObject {
-    func operationFinished(_ operation: AsyncOperation, error: (any Error)?)
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist)
 }

@@ -2,8 +2,13 @@ import Foundation
 
 // How an operation moves from state to state: ``Lifecycle`` decides, and what it decides is done here, without the lock.
 extension AsyncOperation {
-    /// Performs an action of the life cycle, and those that follow from it. Nothing is locked here.
+    /// Performs an action of the life cycle, and all that follows from it. Nothing is locked here.
     final func perform(_ action: Lifecycle.Action?) {
+        if action != nil { Worklist.run { perform(action, &$0) } }
+    }
+
+    /// Performs an action of the life cycle. What follows for other operations is left in the list.
+    final func perform(_ action: Lifecycle.Action?, _ list: inout Worklist) {
         var next = action
         var startHandlers: [StartHandler] = []
         while let action = next {
@@ -27,23 +32,23 @@ extension AsyncOperation {
                 super.cancel()
                 let actions = withState { $0.lifecycle.superclassCancelled() }
                 cancellationTookEffect()
-                for action in actions { perform(action) }
+                for action in actions { perform(action, &list) }
                 withState { $0.membership.parent }?.childWasCancelled(self)
             case .repeatSuperclassCancel:
                 super.cancel()
                 next = withState { $0.lifecycle.cancelChildrenIfUnfinished }
             case .cancelChildren:
-                ownChildren?.cancelAll()
+                if let children = ownChildren { list.add { children.cancelAll(&$0) } }
             case .drain:
-                drainChildren()
+                drainChildren(&list)
             case .deliver:
-                deliver()
+                deliver(&list)
             }
         }
     }
 
     /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
-    private final func deliver() {
+    private final func deliver(_ list: inout Worklist) {
         var unused: [StartHandler] = []
         var execution: ExecutionRecord?
         var (block, progress, error, wasExecuting) = withState { state in
@@ -53,7 +58,7 @@ extension AsyncOperation {
             return (state.completion, state.progress, state.lifecycle.outcome?.error, state.lifecycle.isExecuting)
         }
         execution?.ended()
-        if error == nil { progress?.complete(unitCount: children?.unitCount) }
+        progress?.complete(unitCount: children?.unitCount)
         block?(error)
         block = nil
         unused.removeAll()
@@ -73,7 +78,7 @@ extension AsyncOperation {
         if !wasExecuting { detachFromDependencies() }
 
         let (waiting, observers) = withState { $0.announced() }
-        for observer in observers { observer.operationFinished(self, error: error) }
+        for observer in observers { observer.operationFinished(self, error: error, &list) }
         for continuation in waiting { continuation.resume(returning: .finished) }
     }
 }

@@ -31,16 +31,22 @@ protocol ChildGroup: AnyObject, Sendable {
     /// - Returns: The children, the first time.
     func stopStarting() -> [Operation]
 
-    /// Cancels all children. Called any number of times, on the thread that cancels or finishes the composite.
-    func cancelAll()
+    /// Cancels all children. Called any number of times, on the thread that cancels or finishes the composite. What is
+    /// inside of them is left in the list.
+    func cancelAll(_ list: inout Worklist)
 
     /// Cancels the children of a composite that must not run, waits for them, and then reports
-    /// `childrenFinished(own:)`.
+    /// `childrenFinished(_:own:)`.
     func drain()
 
     /// Called when the progress of the composite is first observed. From then on the group reports every change with
     /// `progressed(to:)`.
-    func startReportingProgress()
+    ///
+    /// - Returns: The children, whose progress is observed then, too.
+    func startReportingProgress() -> [Operation]
+
+    /// Takes the children of a composite to which nothing else refers and which is about to be freed.
+    func removeAll() -> [Operation]
 
     /// Called once, after `asyncCompletionBlock` and before the composite becomes finished.
     func outcomeWasDelivered()
@@ -63,7 +69,9 @@ protocol ChildGroup: AnyObject, Sendable {
     func childWasCancelled(_ child: Operation)
 
     /// Called when a child makes progress, if its progress is observed.
-    func childProgressed(_ child: AsyncOperation, to fraction: Double)
+    ///
+    /// - Returns: The composite, and how far it has come by that, if it is to report that, too.
+    func childProgressed(_ child: AsyncOperation, to fraction: Double) -> (composite: AsyncOperation, fraction: Double)?
 }
 
 /// What an operation is part of.

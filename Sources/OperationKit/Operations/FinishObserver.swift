@@ -37,7 +37,7 @@ final class FinishObserver: FinishObserving, Sendable {
         ended.dependent?.end(ended.operation)
     }
 
-    func operationFinished(_ operation: AsyncOperation, error: (any Error)?) {
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist) {
         report()
     }
 

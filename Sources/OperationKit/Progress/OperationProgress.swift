@@ -144,7 +144,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
         }
     }
 
-    /// Completes the progress, because the operation has succeeded. A thread that is about to publish less publishes this
+    /// Completes the progress, because the operation has its outcome. A thread that is about to publish less publishes this
     /// once more.
     ///
     /// - Parameter unitCount: The total of a composite. A leaf has set its own.
@@ -182,7 +182,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
         }
     }
 
-    /// Completes the progress, because the operation has succeeded. From here on nothing changes it.
+    /// Completes the progress, because the operation has its outcome. From here on nothing changes it.
     ///
     /// - Parameter unitCount: The total of a composite. A leaf has set its own.
     func complete(unitCount: Int64?) {

@@ -91,14 +91,17 @@ import Testing
         #expect(run.errors.map(text) == ["cancelled", "success", "cancelled"])
     }
 
-    @Test("A run that fails counts the items that ended with CancellationError")
+    @Test("A run counts items that ended with CancellationError, and is complete when it has failed")
     func itemsThatWereCancelledCountAsEndedInAFailedRun() async {
+        let (progress, seen) = (Shared<Progress?>(nil), Shared<Int64?>(nil))
         let run = SequentialItems(1, 1, .cancelRemaining) { items, completion in
+            if items[0] == 2 { seen.value = progress.value?.completedUnitCount }
             completion(items[0] == 1 ? CancellationError() : TestError.first)
         }.makeOperation(on: [1, 2, 3, 4])
-        _ = run.progress
+        progress.value = run.progress
         try? await OperationQueue().run(run)
-        #expect(run.progress.completedUnitCount == 2 && run.progress.totalUnitCount == 4)
+        #expect(seen.value == 1)
+        #expect(run.progress.completedUnitCount == 4 && run.progress.totalUnitCount == 4)
     }
 
     @Test("A run that succeeds is complete, whatever slots its own strategy reports", arguments: 0...3)

@@ -60,14 +60,25 @@ import Testing
         step.value = nil
     }
 
-    @Test("The progress of a failed operation stays where it was") func failedLeaf() async {
+    @Test(
+        "An operation that fails or is cancelled is complete in its completion block, and stays so",
+        arguments: [true, false])
+    func failedOrCancelled(isCancelled: Bool) async {
         let operation = ScriptedOperation {
             $0.progress.totalUnitCount = 2
             $0.progress.completedUnitCount = 1
-            $0.finish(withError: TestError.first)
+            if isCancelled { $0.cancel() }
+            $0.finish(withError: isCancelled ? CancellationError() : TestError.first)
         }
+        let seen = Shared<Double?>(nil)
+        operation.asyncCompletionBlock = { [unowned operation] _ in seen.value = operation.progress.fractionCompleted }
         await Start.byHand(operation)
-        #expect(operation.progress.fractionCompleted == 0.5)
+        operation.progress.completedUnitCount = 1
+        #expect(seen.value == 1 && operation.progress.fractionCompleted == 1)
+        let late = AsyncOperation()
+        late.cancel()
+        await Start.byHand(late)
+        #expect(late.progress.fractionCompleted == 1)
     }
 
     @Test("The progress of an operation that has succeeded is complete although it was not asked for before")
@@ -148,14 +159,26 @@ import Testing
         #expect(seen.value == [0, 0.5, 0.5, 0.6, 0.8] && progress.fractionCompleted == 1)
     }
 
-    @Test("A failed child without units of its own adds nothing to the progress of its compound")
+    @Test("A child that has failed counts wholly, and so does a compound with it")
     func failedChild() async {
-        let compound = CompoundOperation(operations: [
-            AsyncOperation(), ScriptedOperation { $0.finish(withError: TestError.first) },
-        ])
-        let progress = compound.progress
+        let seen = Shared<Double?>(nil)
+        let holder = Shared<Progress?>(nil)
+        let compound = CompoundOperation(
+            operations: [
+                ScriptedOperation {
+                    $0.progress.totalUnitCount = 4
+                    $0.progress.completedUnitCount = 1
+                    $0.finish(withError: TestError.first)
+                },
+                ScriptedOperation {
+                    seen.value = holder.value?.fractionCompleted
+                    $0.finish()
+                },
+            ], maxConcurrentOperationCount: 1)
+        holder.value = compound.progress
         await Start.byHand(compound)
-        #expect(progress.fractionCompleted == 0.5 && !progress.isFinished)
+        #expect(seen.value == 0.5 && compound.progress.fractionCompleted == 1 && compound.progress.isFinished)
+        #expect(compound.error != nil)
     }
 
     @Test("The jobs of a waterfall count in its progress by their weights") func waterfall() async {
@@ -263,26 +286,28 @@ import Testing
         #expect(ledger.fraction == 0.375)
         ledger.advanced(0, weight: 3, to: 7)
         #expect(ledger.fraction == 0.75)
-        ledger.ended(0, weight: 3, hasSucceeded: true)
+        ledger.ended(0, weight: 3)
         #expect(ledger.fraction == 0.75)
         ledger.done(1)
         #expect(ledger.fraction == 1)
     }
 
-    @Test("What a failed part had reached stays in the fraction") func failedPart() {
+    @Test("A part that has ended counts wholly, whatever it had reached")
+    func endedPart() {
         var ledger = ProgressLedger()
         ledger.added(2)
         ledger.advanced(0, weight: 1, to: 0.5)
-        ledger.ended(0, weight: 1, hasSucceeded: false)
-        ledger.ended(1, weight: 1, hasSucceeded: false)
-        #expect(ledger.fraction == 0.25)
+        ledger.ended(0, weight: 1)
+        #expect(ledger.fraction == 0.5)
+        ledger.ended(1, weight: 1)
+        #expect(ledger.fraction == 1)
     }
 
     @Test("The fraction of many parts that have succeeded is exactly 1") func manyParts() {
         var ledger = ProgressLedger()
         for part in 0..<10_000 { ledger.added(Int64(part % 7)) }
         for part in 0..<10_000 { ledger.advanced(part, weight: Int64(part % 7), to: Double(part % 11) / 11) }
-        for part in 0..<10_000 { ledger.ended(part, weight: Int64(part % 7), hasSucceeded: true) }
+        for part in 0..<10_000 { ledger.ended(part, weight: Int64(part % 7)) }
         #expect(ledger.fraction == 1)
     }
 

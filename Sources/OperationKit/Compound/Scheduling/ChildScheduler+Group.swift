@@ -24,8 +24,10 @@ extension ChildScheduler: ChildGroup {
         handlers?.start()
     }
 
+    func removeAll() -> [Operation] { machine.withLock { $0.removeAll() } }
+
     func drain() {
-        cancelAll()
+        Worklist.run { cancelAll(&$0) }
         handlers?.willDrain()
         run()
     }

@@ -126,10 +126,10 @@ extension ChildScheduler {
 // MARK: - Ends of children
 
 extension ChildScheduler: FinishObserving {
-    func operationFinished(_ operation: AsyncOperation, error: (any Error)?) {
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist) {
         // An operation that is observed has been a child, so it has a slot.
         guard let slot = operation.slot else { return }
-        ended(ChildReference(slot: slot, operation: operation), error: error)
+        ended(ChildReference(slot: slot, operation: operation), error: error, &list)
     }
 
     /// A child has ended.
@@ -139,9 +139,15 @@ extension ChildScheduler: FinishObserving {
     private func ended(
         _ child: ChildReference, error: (any Error)?, turn: WorkerTurn = .none
     ) -> ChildReference? {
-        let end = ChildEnd(
-            child: child, hasSucceeded: error == nil, failure: failure(of: child, error: error), turn: turn)
-        return update { $0.childEnded(end) }
+        Worklist.run { ended(child, error: error, turn: turn, &$0) }
+    }
+
+    @discardableResult
+    private func ended(
+        _ child: ChildReference, error: (any Error)?, turn: WorkerTurn = .none, _ list: inout Worklist
+    ) -> ChildReference? {
+        let end = ChildEnd(child: child, failure: failure(of: child, error: error), turn: turn)
+        return update(&list) { $0.childEnded(end) }
     }
 
     /// What a child that has finished with this error reports, if it may count as a failure.

@@ -42,8 +42,8 @@ final class ChildScheduler: Sendable {
     }
 
     deinit {
-        var operations = machine.withLock { $0.removeAll() }
-        DependencyRelease.release(&operations)
+        var operations = removeAll()
+        DependencyRelease.release(&operations) { ($0 as? AsyncOperation)?.ownChildren?.removeAll() ?? [] }
     }
 
     /// Runs an event of the machine with the lock held, then performs its effects.
@@ -51,30 +51,39 @@ final class ChildScheduler: Sendable {
     /// - Returns: The next child for the worker, if it is a worker that calls this.
     @discardableResult
     func update(_ event: (inout ChildStateMachine) -> ChildStateMachine.Effects) -> ChildReference? {
-        perform(machine.withLock(event))
+        Worklist.run { update(&$0, event) }
     }
 
-    private func perform(_ effects: ChildStateMachine.Effects) -> ChildReference? {
+    /// Runs an event of the machine, then performs its effects. What follows for other operations is left in the list.
+    @discardableResult
+    func update(
+        _ list: inout Worklist, _ event: (inout ChildStateMachine) -> ChildStateMachine.Effects
+    ) -> ChildReference? {
+        perform(machine.withLock(event), &list)
+    }
+
+    private func perform(_ effects: ChildStateMachine.Effects, _ list: inout Worklist) -> ChildReference? {
         let others = effects.others
-        if let report = others?.progress { return perform(report) }
+        if let report = others?.progress { return perform(report, &list) }
         effects.ended?.detachFromDependencies()
         if let settings = effects.settings { apply(settings) }
         // The queue gets the child before the next worker, so that it can start in its turn.
         if let child = effects.queued { enqueue(child) }
         if effects.requestsWorker { queue.addOperation(ChildWorker(self, priority: effects.workerPriority)) }
         if let changes = others?.externals { perform(changes) }
-        if let requests = others?.requests { perform(requests) }
-        if effects.cancelsChildren { cancelAll() }
+        // What is added last comes first.
         if let completion = others?.finished {
-            completion.handlers?.finished(completion.failures)
+            list.add { completion.handlers?.finished(completion.failures, &$0) }
         }
+        if effects.cancelsChildren { list.add { self.cancelAll(&$0) } }
+        if let requests = others?.requests { perform(requests, &list) }
         return effects.next
     }
 
-    private func perform(_ report: ChildStateMachine.ProgressReport) -> ChildReference? {
+    private func perform(_ report: ChildStateMachine.ProgressReport, _ list: inout Worklist) -> ChildReference? {
         report.composite.progressed(to: report.fraction)
         guard let end = report.end else { return nil }
-        return update { $0.progressReported(end) }
+        return update(&list) { $0.progressReported(end) }
     }
 
     private func perform(_ changes: ExternalDependencies.Changes) {
@@ -82,11 +91,16 @@ final class ChildScheduler: Sendable {
         for observer in changes.staleObservers { observer.end() }
     }
 
-    private func perform(_ requests: ChildStateMachine.ChildRequests) {
-        if requests.cancellingThread != nil { stopStarting(inside: requests.cancel) }
-        for operation in requests.cancel { operation.cancel() }
-        for operation in requests.reportProgress { (operation as? AsyncOperation)?.children?.startReportingProgress() }
-        if let thread = requests.cancellingThread { update { $0.childrenCancelled(by: thread) } }
+    private func perform(_ requests: ChildStateMachine.ChildRequests, _ list: inout Worklist) {
+        if let thread = requests.cancellingThread {
+            stopStarting(inside: requests.cancel)
+            // Once all that is inside is cancelled.
+            list.add { self.update(&$0) { $0.childrenCancelled(by: thread) } }
+        }
+        for operation in requests.cancel {
+            if let operation = operation as? AsyncOperation { operation.cancel(&list) } else { operation.cancel() }
+        }
+        for operation in requests.reportProgress { operation.startReportingProgress() }
     }
 
     /// Keeps children at any depth from starting, before the first operation is cancelled: one of them may wait for another
@@ -133,9 +147,9 @@ extension ChildScheduler {
 
     /// Cancels all children, and those that are added from now on. When it returns, all of them are cancelled, except that a
     /// call from a hook of a child that the same thread is cancelling here returns immediately.
-    func cancelAll() {
+    func cancelAll(_ list: inout Worklist) {
         let thread = ObjectIdentifier(Thread.current)
-        update { $0.cancellationStarted(by: thread) }
+        update(&list) { $0.cancellationStarted(by: thread) }
     }
 
     func stopStarting() -> [Operation] {
@@ -150,14 +164,15 @@ extension ChildScheduler {
     /// How far the children have come, from 0 to 1.
     var fraction: Double { machine.withLock { $0.ledger.fraction } }
 
-    /// The progress of the composite is observed, and so is that of its children.
-    func startReportingProgress() {
-        update { $0.progressObserved() }
+    func startReportingProgress() -> [Operation] {
+        machine.withLock { $0.progressObserved() }
     }
 
     /// A child reports how far it has come.
-    func childProgressed(_ child: AsyncOperation, to fraction: Double) {
-        update { $0.childProgressed(child, to: fraction) }
+    func childProgressed(
+        _ child: AsyncOperation, to fraction: Double
+    ) -> (composite: AsyncOperation, fraction: Double)? {
+        machine.withLock { $0.childProgressed(child, to: fraction) }.map { ($0.composite, $0.fraction) }
     }
 
     /// Changes what is known of the progress, and reports it if it is observed.

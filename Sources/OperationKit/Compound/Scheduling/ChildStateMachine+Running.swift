@@ -13,7 +13,6 @@ enum WorkerTurn {
 /// How a child has ended.
 struct ChildEnd {
     let child: ChildReference
-    let hasSucceeded: Bool
     /// How it failed, or was cancelled; `nil` if it succeeded.
     let failure: ChildFailure?
     let turn: WorkerTurn
@@ -76,11 +75,10 @@ extension ChildStateMachine {
         guard schedule.table.isPresent(child), !schedule.table.isEnding(child.slot) else {
             return effects(next: next(for: end.turn))
         }
-        ledger.ended(
-            child.slot, weight: Int64(schedule.table.records[child.slot].weight), hasSucceeded: end.hasSucceeded)
-        guard isProgressObserved, let running = composite.running else { return removed(end) }
+        ledger.ended(child.slot, weight: Int64(schedule.table.records[child.slot].weight))
+        guard let report = progressReport(end: end) else { return removed(end) }
         schedule.ending(child.slot)
-        return Effects(progress: .init(composite: running, fraction: ledger.fraction, end: end))
+        return Effects(progress: report)
     }
 
     /// The progress that a child has brought by its end has been reported.
@@ -120,27 +118,32 @@ extension ChildStateMachine {
 
 extension ChildStateMachine {
     /// The progress of the composite is observed, and so is that of its children.
-    mutating func progressObserved() -> Effects {
+    ///
+    /// - Returns: The children.
+    mutating func progressObserved() -> [Operation] {
         isProgressObserved = true
-        return Effects(requests: ChildRequests(reportProgress: operations))
+        return operations
     }
 
     /// A child reports how far it has come.
-    mutating func childProgressed(_ child: Operation, to fraction: Double) -> Effects {
-        guard let slot = schedule.table.slot(of: child), !schedule.table.isEnding(slot) else { return Effects() }
+    mutating func childProgressed(_ child: Operation, to fraction: Double) -> ProgressReport? {
+        guard let slot = schedule.table.slot(of: child), !schedule.table.isEnding(slot) else { return nil }
         ledger.advanced(slot, weight: Int64(schedule.table.records[slot].weight), to: fraction)
-        return progressEffects()
+        return progressReport()
     }
 
     /// The amount of work has changed, or some is done that is no child's.
     mutating func workChanged(_ change: (inout ProgressLedger) -> Void) -> Effects {
         change(&ledger)
-        return progressEffects()
+        return progressReport().map { Effects(progress: $0) } ?? Effects()
     }
 
-    private func progressEffects() -> Effects {
-        guard isProgressObserved, let running = composite.running else { return Effects() }
-        return Effects(progress: .init(composite: running, fraction: ledger.fraction, end: nil))
+    /// A report of the progress, if it is observed and has changed.
+    private mutating func progressReport(end: ChildEnd? = nil) -> ProgressReport? {
+        guard isProgressObserved, let running = composite.running else { return nil }
+        let fraction = ledger.fraction
+        if fraction == exchange(&reportedFraction, with: fraction) { return nil }
+        return ProgressReport(composite: running, fraction: fraction, end: end)
     }
 }
 

@@ -22,6 +22,8 @@ struct ChildStateMachine {
     var ledger = ProgressLedger()
     /// Whether the composite is told of its progress.
     var isProgressObserved = false
+    /// How far the composite was when it was told last.
+    var reportedFraction = 0.0
     var composite = CompositeLink()
     /// Children that were not asked yet what they wait for.
     var unregistered: [Int] = []

@@ -38,7 +38,7 @@ struct CompositeHandlers: Sendable {
     /// Called on the thread that starts the composite. It prepares the children, and then calls ``ChildScheduler/run()``.
     let start: @Sendable () -> Void
     /// Called once with the failures that count, on the thread on which the last child finished.
-    let finished: @Sendable (_ failures: [SuboperationError]) -> Void
+    let finished: @Sendable (_ failures: [SuboperationError], _ list: inout Worklist) -> Void
     /// Called once, after `asyncCompletionBlock` and before the composite becomes finished.
     var outcomeWasDelivered: @Sendable () -> Void = {}
     /// Called instead of `start` if the children only have to end, on the thread that starts the composite.

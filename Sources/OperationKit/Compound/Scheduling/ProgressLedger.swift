@@ -1,14 +1,12 @@
 /// How much of a composite's work is done, as a value.
 ///
-/// Children count by their weights: wholly once they have succeeded, in part while they report a fraction. What a child
-/// that failed had reached stays.
+/// Children count by their weights: wholly once they have ended, in whatever way, and in part while they report a fraction.
 struct ProgressLedger {
     private var total: Int64 = 0
     private var finished: Int64 = 0
     /// What live children have reached, times their weight.
     private var partials: [Int: Double] = [:]
     private var partial = 0.0
-    private var frozen = 0.0
 
     /// A weight that counts: not negative, and not so large that sums could overflow.
     static func weight(_ given: Int64) -> Int64 { min(max(0, given), 1 << 31) }
@@ -30,15 +28,14 @@ struct ProgressLedger {
     }
 
     /// A child has ended.
-    mutating func ended(_ child: Int, weight: Int64, hasSucceeded: Bool) {
-        if hasSucceeded { finished += weight }
+    mutating func ended(_ child: Int, weight: Int64) {
+        finished += weight
         guard !partials.isEmpty, let share = partials.removeValue(forKey: child) else { return }
         partial = partials.isEmpty ? 0 : partial - share
-        if !hasSucceeded { frozen += share }
     }
 
     /// From 0 to 1. It falls when work comes; what is published of it does not.
     var fraction: Double {
-        total > 0 ? min(max((Double(finished) + partial + frozen) / Double(total), 0), 1) : 0
+        total > 0 ? min(max((Double(finished) + partial) / Double(total), 0), 1) : 0
     }
 }

@@ -1,0 +1,22 @@
+/// What is still to be done for the operations around and inside of one that has changed.
+///
+/// Composites may be nested to any depth, so one that cancels what is inside of it, or that ends because the last of its
+/// children has, leaves this in a list instead of making nested calls, which would overflow the stack.
+struct Worklist {
+    typealias Task = (inout Worklist) -> Void
+
+    private var tasks: [Task] = []
+
+    /// Adds a task that is performed before those that are there.
+    mutating func add(_ task: @escaping Task) {
+        tasks.append(task)
+    }
+
+    /// Calls a closure, and performs what it adds, and what that adds, before returning. Nothing may be locked.
+    static func run<Value>(_ body: (inout Worklist) -> Value) -> Value {
+        var list = Worklist()
+        let value = body(&list)
+        while let task = list.tasks.popLast() { task(&list) }
+        return value
+    }
+}
