@@ -29,6 +29,8 @@ final class CollectionChildren: ChildGroup, @unchecked Sendable {
         guard let (ended, total) = handlers?.count(), let total else { return 0 }
         return Double(ended) / Double(total)
     }
+    var weightedUnits: (completed: Int64, total: Int64)? { nil }
+    var progressDescription: String? { nil }
     var operations: [Operation] { [] }
     var foreignDependencies: Set<ObjectIdentifier> { [] }
 

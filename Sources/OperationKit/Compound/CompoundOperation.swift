@@ -80,7 +80,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
             to: self,
             CompositeHandlers(
                 start: { [unowned self] in startChildren() },
-                finished: { [unowned self] failures, list in childrenFinished(failures: failures, &list) }))
+                finished: { [unowned self] failures, list in childrenFinished(failures: failures, &list) },
+                countsChildren: true))
         do { try scheduler.addInitial(operations, to: self) } catch { initialError = error }
     }
 
@@ -178,6 +179,18 @@ extension CompoundOperation {
         get { scheduler.isSuspended }
         set { scheduler.isSuspended = newValue }
     }
+
+    /// The number of children that were added so far, those that have finished included.
+    ///
+    /// May be read at any time, on any thread.
+    public final var operationCount: Int { scheduler.count.total }
+
+    /// The number of children that have finished, in whatever way.
+    ///
+    /// May be read at any time, on any thread. The compound finishes after it has become ``operationCount``. `progress` says
+    /// the same by weights: its `completedUnitCount` is the weight of the children that have finished, and its
+    /// `fractionCompleted` also counts how far the others have come.
+    public final var finishedOperationCount: Int { scheduler.count.finished }
 
     /// Adds a child.
     ///

@@ -23,7 +23,7 @@ enum SchedulingProbe {
         /// one is taken inside another.
         func reached(_ place: Place)
         /// Creates the private queue of a composite that is created on the observed thread.
-        func makeQueue() -> OperationQueue
+        func makeQueue() -> CompositeQueue
         /// Runs what the observed thread leaves to another one: the work of a collection, or a cancellation.
         func runWorker(_ work: @escaping @Sendable () -> Void)
     }
@@ -61,14 +61,14 @@ enum SchedulingProbe {
 }
 #endif
 
-extension OperationQueue {
-    /// Creates the private queue of a composite.
+extension CompositeQueue {
+    /// Creates a queue, unless a probe has one.
     @inline(__always)
-    static func ofComposite() -> OperationQueue {
+    static func make() -> CompositeQueue {
         #if DEBUG
         if let observer = SchedulingProbe.observer { return observer.makeQueue() }
         #endif
-        return OperationQueue()
+        return CompositeQueue()
     }
 }
 

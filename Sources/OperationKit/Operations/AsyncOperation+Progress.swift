@@ -80,6 +80,10 @@ extension Operation {
 
 extension AsyncOperation: ProgressOwner {
     final func unitsChanged(to fraction: Double) { progressed(to: fraction) }
+
+    final var weightedUnits: (completed: Int64, total: Int64)? { children?.weightedUnits }
+
+    final var progressDescription: String? { children?.progressDescription }
 }
 
 extension AsyncOperation.State {

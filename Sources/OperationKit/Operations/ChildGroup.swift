@@ -23,6 +23,12 @@ protocol ChildGroup: AnyObject, Sendable {
     /// The total in which the progress of the composite counts, -1 as long as it is not known.
     var unitCount: Int64 { get }
 
+    /// What the children that have ended weigh, and what all do; `nil` where they have no weights.
+    var weightedUnits: (completed: Int64, total: Int64)? { get }
+
+    /// How many children have ended, in words.
+    var progressDescription: String? { get }
+
     /// Starts the children. Called instead of `main()`, on the thread that starts the composite.
     func start()
 

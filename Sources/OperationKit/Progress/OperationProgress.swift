@@ -7,6 +7,12 @@ protocol ProgressOwner: AnyObject, Sendable {
 
     /// Called when the units of a leaf have changed, on the thread that changed them. Nothing is locked.
     func unitsChanged(to fraction: Double)
+
+    /// What has been completed, and what there is in all, where children count by weights. `nil` for a leaf.
+    var weightedUnits: (completed: Int64, total: Int64)? { get }
+
+    /// How many children have finished, in words. `nil` for a leaf.
+    var progressDescription: String? { get }
 }
 
 /// The progress of one operation, created when it is asked for.
@@ -38,6 +44,8 @@ final class OperationProgress: Progress, @unchecked Sendable {
 
     private weak var owner: (any ProgressOwner)?
     private var isComplete = false
+    /// What a composite with weights shows once it has ended.
+    private var finalUnitCount: Int64?
     private var parts: [Part] = []
     /// The number of parts at which those that have finished are removed, so that adding costs the same on average.
     private var partLimit = 8
@@ -65,16 +73,32 @@ final class OperationProgress: Progress, @unchecked Sendable {
         #endif
     }
 
+    // The fraction of a composite with weights is finer than its weights are, so what Foundation computes with is not what
+    // is shown.
+    private var shownUnits: Units? {
+        if let count = lock.withLock({ finalUnitCount }) { return Units(completed: count, total: count) }
+        return owner?.weightedUnits.map { Units(completed: $0.completed, total: max($0.total, 1)) }
+    }
+
     override var totalUnitCount: Int64 {
-        get { super.totalUnitCount }
+        get { shownUnits?.total ?? super.totalUnitCount }
         // None at all is as good as unknown, as long as the work goes on: Foundation divides by it on Linux.
-        set { change { super.totalUnitCount = newValue == 0 ? -1 : newValue } }
+        set { if shownUnits == nil { change { super.totalUnitCount = newValue == 0 ? -1 : newValue } } }
     }
 
     override var completedUnitCount: Int64 {
-        get { super.completedUnitCount }
-        set { change { super.completedUnitCount = newValue } }
+        get { shownUnits?.completed ?? super.completedUnitCount }
+        set { if shownUnits == nil { change { super.completedUnitCount = newValue } } }
     }
+
+    #if canImport(ObjectiveC)
+    override var localizedDescription: String! {
+        get { owner?.progressDescription ?? super.localizedDescription }
+        set { super.localizedDescription = newValue }
+    }
+    #else
+    override var localizedDescription: String! { owner?.progressDescription ?? super.localizedDescription }
+    #endif
 
     override func addChild(_ child: Progress, withPendingUnitCount units: Int64) {
         let link = Progress.discreteProgress(totalUnitCount: 1)
@@ -150,8 +174,10 @@ final class OperationProgress: Progress, @unchecked Sendable {
     /// - Parameter unitCount: The total of a composite. A leaf has set its own.
     func complete(unitCount: Int64?) {
         let total = max(unitCount ?? super.totalUnitCount, 1)
+        let shown = owner?.weightedUnits?.total
         let parts = lock.withLock {
             isComplete = true
+            finalUnitCount = shown.map { max($0, 1) }
             // No later write: this one need not be reported as written.
             _ = writer.changed(to: Units(completed: total, total: total))
             return exchange(&self.parts, with: [])
@@ -186,9 +212,11 @@ final class OperationProgress: Progress, @unchecked Sendable {
     ///
     /// - Parameter unitCount: The total of a composite. A leaf has set its own.
     func complete(unitCount: Int64?) {
+        let shown = owner?.weightedUnits?.total
         // Release the parts after unlocking; their deinitializers may run arbitrary code.
         let parts = lock.withLock {
             isComplete = true
+            finalUnitCount = shown.map { max($0, 1) }
             fill(max(unitCount ?? super.totalUnitCount, 1), self.parts)
             return exchange(&self.parts, with: [])
         }

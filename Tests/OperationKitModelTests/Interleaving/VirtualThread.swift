@@ -118,7 +118,7 @@ final class VirtualThread: SchedulingProbe.Observer, @unchecked Sendable {
         }
     }
 
-    func makeQueue() -> OperationQueue { interleaving.leaks.track(VirtualThreadQueue(interleaving), "a private queue") }
+    func makeQueue() -> CompositeQueue { interleaving.leaks.track(VirtualThreadQueue(interleaving), "a private queue") }
 
     func runWorker(_ work: @escaping @Sendable () -> Void) { interleaving.add("worker") { work() } }
 

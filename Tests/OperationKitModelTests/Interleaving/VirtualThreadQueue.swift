@@ -6,7 +6,7 @@ import OperationKitTestSupport
 
 /// A queue that starts each of its operations on a virtual thread: in the order of their addition, when they are ready
 /// and have a place.
-final class VirtualThreadQueue: OperationQueue, @unchecked Sendable {
+final class VirtualThreadQueue: CompositeQueue, @unchecked Sendable {
     private let interleaving: Interleaving
     private let waiting = Shared<[Operation]>([])
     private let begun = Shared<[Operation]>([])
@@ -16,7 +16,7 @@ final class VirtualThreadQueue: OperationQueue, @unchecked Sendable {
         super.init()
     }
 
-    override func addOperation(_ operation: Operation) {
+    override func addChild(_ operation: Operation) {
         VirtualThread.place("enqueues")
         waiting.change { $0.append(operation) }
         interleaving.add("queue", .waiting { [unowned self] in mayBegin(operation) }) { [self] in
@@ -29,6 +29,8 @@ final class VirtualThreadQueue: OperationQueue, @unchecked Sendable {
             VirtualThread.inOneStep { begun.change { $0.removeAll(where: \.isFinished) } }
         }
     }
+
+    override func addOperation(_ operation: Operation) { addChild(operation) }
 
     /// The queue whose operation runs on the current virtual thread, as `OperationQueue.current` tells in earnest.
     static var ofCurrentVirtualThread: VirtualThreadQueue? { VirtualThread.current?.queue }

@@ -9,13 +9,13 @@ import Testing
 @Suite("Cost of an addition") struct ChildAdditionCostTests {
     private final class Counter: SchedulingProbe.Observer {
         var locks = 0
-        private let queue = OperationQueue()
+        private let queue = CompositeQueue()
 
         func reached(_ place: SchedulingProbe.Place) {
             if case .locking = place { locks += 1 }
         }
 
-        func makeQueue() -> OperationQueue { queue }
+        func makeQueue() -> CompositeQueue { queue }
 
         func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
     }

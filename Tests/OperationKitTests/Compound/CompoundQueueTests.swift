@@ -189,3 +189,91 @@ import Testing
         try await compound.finished()
     }
 }
+
+/// What children put on the queue on which they run, and do to it.
+@Suite("Compound: strangers on the private queue", .hangGuard) struct CompoundGuestTests {
+    @Test("Operations that a child adds to its queue take no child's place, and the compound ends without them")
+    func strangersThatStay() async throws {
+        let (begun, mayEnd) = (Gate(), Gate())
+        let ended = Shared(0)
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1) {
+            BlockOperation {
+                for _ in 0..<3 {
+                    OperationQueue.current?.addOperation {
+                        begun.open()
+                        mayEnd.pass()
+                        ended.change { $0 += 1 }
+                    }
+                }
+                begun.pass()
+            }
+            for _ in 0..<8 { BlockOperation {} }
+        }
+        try await OperationQueue().run(compound)
+        #expect(ended.value == 0)
+        mayEnd.open()
+        await eventually("strangers have not run") { ended.value == 3 }
+    }
+
+    @Test(
+        "A stranger that waits for the compound waits for its end, also for a cancelled one", arguments: [true, false])
+    func strangerThatWaits(isCancelled: Bool) async throws {
+        let stranger = BlockOperation {}
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+        stranger.addDependency(compound)
+        try compound.addOperation(
+            BlockOperation { [unowned compound] in
+                OperationQueue.current?.addOperation(stranger)
+                if isCancelled { compound.cancel() }
+            })
+        try compound.addOperation(BlockOperation {})
+        compound.start()
+        try? await compound.finished()
+        await eventually("the stranger has not run") { stranger.isFinished }
+    }
+
+    @Test("A child that suspends or limits its queue holds up no child", arguments: [true, false])
+    func suspension(isSuspended: Bool) async throws {
+        let log = EventLog()
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1) {
+            BlockOperation {
+                if isSuspended {
+                    OperationQueue.current?.isSuspended = true
+                } else {
+                    OperationQueue.current?.maxConcurrentOperationCount = 0
+                }
+            }
+            AsyncBlockOperation { finish in
+                log.add("asynchronous")
+                finish(nil)
+            }
+            BlockOperation { log.add("synchronous") }
+        }
+        try await OperationQueue().run(compound)
+        #expect(log.events == ["asynchronous", "synchronous"])
+    }
+
+    @Test("The limit holds for children that become ready by themselves, however many strangers there are")
+    func limit() async throws {
+        let mayEnd = Gate()
+        let (running, most) = (Shared(0), Shared(0))
+        let compound = CompoundOperation(maxConcurrentOperationCount: 2) {
+            BlockOperation {
+                for _ in 0..<4 { OperationQueue.current?.addOperation { mayEnd.pass() } }
+            }
+            for _ in 0..<12 {
+                BlockOperation {
+                    let count = running.change {
+                        $0 += 1
+                        return $0
+                    }
+                    most.change { $0 = max($0, count) }
+                    running.change { $0 -= 1 }
+                }
+            }
+        }
+        try await OperationQueue().run(compound)
+        mayEnd.open()
+        #expect(most.value <= 2)
+    }
+}

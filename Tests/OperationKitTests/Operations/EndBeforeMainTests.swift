@@ -28,7 +28,7 @@ import Testing
             if case .told = place { action() }
         }
 
-        func makeQueue() -> OperationQueue { OperationQueue() }
+        func makeQueue() -> CompositeQueue { CompositeQueue() }
 
         func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
     }

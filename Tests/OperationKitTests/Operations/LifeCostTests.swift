@@ -21,7 +21,7 @@ import Testing
             }
         }
 
-        func makeQueue() -> OperationQueue { queue }
+        func makeQueue() -> CompositeQueue { queue }
 
         func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
     }
@@ -122,11 +122,11 @@ import Testing
     }
 
     /// Begins its operations when it is told to.
-    private final class HeldQueue: OperationQueue, @unchecked Sendable {
+    private final class HeldQueue: CompositeQueue, @unchecked Sendable {
         private let held = Shared<[Operation]>([])
         private(set) var additions = 0
 
-        override func addOperation(_ operation: Operation) {
+        override func addChild(_ operation: Operation) {
             additions += 1
             held.change { $0.append(operation) }
         }

@@ -201,7 +201,7 @@ import Testing
         private(set) var count = 0
 
         func reached(_ place: SchedulingProbe.Place) { count += 1 }
-        func makeQueue() -> OperationQueue { OperationQueue() }
+        func makeQueue() -> CompositeQueue { CompositeQueue() }
         func runWorker(_ work: @escaping @Sendable () -> Void) { DispatchQueue.global().async(execute: work) }
     }
 

@@ -45,7 +45,7 @@ final class Interruption: SchedulingProbe.Observer {
         if case .locking = place { held += 1 }
     }
 
-    func makeQueue() -> OperationQueue { OperationQueue() }
+    func makeQueue() -> CompositeQueue { CompositeQueue() }
 
     func runWorker(_ work: @escaping @Sendable () -> Void) { DispatchQueue.global().async(execute: work) }
 }

@@ -20,6 +20,19 @@ extension ChildScheduler: ChildGroup {
 
     var unitCount: Int64 { OperationProgress.fineUnitCount }
 
+    var weightedUnits: (completed: Int64, total: Int64)? { machine.withLock { $0.ledger.units } }
+
+    /// How many children have ended, and how many were added.
+    var count: (finished: Int, total: Int) {
+        machine.withLock { ($0.schedule.table.added - $0.schedule.table.remaining, $0.schedule.table.added) }
+    }
+
+    var progressDescription: String? {
+        guard handlers?.countsChildren == true else { return nil }
+        let (finished, total) = count
+        return "\(finished) of \(total) \(total == 1 ? "operation has" : "operations have") finished"
+    }
+
     func start() {
         handlers?.start()
     }

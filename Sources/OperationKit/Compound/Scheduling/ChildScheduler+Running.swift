@@ -114,7 +114,7 @@ extension ChildScheduler {
         } else {
             observe(child)
         }
-        queue.addOperation(child.operation)
+        queue.addChild(child.operation)
         child.operation.announceReadiness()
     }
 

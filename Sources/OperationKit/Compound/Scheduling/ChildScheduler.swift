@@ -17,7 +17,7 @@ final class ChildScheduler: Sendable {
     /// After how many children a worker goes to the end of the queue, so that others get their turn.
     static let batch = 256
 
-    let queue = OperationQueue.ofComposite()
+    let queue = CompositeQueue.make()
     let failureRules: FailureCollection.Rules
     var failurePolicy: FailurePolicy { failureRules.policy }
 
@@ -38,7 +38,7 @@ final class ChildScheduler: Sendable {
         self.unit = unit
         failureRules = .init(policy: failurePolicy, countsCancellations: countsCancellations)
         machine = Locked(ChildStateMachine(limit: limit, failureRules: failureRules))
-        queue.maxConcurrentOperationCount = limit
+        queue.set(limit: limit, isSuspended: false)
     }
 
     deinit {
@@ -69,7 +69,7 @@ final class ChildScheduler: Sendable {
         if let settings = effects.settings { apply(settings) }
         // The queue gets the child before the next worker, so that it can start in its turn.
         if let child = effects.queued { enqueue(child) }
-        if effects.requestsWorker { queue.addOperation(ChildWorker(self, priority: effects.workerPriority)) }
+        if effects.requestsWorker { queue.addChild(ChildWorker(self, priority: effects.workerPriority)) }
         if let changes = others?.externals { perform(changes) }
         // What is added last comes first.
         if let completion = others?.finished {
@@ -118,8 +118,7 @@ final class ChildScheduler: Sendable {
     private func apply(_ settings: QueueSettings) {
         var next: QueueSettings? = settings
         while let settings = next {
-            queue.maxConcurrentOperationCount = settings.limit
-            queue.isSuspended = settings.isSuspended
+            queue.set(limit: settings.limit, isSuspended: settings.isSuspended)
             next = machine.withLock { $0.settingsApplied(settings) }
         }
     }

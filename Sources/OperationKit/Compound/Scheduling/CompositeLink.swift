@@ -39,6 +39,8 @@ struct CompositeHandlers: Sendable {
     let start: @Sendable () -> Void
     /// Called once with the failures that count, on the thread on which the last child finished.
     let finished: @Sendable (_ failures: [SuboperationError], _ list: inout Worklist) -> Void
+    /// Whether the user knows the children, and how many there are.
+    var countsChildren = false
     /// Called once, after `asyncCompletionBlock` and before the composite becomes finished.
     var outcomeWasDelivered: @Sendable () -> Void = {}
     /// Called instead of `start` if the children only have to end, on the thread that starts the composite.

@@ -34,6 +34,9 @@ struct ProgressLedger {
         partial = partials.isEmpty ? 0 : partial - share
     }
 
+    /// The weights of what is done, and of all that there is.
+    var units: (completed: Int64, total: Int64) { (finished, total) }
+
     /// From 0 to 1. It falls when work comes; what is published of it does not.
     var fraction: Double {
         total > 0 ? min(max((Double(finished) + partial) / Double(total), 0), 1) : 0

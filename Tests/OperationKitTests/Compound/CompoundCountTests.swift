@@ -1,0 +1,80 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// How many children there are, and how many have finished.
+@Suite("Compound: counts", .hangGuard) struct CompoundCountTests {
+    @Test("A compound says how many children have finished, whatever their outcome, and how many there are")
+    func counts() async throws {
+        let hold = ScriptedOperation.idle()
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1) {
+            AsyncOperation()
+            ScriptedOperation { $0.finish(withError: TestError.first) }
+            hold
+            BlockOperation {}
+        }
+        #expect(compound.operationCount == 4 && compound.finishedOperationCount == 0)
+        compound.start()
+        await eventually("not begun") { hold.isExecuting }
+        #expect(compound.operationCount == 4 && compound.finishedOperationCount == 2)
+        try compound.addOperation(BlockOperation {})
+        #expect(compound.operationCount == 5)
+        hold.finish()
+        try? await compound.finished()
+        #expect(compound.operationCount == 5 && compound.finishedOperationCount == 5)
+    }
+
+    @Test("An operation that cannot be added does not count")
+    func rejected() throws {
+        let child = AsyncOperation()
+        let compound = CompoundOperation(operations: [child])
+        #expect(throws: CompoundAdditionError.self) { try compound.addOperation(child) }
+        #expect(compound.operationCount == 1)
+    }
+
+    @Test(
+        "The units of a compound's progress are weights, its fraction is finer, and its description counts operations")
+    func units() async throws {
+        let (first, second) = (ScriptedOperation.idle("first"), ScriptedOperation.idle("second"))
+        let compound = CompoundOperation()
+        try compound.addOperation(first, progressWeight: 3)
+        try compound.addOperation(second)
+        let progress = compound.progress
+        #expect(progress.totalUnitCount == 4 && progress.completedUnitCount == 0)
+        #expect(progress.localizedDescription == "0 of 2 operations have finished")
+        compound.start()
+        await eventually("not begun") { first.isExecuting && second.isExecuting }
+        second.progress.totalUnitCount = 2
+        second.progress.completedUnitCount = 1
+        #expect(progress.completedUnitCount == 0 && progress.fractionCompleted == 0.125)
+        first.finish()
+        #expect(progress.completedUnitCount == 3 && progress.totalUnitCount == 4)
+        #expect(progress.localizedDescription == "1 of 2 operations have finished")
+        second.finish(withError: TestError.first)
+        try? await compound.finished()
+        #expect(progress.completedUnitCount == 4 && progress.totalUnitCount == 4 && progress.fractionCompleted == 1)
+    }
+
+    @Test("Units that are set on the progress of a composite are ignored")
+    func unitsThatAreSet() async throws {
+        let compound = CompoundOperation(operations: [AsyncOperation(), AsyncOperation()])
+        compound.progress.totalUnitCount = Int64.max
+        compound.progress.completedUnitCount = -7
+        #expect(compound.progress.totalUnitCount == 2 && compound.progress.completedUnitCount == 0)
+        try await OperationQueue().run(compound)
+        #expect(compound.progress.fractionCompleted == 1)
+    }
+
+    @Test("Progress that is kept after its compound is gone still shows its units")
+    func progressThatIsKept() async throws {
+        let progress = Shared<Progress?>(nil)
+        do {
+            let compound = CompoundOperation(operations: [AsyncOperation(), AsyncOperation()])
+            progress.value = compound.progress
+            try await OperationQueue().run(compound)
+        }
+        await eventually("not complete") { progress.value?.completedUnitCount == 2 }
+        #expect(progress.value?.totalUnitCount == 2)
+    }
+}
