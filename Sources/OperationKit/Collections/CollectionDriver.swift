@@ -55,9 +55,7 @@ final class CollectionDriver: Sendable {
 
     /// Stops starting new units, and cancels the tasks of those in flight; units in flight run to completion.
     func cancel() {
-        let (units, action) = state.withLock { ($0.units, $0.machine.cancelled()) }
-        perform(action)
-        units?.cancelRunning?()
+        perform(state.withLock { $0.machine.cancelled() })
     }
 
     private func perform(_ action: CollectionStateMachine.Action?) {
@@ -70,6 +68,8 @@ final class CollectionDriver: Sendable {
                 self.perform(action)
                 self.work(workerAction)
             }
+        case .cancelUnitsInFlight:
+            state.withLock { $0.units }?.cancelRunning?()
         case .finish(let errors):
             finish(errors)
         }

@@ -28,9 +28,9 @@ extension CollectionOperation {
     /// that is done.
     ///
     /// An item is taken from the sequence when there is room for it. So there are never more items in memory than may
-    /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy count
-    /// as for collections; a failure is noticed once the sequence has given the next item. With `cancelRemaining`, the
-    /// first one cancels the items in flight that are `async` functions.
+    /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy apply
+    /// as for collections. With `cancelRemaining`, the first failure cancels the items in flight that are `async` functions,
+    /// and the run ends once the sequence has given the next item.
     ///
     /// Cancelling the task cancels the run: no further item is taken, items in flight are waited for, those that are
     /// `async` functions are cancelled, and `CancellationError` is thrown.
@@ -97,6 +97,9 @@ extension CollectionOperation {
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws {
         let strategy = try CollectionStrategy(of: self)
+        // While the current task waits for the next item, it cannot cancel the units in flight.
+        let tasks = strategy.failurePolicy == .cancelRemaining ? RunningTasks() : nil
+        let hasFailed = Locked(false)
         try await performInChildTasks(
             limit: strategy.limit,
             next: {
@@ -104,14 +107,19 @@ extension CollectionOperation {
                 while unit.count < strategy.unitSize, !Task.isCancelled, let item = try await next() {
                     unit.append(item)
                 }
-                return unit.isEmpty ? nil : unit
+                return unit.isEmpty || hasFailed.withLock(\.self) ? nil : unit
             },
             perform: { index, unit in
-                guard let error = await strategy.perform(unit) else { return true }
+                guard let error = await strategy.perform(unit, index: index, in: tasks) else { return true }
+                let goesOn = tasks == nil || error.isCancellation
+                if !goesOn {
+                    hasFailed.withLock { $0 = true }
+                    tasks?.cancel()
+                }
                 for (offset, item) in unit.enumerated() {
                     failed(CollectionFailure(index: index * strategy.unitSize + offset, item: item, error: error))
                 }
-                return strategy.failurePolicy == .continueAll || error.isCancellation
+                return goesOn
             },
             ended: { _, goesOn in goesOn })
     }

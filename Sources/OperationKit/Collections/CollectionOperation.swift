@@ -35,10 +35,11 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
     /// `nil` for success.
     typealias Completion = @Sendable (_ errors: [(any Error)?]) -> Void
 
-    /// What the first failure means for the items that have not started. The default is `continueAll`.
+    /// What the first failure means for the other items. The default is `continueAll`.
     ///
-    /// With `cancelRemaining` they don't start, and have `CancellationError` in their slots; those in flight are waited
-    /// for. An item that ends with `CancellationError` has not failed. Read once for each run.
+    /// With `cancelRemaining` those that have not started don't start, and have `CancellationError` in their slots. Those
+    /// in flight are cancelled if they are `async` functions, and waited for; what they return or throw is their outcome.
+    /// An item that ends with `CancellationError` has not failed. Read once for each run.
     var failurePolicy: FailurePolicy { get }
 
     /// Performs the operation on all items of a collection.

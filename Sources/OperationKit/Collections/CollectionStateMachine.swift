@@ -20,11 +20,18 @@ struct CollectionStateMachine {
     enum Action {
         /// Start a worker. It reports ``CollectionStateMachine/workerStarted()``.
         case requestWorker
+        /// Cancel the units in flight, where they can be. Given once at most.
+        case cancelUnitsInFlight
         /// Finish the run, with these errors. Given once.
         case finish([(any Error)?])
     }
 
-    private enum Stage { case idle, running, finished }
+    private enum Stage {
+        case idle, running
+        /// No further unit starts, those in flight are waited for.
+        case stopping
+        case finished
+    }
 
     private enum Unit: UInt8 {
         case notStarted
@@ -57,7 +64,8 @@ struct CollectionStateMachine {
     /// - Parameters:
     ///   - count: The number of units.
     ///   - limit: The maximum number of units in flight, at least 1.
-    ///   - stopsAtFirstFailure: Whether no unit starts once one has failed. A unit that was cancelled has not.
+    ///   - stopsAtFirstFailure: Whether the first failure cancels the units in flight, and no unit starts after it.
+    ///     A unit that was cancelled has not failed.
     init(count: Int, limit: Int, stopsAtFirstFailure: Bool) {
         precondition(count >= 0 && limit >= 1, "OperationKit: \(count) units cannot be run \(limit) at a time")
         self.limit = limit
@@ -127,20 +135,19 @@ extension CollectionStateMachine {
         endedCount += 1
         if let error {
             errors[index] = error
-            if stopsAtFirstFailure, !isCancellation { end = next }
+            if stopsAtFirstFailure, !isCancellation { return (true, stop()) }
         }
         return (true, action())
     }
 
-    /// The run was cancelled: no further unit starts. Those that have started are waited for.
+    /// The run was cancelled: no further unit starts. Those in flight are cancelled, and waited for.
     mutating func cancelled() -> Action? {
         switch stage {
         case .idle:
             end = 0
             return nil
-        case .running:
-            end = next
-            return action()
+        case .running, .stopping:
+            return stop()
         case .finished:
             return nil
         }
@@ -164,9 +171,20 @@ extension CollectionStateMachine {
         return (.stop, action())
     }
 
+    /// Ends the starts. This happens once.
+    private mutating func stop() -> Action? {
+        guard case .running = stage else { return action() }
+        stage = .stopping
+        end = next
+        return inFlightCount > 0 ? .cancelUnitsInFlight : action()
+    }
+
     /// What follows from the state as it is.
     private mutating func action() -> Action? {
-        guard case .running = stage else { return nil }
+        switch stage {
+        case .idle, .finished: return nil
+        case .running, .stopping: break
+        }
         if next < end {
             if isWorkerRequested || workers + detachedCount >= limit { return nil }
             workers += 1

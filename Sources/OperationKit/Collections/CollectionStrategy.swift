@@ -86,10 +86,14 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
             start: start, cancelRunning: cancelRunning)
     }
 
-    /// Performs one unit, in the current task if its method is `async`.
+    /// Performs one unit. If its method is `async`, that is in a task among others, or in the current one.
     ///
+    /// - Parameters:
+    ///   - unit: Its items.
+    ///   - index: A number of its own.
+    ///   - tasks: The tasks that are cancelled together.
     /// - Returns: The error of the unit.
-    func perform(_ unit: [Item]) async -> (any Error)? {
+    func perform(_ unit: [Item], index: Int, in tasks: RunningTasks?) async -> (any Error)? {
         switch method {
         case .completion(let perform):
             let units = CollectionUnits(
@@ -99,6 +103,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
                 CollectionDriver(units) { continuation.resume(returning: $0[0]) }.start()
             }
         case .async(let perform):
+            if let tasks { return await tasks.run(index) { try await perform(unit, unit.indices) } }
             do {
                 try await perform(unit, unit.indices)
                 return nil

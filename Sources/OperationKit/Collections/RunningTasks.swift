@@ -30,6 +30,20 @@ final class RunningTasks: Sendable {
         if isCancelled { cancel() }
     }
 
+    /// Runs an asynchronous function in a task of its own, and suspends until it has ended. Cancelling the current task
+    /// cancels all tasks.
+    ///
+    /// - Returns: What the function throws.
+    func run(_ index: Int, _ body: @escaping @Sendable () async throws -> Void) async -> (any Error)? {
+        await withCancellationDelivered {
+            self.cancel()
+        } during: {
+            await withCheckedContinuation { continuation in
+                run(index, body) { continuation.resume(returning: $0) }
+            }
+        }
+    }
+
     /// Cancels all tasks, later ones too.
     func cancel() {
         let tasks = state.withLock { state in

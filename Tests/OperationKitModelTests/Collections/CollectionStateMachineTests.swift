@@ -99,12 +99,12 @@ import Testing
         var machine = CollectionStateMachine(count: 3, limit: 1, stopsAtFirstFailure: false)
         _ = machine.started()
         _ = machine.workerStarted()
-        #expect(machine.cancelled().errors == nil)
-        #expect(machine.cancelled().errors == nil)
+        #expect(machine.cancelled().cancelsUnitsInFlight)
+        #expect(machine.cancelled() == nil, "They are cancelled once")
         #expect(machine.returned(0).workerAction == .stop)
         let errors = machine.ended(0, error: TestError.first).action.errors
         #expect(errors?.map(text) == ["first", "cancelled", "cancelled"])
-        #expect(machine.cancelled().errors == nil)
+        #expect(machine.cancelled() == nil)
     }
 
     @Test("The first failure stops the run if the policy says so")
@@ -113,12 +113,36 @@ import Testing
         _ = machine.started()
         _ = machine.workerStarted()
         #expect(machine.workerStarted().workerAction == .start(1))
-        #expect(machine.ended(0, error: CancellationError(), isCancellation: true).action.errors == nil)
+        #expect(machine.ended(0, error: CancellationError(), isCancellation: true).action == nil)
         #expect(machine.returned(0).workerAction == .start(2))
-        #expect(machine.ended(2, error: TestError.first).action.errors == nil)
+        #expect(machine.ended(2, error: TestError.first).action.cancelsUnitsInFlight)
         #expect(machine.returned(2).workerAction == .stop)
         let errors = machine.ended(1, error: TestError.second).action.errors
         #expect(errors?.map(text) == ["cancelled", "second", "first", "cancelled"])
+    }
+
+    @Test("Only the first failure, or the cancellation before it, cancels the units in flight")
+    func unitsInFlightAreCancelledOnce() {
+        for isCancelledFirst in [false, true] {
+            var machine = CollectionStateMachine(count: 4, limit: 3, stopsAtFirstFailure: true)
+            _ = machine.started()
+            for index in 0..<3 { #expect(machine.workerStarted().workerAction == .start(index)) }
+            if isCancelledFirst { #expect(machine.cancelled().cancelsUnitsInFlight) }
+            #expect(machine.ended(1, error: TestError.first).action.cancelsUnitsInFlight == !isCancelledFirst)
+            #expect(machine.ended(2, error: TestError.second).action == nil)
+            #expect(machine.cancelled() == nil)
+            let errors = machine.ended(0, error: CancellationError(), isCancellation: true).action.errors
+            #expect(errors?.map(text) == ["cancelled", "first", "second", "cancelled"])
+        }
+    }
+
+    @Test("A failure with nothing else in flight finishes the run, and cancels nothing")
+    func lastFailure() {
+        var machine = CollectionStateMachine(count: 3, limit: 1, stopsAtFirstFailure: true)
+        _ = machine.started()
+        _ = machine.workerStarted()
+        let errors = machine.ended(0, error: TestError.first).action.errors
+        #expect(errors?.map(text) == ["first", "cancelled", "cancelled"])
     }
 
     /// Every way in which calls and ends can follow each other, for all small runs: a search through all states.
@@ -145,6 +169,10 @@ extension CollectionStateMachine.Action? {
         if case .requestWorker = self { true } else { false }
     }
 
+    fileprivate var cancelsUnitsInFlight: Bool {
+        if case .cancelUnitsInFlight = self { true } else { false }
+    }
+
     fileprivate var errors: [(any Error)?]? {
         if case .finish(let errors) = self { errors } else { nil }
     }
@@ -161,6 +189,12 @@ private struct Search {
         /// Units whose end has not been reported.
         var open: Set<Int> = []
         var begun = 0
+        /// How the units have ended.
+        var outcomes: [Int: String] = [:]
+        /// Whether the units in flight were told to stop.
+        var areCancelled = false
+        /// Whether a unit has failed, or the run was cancelled, while others were in flight.
+        var mustCancel = false
         var errors: [(any Error)?]?
         var mayCancel = false
         var isCancelled = false
@@ -210,19 +244,26 @@ private struct Search {
             explore(next, count: count, limit: limit)
         }
         for unit in world.open {
-            var next = world
-            next.open.remove(unit)
-            let error = unit == failing ? TestError.numbered(unit) : nil
-            let (isAccepted, action) = next.machine.ended(unit, error: error)
-            if !isAccepted { wrong.append("the end of \(unit) was not accepted") }
-            if next.machine.ended(unit, error: nil).isAccepted { wrong.append("\(unit) ended twice") }
-            perform(action, in: &next)
-            explore(next, count: count, limit: limit)
+            // A unit that is cancelled may end with that, or regardless of it.
+            for endsCancelled in Set([false, world.areCancelled]) {
+                var next = world
+                next.open.remove(unit)
+                let error: (any Error)? =
+                    endsCancelled ? CancellationError() : unit == failing ? TestError.numbered(unit) : nil
+                next.outcomes[unit] = text(error)
+                if stops, !endsCancelled, unit == failing, !next.open.isEmpty { next.mustCancel = true }
+                let (isAccepted, action) = next.machine.ended(unit, error: error, isCancellation: endsCancelled)
+                if !isAccepted { wrong.append("the end of \(unit) was not accepted") }
+                if next.machine.ended(unit, error: nil).isAccepted { wrong.append("\(unit) ended twice") }
+                perform(action, in: &next)
+                explore(next, count: count, limit: limit)
+            }
         }
         if world.mayCancel {
             var next = world
             next.mayCancel = false
             next.isCancelled = true
+            if !next.open.isEmpty { next.mustCancel = true }
             perform(next.machine.cancelled(), in: &next)
             explore(next, count: count, limit: limit)
         }
@@ -234,7 +275,7 @@ private struct Search {
     ) {
         if case .start(let unit) = workerAction {
             if unit != world.begun { wrong.append("\(unit) began as number \(world.begun)") }
-            if world.errors != nil { wrong.append("\(unit) began after the end") }
+            if world.errors != nil || world.areCancelled { wrong.append("\(unit) began after the end") }
             world.begun += 1
             world.calls.append(unit)
             world.open.insert(unit)
@@ -247,6 +288,14 @@ private struct Search {
             if world.isWorkerRequested { wrong.append("two workers on their way") }
             world.isWorkerRequested = true
         }
+        if action.cancelsUnitsInFlight {
+            if world.areCancelled { wrong.append("cancelled twice") }
+            if world.open.isEmpty { wrong.append("cancelled with nothing in flight") }
+            world.areCancelled = true
+        }
+        if world.mustCancel != world.areCancelled {
+            wrong.append("units in flight \(world.mustCancel ? "not cancelled" : "cancelled without a reason")")
+        }
         if let errors = action.errors {
             if world.errors != nil { wrong.append("ended twice") }
             if !world.open.isEmpty { wrong.append("ended with units in flight") }
@@ -256,9 +305,7 @@ private struct Search {
 
     private mutating func check(_ world: World, count: Int) {
         guard let errors = world.errors else { return wrong.append("stalled after \(world.begun) of \(count)") }
-        let expected = (0..<count).map { index in
-            index >= world.begun ? "cancelled" : index == failing ? "numbered(\(index))" : "success"
-        }
+        let expected = (0..<count).map { world.outcomes[$0] ?? "cancelled" }
         if errors.map(text) != expected { wrong.append("\(errors.map(text)) instead of \(expected)") }
         if world.begun < count, !world.isCancelled, failing == nil || !stops {
             wrong.append("only \(world.begun) of \(count) began")
