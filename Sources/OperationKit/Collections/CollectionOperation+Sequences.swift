@@ -7,6 +7,7 @@ extension CollectionOperation {
     /// An item is taken from the sequence when there is room for it. So there are never more items in memory than may
     /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy apply
     /// as for collections. With `cancelRemaining`, the first failure cancels the items in flight that are `async` functions.
+    /// The item or batch method is called, also if the type has its own `performOperation(on:completion:)`.
     ///
     /// Cancelling the task cancels the run: no further item is taken, items in flight are waited for, those that are
     /// `async` functions are cancelled, and `CancellationError` is thrown.
@@ -30,7 +31,8 @@ extension CollectionOperation {
     /// An item is taken from the sequence when there is room for it. So there are never more items in memory than may
     /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy apply
     /// as for collections. With `cancelRemaining`, the first failure cancels the items in flight that are `async` functions,
-    /// and the run ends once the sequence has given the next item.
+    /// and the run ends once the sequence has given the next item. The item or batch method is called, also if the type has
+    /// its own `performOperation(on:completion:)`.
     ///
     /// Cancelling the task cancels the run: no further item is taken, items in flight are waited for, those that are
     /// `async` functions are cancelled, and `CancellationError` is thrown.

@@ -39,13 +39,18 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
     ///
     /// With `cancelRemaining` those that have not started don't start, and have `CancellationError` in their slots. Those
     /// in flight are cancelled if they are `async` functions, and waited for; what they return or throw is their outcome.
-    /// An item that ends with `CancellationError` has not failed. Read once for each run.
+    /// An item that ends with an error whose `isCancellation` is true has not failed. Read once for each run.
     var failurePolicy: FailurePolicy { get }
 
     /// Performs the operation on all items of a collection.
     ///
     /// Returns without waiting for the items. Several runs may go on at the same time. The object is kept alive until the
     /// run is finished.
+    ///
+    /// The strategies bring an implementation along. A type may have its own, as a mock does: all other forms of a run
+    /// call it, except for those over sequences. They call it once, with all items, on the thread that starts the run, and
+    /// only if that was not cancelled before; from then on the run ends when `completion` is called, and cannot be cancelled. The
+    /// first call of `completion` counts.
     ///
     /// - Parameters:
     ///   - collection: The items.
@@ -54,11 +59,6 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
     ///     called before this method returns, with one ``CoordinationError``, also for an empty collection, and nothing
     ///     runs.
     func performOperation(on collection: [CollectionType], completion: @escaping Completion)
-
-    /// Creates an operation that is a run over a collection, to be put on a queue, into a compound or into a chain.
-    ///
-    /// - Returns: An operation whose `input` is the collection.
-    func makeOperation() -> CollectionRun<CollectionType>
 
     /// Returns the items that failed, each with its error: what to try again.
     ///
@@ -75,17 +75,6 @@ extension CollectionOperation {
     /// Performs all items, also when some fail.
     public var failurePolicy: FailurePolicy { .continueAll }
 
-    /// Creates an operation that calls this type's own `performOperation(on:completion:)`. Once that has been called, it
-    /// cannot be cancelled.
-    ///
-    /// - Returns: An operation whose `input` is the collection.
-    public func makeOperation() -> CollectionRun<CollectionType> {
-        let operation = UncheckedSendable(self)
-        return CollectionRun(name: displayName) { items in
-            .own(itemCount: items.count) { operation.value.performOperation(on: items, completion: $0) }
-        }
-    }
-
     /// Returns each item that has an error in its slot, with that error.
     public func failures(
         in collection: [CollectionType], errors: [(any Error)?]
@@ -95,6 +84,13 @@ extension CollectionOperation {
 }
 
 extension CollectionOperation {
+    /// Creates an operation that is a run over a collection that is given later, by a chain for example.
+    ///
+    /// - Returns: An operation whose `input` is the collection.
+    public func makeOperation() -> CollectionRun<CollectionType> {
+        CollectionRun(of: self)
+    }
+
     /// Creates an operation that is a run over a collection, to be put on a queue, into a compound or into a chain.
     ///
     /// ```swift
@@ -118,7 +114,8 @@ extension CollectionOperation {
     /// Cancelling the task cancels the run: no further item starts, and those that have not started are reported with
     /// `CancellationError`. Items in flight are waited for; those that are `async` functions are cancelled. The run is
     /// cancelled on another thread, so an item may still start after `Task.cancel()` has returned. In a task that was
-    /// cancelled before, no item starts.
+    /// cancelled before, no item starts. A type's own `performOperation(on:completion:)` is not called then, and cannot be
+    /// cancelled later.
     ///
     /// - Parameter collection: The items.
     /// - Returns: A slot for each item or batch, in the order of the collection, with its error or `nil` for success. If
@@ -136,4 +133,7 @@ extension CollectionOperation {
 
     /// The name of the type, for errors.
     var displayName: String { String(describing: Self.self) }
+
+    /// What errors call an item or a batch.
+    var unitName: String { self is any BatchOperation ? "batch" : "item" }
 }

@@ -23,10 +23,11 @@ import Foundation
 /// `CancellationError` in their slots. `finish(withError:)` from outside does the same, but the operation ends with the
 /// outcome it was given.
 public final class CollectionRun<CollectionType: Sendable>: IOOperation<[CollectionType], Void>, @unchecked Sendable {
-    typealias MakeWork = @Sendable (_ items: [CollectionType]) throws(CoordinationError) -> CollectionWork
-
     private enum Stage {
-        case idle, running
+        case idle
+        /// The object is being asked to perform the run: it hands over its units, or has its own implementation.
+        case calling(isStopped: Bool)
+        case running
         /// About to finish without having run.
         case skipped
         /// The slots are there, and do not change any more.
@@ -35,8 +36,8 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
 
     // The lock of the operation guards these.
 
-    /// What to do with a collection; holds the object that does it, until the run is finished.
-    private var makeWork: MakeWork?
+    /// The object that performs the run; held until that is finished.
+    private var object: UncheckedSendable<any CollectionOperation<CollectionType>>?
     private var stage = Stage.idle
     /// Not owned by the run: the driver holds the run, until that is finished.
     private weak var driver: CollectionDriver?
@@ -47,12 +48,12 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     private var endedCount = 0
     private var isProgressObserved = false
 
-    init(name: String, makeWork: @escaping MakeWork) {
-        self.makeWork = makeWork
+    init(of object: some CollectionOperation<CollectionType>) {
+        self.object = UncheckedSendable(object)
         let children = CollectionChildren()
         super.init()
         becomeComposite(of: children)
-        self.name = name
+        name = object.displayName
         children.attach(
             to: self,
             CollectionChildren.Handlers(
@@ -75,46 +76,50 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     public override func main(input: [CollectionType]) {}
 
     private func startUnits() {
-        guard let input = requiredInput() else { return }
-        switch work(on: input) {
+        guard let input = requiredInput(), let object = beginCall() else { return }
+        // A cancellation before the call has found nothing to cancel.
+        if isCancelled { return finishWithoutRun() }
+        let unitName = object.unitName
+        let units = WorkRequest.work(of: object, by: CollectionUnits.$request) {
+            object.performOperation(on: input) { slots in
+                self.finish(
+                    slots: slots, endedCount: slots.count { $0?.isCancellation != true }, unitName: unitName)
+            }
+        }
+        switch units {
         case nil:
-            return
-        case .success(.units(let units)):
+            _ = endCall(unitCount: input.count, nil)
+        case .success(let units):
             let driver = CollectionDriver(
                 units, qos: DispatchQoS(qualityOfService), unitEnded: { [weak self] in self?.reportProgress() },
-                completion: { self.finish(slots: $0, endedCount: self.count.ended, unitName: units.unitName) })
-            guard canStart(unitCount: units.count, driver) else { return }
+                completion: { self.finish(slots: $0, endedCount: self.count.ended, unitName: unitName) })
             // A cancellation from here on finds the driver.
-            if isCancelled { driver.cancel() }
+            if endCall(unitCount: units.count, driver) { driver.cancel() }
             driver.start()
-        case .success(.own(let itemCount, let perform)):
-            // Another thread may cancel the run before it starts, or right after.
-            guard canStart(unitCount: itemCount, nil) else { return }
-            if isCancelled { return finishWithoutRun(unitCount: itemCount, unitName: "item") }
-            perform { slots in
-                self.finish(
-                    slots: slots, endedCount: slots.count { $0?.isCancellation != true }, unitName: "item")
-            }
         case .failure(let error):
-            guard canStart(unitCount: 0, nil) else { return }
             finish(withInvalidOptions: error)
         }
     }
 
     private func releaseObject() {
         // Release the object after unlocking; its deinitializer may run arbitrary code.
-        _ = lock.withLock { makeWork.take() }
+        _ = lock.withLock { object.take() }
     }
 
     private func cancelUnits() {
         let (driver, isSkipped) = withState { state -> (CollectionDriver?, Bool) in
+            switch stage {
             // Before the start, `drainUnits()` will be called. After it, nothing has started yet, as when the input is
             // missing, and nothing will.
-            if case .idle = stage, state.lifecycle.isExecuting {
+            case .idle where state.lifecycle.isExecuting:
                 stage = .skipped
                 return (nil, true)
+            case .calling:
+                stage = .calling(isStopped: true)
+                return (nil, false)
+            case .idle, .running, .skipped, .finished:
+                return (self.driver, false)
             }
-            return (self.driver, false)
         }
         driver?.cancel()
         if isSkipped { finishWithoutRun() }
@@ -130,39 +135,43 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     }
 }
 
-// MARK: - The work
+// MARK: - The call
 
 extension CollectionRun {
-    /// - Returns: `nil` once the operation has finished.
-    private func work(on items: [CollectionType]) -> Result<CollectionWork, CoordinationError>? {
-        guard let makeWork = lock.withLock({ makeWork }) else { return nil }
-        return Result { () throws(CoordinationError) in try makeWork(items) }
+    /// - Returns: The object to be called. `nil` if the operation has been told to finish before.
+    private func beginCall() -> (any CollectionOperation<CollectionType>)? {
+        lock.withLock {
+            guard case .idle = stage else { return nil }
+            stage = .calling(isStopped: false)
+            return object?.value
+        }
     }
 
-    /// - Returns: Whether the run may start. It may not if the operation has been told to finish meanwhile.
-    private func canStart(unitCount: Int, _ driver: CollectionDriver?) -> Bool {
-        let canStart = lock.withLock {
-            guard case .idle = stage else { return false }
+    /// - Returns: Whether the run was cancelled or finished from outside during the call.
+    private func endCall(unitCount: Int, _ driver: CollectionDriver?) -> Bool {
+        let isStopped = lock.withLock {
+            // The object's own implementation may have ended the run.
+            guard case .calling(let isStopped) = stage else { return false }
             stage = .running
             self.unitCount = unitCount
             self.driver = driver
-            return true
+            return isStopped
         }
-        if canStart { reportProgress() }
-        return canStart
+        reportProgress()
+        return isStopped
     }
 
     private func finishWithoutRun() {
-        switch work(on: input ?? []) {
-        // The work is there until the operation has finished, which is what this does.
-        case nil: return
-        case .success(let work): finishWithoutRun(unitCount: work.unitCount, unitName: work.unitName)
-        case .failure(let error): finish(withInvalidOptions: error)
+        // The object is there until the operation has finished, which is what this does.
+        guard let object = lock.withLock({ object?.value }) else { return }
+        do throws(CoordinationError) {
+            let unitSize = try CollectionStrategy(of: object).unitSize
+            let count = OperationKit.unitCount(input?.count ?? 0, size: unitSize)
+            finish(
+                slots: Array(repeating: CancellationError(), count: count), endedCount: 0, unitName: object.unitName)
+        } catch {
+            finish(withInvalidOptions: error)
         }
-    }
-
-    private func finishWithoutRun(unitCount: Int, unitName: String) {
-        finish(slots: Array(repeating: CancellationError(), count: unitCount), endedCount: 0, unitName: unitName)
     }
 }
 

@@ -14,8 +14,6 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
 
     /// The number of items of a unit, at least 1.
     let unitSize: Int
-    /// What errors call a unit.
-    let unitName: String
     /// The maximum number of units in flight, at least 1.
     let limit: Int
     let failurePolicy: FailurePolicy
@@ -26,7 +24,6 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
         let batchSize = (operation as? any BatchOperation)?.batchSize
         if let batchSize, batchSize < 1 { throw .invalidBatchSize(type: type, batchSize: batchSize) }
         unitSize = batchSize ?? 1
-        unitName = batchSize == nil ? "item" : "batch"
         limit =
             (operation as? any ParallelItemOperation)?.maxConcurrentOperationCount
             ?? (operation as? any ParallelBatchOperation)?.maxConcurrentOperationCount ?? 1
@@ -82,7 +79,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
             cancelRunning = { tasks.cancel() }
         }
         return CollectionUnits(
-            unitName: unitName, count: unitCount(count, size: size), limit: limit, failurePolicy: failurePolicy,
+            count: unitCount(count, size: size), limit: limit, failurePolicy: failurePolicy,
             start: start, cancelRunning: cancelRunning)
     }
 
@@ -97,7 +94,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
         switch method {
         case .completion(let perform):
             let units = CollectionUnits(
-                unitName: unitName, count: 1, limit: 1, failurePolicy: .continueAll,
+                count: 1, limit: 1, failurePolicy: .continueAll,
                 start: { perform(unit, unit.indices, $1) }, cancelRunning: nil)
             return await withCheckedContinuation { continuation in
                 CollectionDriver(units) { continuation.resume(returning: $0[0]) }.start()

@@ -2,6 +2,9 @@ import Foundation
 
 /// One run of a coordinator: a compound of the operations that can run, and a slot for each operation.
 final class CoordinatedRun: @unchecked Sendable {
+    /// What a task that waits for a coordinator asks the default `performOperations(_:completion:)` for.
+    @TaskLocal static var request: WorkRequest<CoordinatedRun>?
+
     private enum Slot {
         case runs(Operation)
         case rejected(CoordinationError)

@@ -38,6 +38,9 @@ public protocol OperationCoordinator {
     /// cycle, or one belongs to a compound, all are cancelled, and the slots of those that were to run have the reason. The one
     /// that belongs to a compound is left alone.
     ///
+    /// A coordinator may have its own implementation, as a mock does. The form with `await` calls it once, in the task
+    /// and on the thread of its caller.
+    ///
     /// - Parameters:
     ///   - operations: Operations that are on no queue and in no compound, and have not been started.
     ///   - completion: Called once, on the thread on which the last operation ended. For no operations it is called
@@ -68,25 +71,28 @@ extension OperationCoordinator {
 
     /// Runs operations, as many at the same time as the limit allows.
     public func performOperations(_ operations: [Operation], completion: @escaping Completion) {
-        CoordinatedRun(operations, by: self).start(completion: completion)
+        // Before the options are read, which may run another coordinator of this type.
+        let request = WorkRequest.taken(by: self, from: CoordinatedRun.$request)
+        let run = CoordinatedRun(operations, by: self)
+        if let request { request.answer(run) } else { run.start(completion: completion) }
     }
 
     /// Runs operations, and suspends until all have ended.
     ///
     /// Cancelling the task cancels them, on another thread: `Task.cancel()` may return before they are cancelled, and
-    /// calls none of their code. In a task that was cancelled before, they are cancelled before any of them starts.
+    /// calls none of their code. In a task that was cancelled before, they are cancelled before any of them starts. A
+    /// coordinator's own ``performOperations(_:completion:)`` is called in any case and waited for; it cannot be
+    /// cancelled.
     ///
     /// - Parameter operations: Operations that are on no queue and in no compound, and have not been started.
     /// - Returns: A slot for each operation, in the order given, with its error or `nil` for success. If the limit is
     ///   less than 1, one ``CoordinationError``.
     public nonisolated(nonsending) func performOperations(_ operations: [Operation]) async -> [(any Error)?] {
-        let run = CoordinatedRun(operations, by: self)
+        let run = AwaitedRun()
         return await withCancellationDelivered {
             run.cancel()
         } during: {
-            await withCheckedContinuation { continuation in
-                run.start { continuation.resume(returning: $0) }
-            }
+            await withCheckedContinuation { run.start(operations, by: self, continuation: $0) }
         }
     }
 }

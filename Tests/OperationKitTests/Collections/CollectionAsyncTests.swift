@@ -92,54 +92,41 @@ import Testing
         #expect(begun.value == width)
     }
 
-    /// Shows the run that a type makes.
-    private final class Recorded: CollectionOperation, Sendable {
-        let run = Shared<CollectionRun<Int>?>(nil)
-        private let base: any CollectionOperation<Int> & Sendable
-
-        init(_ base: any CollectionOperation<Int> & Sendable) {
-            self.base = base
-        }
-
-        func makeOperation() -> CollectionRun<Int> {
-            let made = base.makeOperation()
-            run.value = made
-            return made
-        }
-
-        func performOperation(on collection: [Int], completion: @escaping Completion) {
-            base.performOperation(on: collection, completion: completion)
-        }
-    }
-
     @Test("Cancelling the task cancels the run", arguments: Strategy.allCases)
     func cancelledTask(strategy: Strategy) async {
-        let log = WorkLog()
-        let full = Gate()
-        let operation = Recorded(
-            strategy.make { items, completion in
-                log.began(items)
-                log.keep(completion)
-                if log.keptCount == strategy.width(3) { full.open() }
-            })
-        let isOver = Gate()
+        let width = strategy.width(3)
+        let (begun, full, never) = (Shared(0), Gate(), Gate())
+        let (kept, areKept, isOver) = (Shared<[CheckedContinuation<Void, Never>]>([]), Gate(), Gate())
+        let operation = Self.make(strategy) { item in
+            let count = begun.change {
+                $0 += 1
+                return $0
+            }
+            if count == width { full.open() }
+            await never.opened()
+            // Takes its time, although it is cancelled.
+            await withCheckedContinuation { continuation in
+                let count = kept.change {
+                    $0.append(continuation)
+                    return $0.count
+                }
+                if count == width { areKept.open() }
+            }
+            if item == 0 { throw TestError.first }
+        }
         let task = Task {
             defer { isOver.open() }
             return await operation.performOperation(on: Array(0..<10))
         }
         await full.opened()
         task.cancel()
-        await eventually("the run was not cancelled") { operation.run.value?.isCancelled == true }
-        // Returns once no further item can begin, even if another thread is still cancelling it.
-        operation.run.value?.cancel()
-        let kept = log.takeKept()
-        for completion in kept.dropLast() { completion(nil) }
+        await areKept.opened()
+        for continuation in kept.value.dropLast() { continuation.resume() }
         #expect(!isOver.isOpen, "What is in flight is waited for")
-        kept.last?(TestError.first)
-        let slots = await task.value.map(text)
-        let width = strategy.width(3)
-        #expect(slots.filter { $0 == "cancelled" }.count == 10 - width)
-        #expect(slots.prefix(width).sorted() == ["first"] + Array(repeating: "success", count: width - 1))
+        kept.value.last?.resume()
+        let slots = (0..<10).map { $0 == 0 ? "first" : $0 < width ? "success" : "cancelled" }
+        #expect(await task.value.map(text) == slots)
+        #expect(begun.value == width)
     }
 
     @Test("In a task that was cancelled before, no item starts", arguments: Strategy.allCases)

@@ -1,0 +1,17 @@
+/// The units of one run over a collection.
+struct CollectionUnits: Sendable {
+    /// Starts a unit. The completion may be called before this returns, later, repeatedly, on any thread.
+    typealias Start = @Sendable (_ index: Int, _ completion: @escaping CollectionDriver.UnitCompletion) -> Void
+
+    /// What a ``CollectionRun`` asks the default `performOperation(on:completion:)` for: its units, or what is wrong with
+    /// the options.
+    @TaskLocal static var request: WorkRequest<Result<CollectionUnits, CoordinationError>>?
+
+    let count: Int
+    /// At least 1.
+    let limit: Int
+    let failurePolicy: FailurePolicy
+    let start: Start
+    /// Asks the units in flight to stop, if they can be.
+    let cancelRunning: (@Sendable () -> Void)?
+}

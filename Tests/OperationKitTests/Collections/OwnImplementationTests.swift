@@ -1,0 +1,177 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// Types that have a strategy, and implement the whole run themselves nevertheless, as mocks do.
+@Suite("Collection operations with a run of their own", .serialized, .hangGuard) struct OwnImplementationTests {
+    private typealias Run =
+        @Sendable (_ items: [Int], _ completion: @escaping @Sendable ([(any Error)?]) -> Void) -> Void
+
+    private class Mock: @unchecked Sendable {
+        let batchSize = 2
+        let log = EventLog()
+        private let run: Run
+
+        init(_ run: @escaping Run) {
+            self.run = run
+        }
+
+        func performOperation(on collection: [Int], completion: @escaping @Sendable ([(any Error)?]) -> Void) {
+            log.add("run \(collection)")
+            run(collection, completion)
+        }
+
+        func performOperation(onItem item: Int, completion: @escaping @Sendable ((any Error)?) -> Void) {
+            log.add("item \(item)")
+            completion(nil)
+        }
+
+        func performOperation(onBatch batch: [Int], completion: @escaping @Sendable ((any Error)?) -> Void) {
+            log.add("batch \(batch)")
+            completion(nil)
+        }
+    }
+
+    private final class A: Mock, ParallelItemOperation, @unchecked Sendable {}
+    private final class B: Mock, ParallelBatchOperation, @unchecked Sendable {}
+    private final class C: Mock, SequentialItemOperation, @unchecked Sendable {}
+    private final class D: Mock, SequentialBatchOperation, @unchecked Sendable {}
+
+    private static func make(_ strategy: Strategy, _ run: @escaping Run) -> any Mock & CollectionOperation<Int> {
+        switch strategy {
+        case .parallelItems: A(run)
+        case .parallelBatches: B(run)
+        case .sequentialItems: C(run)
+        case .sequentialBatches: D(run)
+        }
+    }
+
+    /// Performs a collection in every form that has a slot for each item, and reports each result.
+    private static func performInAllForms(
+        _ operation: some CollectionOperation<Int>, on items: [Int], check: ([String]) -> Void
+    ) async {
+        check(await operation.run(on: items).errors.map(text))
+        check(await operation.performOperation(on: items).map(text))
+        let run = operation.makeOperation(on: items)
+        try? await OperationQueue().run(run)
+        check(run.errors.map(text))
+        let later = operation.makeOperation()
+        later.input = items
+        try? await OperationQueue().run(CompoundOperation(operations: [later]))
+        check(later.errors.map(text))
+    }
+
+    @Test("Every form calls the type's own implementation of the run", arguments: Strategy.allCases)
+    func everyFormCallsIt(strategy: Strategy) async {
+        let mock = Self.make(strategy) { _, completion in completion([nil, TestError.second, nil]) }
+        await Self.performInAllForms(mock, on: [1, 2, 3]) { #expect($0 == ["success", "second", "success"]) }
+        #expect(mock.log.events == Array(repeating: "run [1, 2, 3]", count: 4))
+    }
+
+    @Test("Over sequences, a type with a run of its own is called item by item or batch by batch")
+    func sequences() async throws {
+        for strategy in Strategy.allCases {
+            let mock = Self.make(strategy) { _, completion in completion([TestError.first]) }
+            #expect(try await mock.performOperation(onEach: [1, 2, 3]).isEmpty)
+            #expect(
+                mock.log.events.sorted()
+                    == (strategy.isBatch ? ["batch [1, 2]", "batch [3]"] : ["item 1", "item 2", "item 3"]))
+        }
+    }
+
+    @Test(
+        "An implementation may hand its collection to another object, and change the result",
+        arguments: Strategy.allCases)
+    func forwarding(strategy: Strategy) async {
+        let base = strategy.make { items, completion in completion(items[0] == 2 ? nil : TestError.first) }
+        let direct = Self.make(strategy) { items, completion in
+            base.performOperation(on: items) { completion($0.map { $0 == nil ? TestError.second : nil }) }
+        }
+        let inATask = Self.make(strategy) { items, completion in
+            Task { completion(await base.performOperation(on: items).map { $0 == nil ? TestError.second : nil }) }
+        }
+        for operation in [direct, inATask] {
+            await Self.performInAllForms(operation, on: [1, 2, 3]) { #expect($0 == ["success", "second", "success"]) }
+        }
+    }
+
+    @Test("A run of a type's own cannot be cancelled in flight, but before", arguments: Strategy.allCases)
+    func cancellation(strategy: Strategy) async {
+        let begun = Gate()
+        let log = Shared<[@Sendable ([(any Error)?]) -> Void]>([])
+        let mock = Self.make(strategy) { _, completion in
+            log.change { $0.append(completion) }
+            begun.open()
+        }
+        let run = mock.makeOperation(on: [1, 2])
+        OperationQueue().addOperation(run)
+        await begun.opened()
+        run.cancel()
+        #expect(!run.isFinished)
+        log.value[0]([nil, TestError.first])
+        try? await run.finished()
+        #expect(run.errors.map(text) == ["success", "first"])
+        guard case .cancelled(_, let errors, nil) = run.error as? CompoundOperationError else {
+            Issue.record("\(text(run.error))")
+            return
+        }
+        #expect(errors.map(\.name) == [strategy.isBatch ? "batch 1" : "item 1"])
+
+        let cancelled = mock.makeOperation(on: [1, 2])
+        cancelled.cancel()
+        cancelled.start()
+        #expect(cancelled.errors.map(text) == strategy.units(2, batchSize: 2).map { _ in "cancelled" })
+        #expect(mock.log.events == ["run [1, 2]"])
+    }
+
+    // MARK: - Options that run code
+
+    /// Does something while a run asks for its options.
+    private final class Busy: ParallelItemOperation, @unchecked Sendable {
+        let log = EventLog()
+        private let action = Shared<(@Sendable () -> Void)?>(nil)
+
+        func whenAsked(_ body: @escaping @Sendable () -> Void) { action.value = body }
+
+        var maxConcurrentOperationCount: Int {
+            action.change { action in
+                defer { action = nil }
+                return action
+            }?()
+            return 2
+        }
+
+        func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {
+            log.add("item \(item)")
+            completion(nil)
+        }
+    }
+
+    @Test("Options may perform a run of the same type while they are read")
+    func optionsThatRun() async {
+        let (outer, inner, over) = (Busy(), Busy(), Gate())
+        outer.whenAsked {
+            inner.performOperation(on: [9]) { errors in
+                #expect(errors.map(text) == ["success"])
+                over.open()
+            }
+        }
+        #expect(await outer.performOperation(on: [1, 2]).map(text) == ["success", "success"])
+        await over.opened()
+        #expect(inner.log.events == ["item 9"] && outer.log.events.count == 2)
+    }
+
+    @Test("A run that is ended while its options are read starts no item", arguments: [false, true])
+    func optionsThatEndTheRun(isCancelled: Bool) {
+        let operation = Busy()
+        let run = operation.makeOperation(on: [1, 2])
+        operation.whenAsked { [unowned run] in
+            if isCancelled { run.cancel() } else { run.finish(withError: TestError.reason) }
+        }
+        run.start()
+        #expect(run.isFinished && operation.log.events == [])
+        #expect(run.errors.map(text) == ["cancelled", "cancelled"])
+        #expect(isCancelled ? run.error is CompoundOperationError : text(run.error) == "reason")
+    }
+}

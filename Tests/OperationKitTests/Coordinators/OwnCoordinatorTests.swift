@@ -1,0 +1,115 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// Coordinators that implement the run themselves, as mocks do.
+@Suite("Operation coordinators with a run of their own", .hangGuard) struct OwnCoordinatorTests {
+    private typealias Run =
+        @Sendable (
+            _ operations: [Operation], _ completion: @escaping @Sendable ([(any Error)?]) -> Void
+        ) -> Void
+
+    private struct Mock: ParallelOperationCoordinator {
+        let run: Run
+
+        func performOperations(_ operations: [Operation], completion: @escaping Completion) {
+            run(operations, completion)
+        }
+    }
+
+    private final class MockObject: SequentialOperationCoordinator {
+        private let run: Run
+
+        init(_ run: @escaping Run) {
+            self.run = run
+        }
+
+        func performOperations(_ operations: [Operation], completion: @escaping Completion) {
+            run(operations, completion)
+        }
+    }
+
+    private struct Base: ParallelOperationCoordinator {}
+
+    private static func perform(
+        _ operations: [Operation], by coordinator: some OperationCoordinator
+    ) async -> [(any Error)?] {
+        await coordinator.performOperations(operations)
+    }
+
+    @Test("`await` calls a coordinator's own implementation, and not the operations")
+    func awaitCallsTheImplementation() async {
+        let log = EventLog()
+        let run: Run = { operations, completion in
+            log.add("\(operations.count)")
+            completion(operations.map { _ in TestError.first })
+        }
+        let operations = [BlockOperation { log.add("work") }, AsyncOperation()]
+        #expect(await Mock(run: run).performOperations(operations).map(text) == ["first", "first"])
+        #expect(await MockObject(run).performOperations(operations).map(text) == ["first", "first"])
+        let coordinators: [any OperationCoordinator] = [Mock(run: run), MockObject(run)]
+        for coordinator in coordinators {
+            #expect(await Self.perform(operations, by: coordinator).map(text) == ["first", "first"])
+        }
+        #expect(log.events == ["2", "2", "2", "2"] && !operations.contains { $0.isFinished })
+    }
+
+    @Test("A coordinator may hand its operations to another one, and change the result")
+    func forwarding() async {
+        let mock = Mock { operations, completion in
+            Base().performOperations(operations) { completion($0.map { $0 == nil ? TestError.second : nil }) }
+        }
+        let operations = [AsyncOperation(), ThrowingBlockOperation { throw TestError.first }]
+        #expect(await mock.performOperations(operations).map(text) == ["second", "success"])
+        #expect(!operations.contains { !$0.isFinished })
+    }
+
+    @Test("Only the first call of the completion of a coordinator's own run counts")
+    func secondCall() async {
+        for _ in 0..<50 {
+            let mock = Mock { _, completion in
+                completion([TestError.first])
+                completion([TestError.second])
+                DispatchQueue.global().async { completion([TestError.second]) }
+            }
+            #expect(await mock.performOperations([]).map(text) == ["first"])
+        }
+    }
+
+    @Test("A coordinator's own run is called in a cancelled task, too, and waited for")
+    func cancelledTask() async {
+        let (mayBegin, log) = (Gate(), EventLog())
+        let mock = Mock { _, completion in
+            log.add("\(Task.isCancelled)")
+            DispatchQueue.global().async { completion([nil]) }
+        }
+        let task = Task {
+            // Returns immediately: the task has been cancelled.
+            await mayBegin.opened()
+            return await mock.performOperations([AsyncOperation()])
+        }
+        task.cancel()
+        #expect(await task.value.map(text) == ["success"])
+        #expect(log.events == ["true"])
+    }
+
+    @Test("The first failure cancels the operations in flight if the policy says so")
+    func firstFailure() async {
+        struct Stopping: ParallelOperationCoordinator {
+            let maxConcurrentOperationCount = 2
+            let failurePolicy = FailurePolicy.cancelRemaining
+        }
+        let begun = Gate()
+        let running = ScriptedOperation(
+            main: { _ in begun.open() }, didCancel: { $0.finish(withError: CancellationError()) })
+        let task = TaskOperation { try await cancellation() }
+        let failing = TaskOperation {
+            await begun.opened()
+            throw TestError.first
+        }
+        #expect(await Stopping().performOperations([running, failing]).map(text) == ["cancelled", "first"])
+        let again = ThrowingBlockOperation { throw TestError.second }
+        #expect(await Stopping().performOperations([task, again]).map(text) == ["cancelled", "second"])
+    }
+}
