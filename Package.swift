@@ -25,7 +25,8 @@ let package = Package(
             swiftSettings: [.defaultIsolation(MainActor.self)]),
         .testTarget(name: "OperationKitModelTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
         .testTarget(name: "OperationKitStressTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
-        .testTarget(name: "OperationDemoTests", dependencies: ["OperationDemo", "OperationKitTestSupport"]),
+        .testTarget(
+            name: "OperationDemoTests", dependencies: ["OperationDemo", "OperationKit", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationBenchmarkTests", dependencies: ["OperationBenchmark", "OperationKitTestSupport"]),
     ],

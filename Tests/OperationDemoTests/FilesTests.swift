@@ -1,4 +1,5 @@
 import Foundation
+import OperationKit
 import OperationKitTestSupport
 import Testing
 
@@ -150,24 +151,32 @@ import Testing
         }
     }
 
-    @Test("What has taken the place of a file is neither counted nor waited for") func replacedFile() async throws {
+    @Test("What has taken the place of a file is reported, and neither counted nor waited for")
+    func replacedFile() async throws {
         let directory = try TemporaryDirectory()
         try directory.write("x", to: "file")
         _ = try await Shell.output(of: "mkfifo pipe; ln -s file link; mkdir directory", in: directory.url)
-        for name in ["pipe", "link", "directory", "vanished"] {
-            #expect(await Self.count("\(directory.path)/\(name)") == nil)
+        let errors: [String: FileError] = [
+            "pipe": .noRegularFile, "link": FileError(code: ELOOP), "directory": .noRegularFile,
+            "vanished": FileError(code: ENOENT),
+        ]
+        for (name, error) in errors {
+            let counting = await Self.count("\(directory.path)/\(name)")
+            #expect(counting.count == nil && counting.error as? FileError == error, "\(name)")
+            #expect(counting.name == "\(directory.path)/\(name)" && error.localizedDescription != "")
         }
-        #expect(await Self.count("\(directory.path)/file")?.bytes == 1)
+        let counting = await Self.count("\(directory.path)/file")
+        #expect(counting.count?.bytes == 1 && counting.error == nil)
     }
 
-    /// What the operation counts, run by itself.
-    private static func count(_ path: String) async -> FileCount? {
+    /// An operation that counts in a file, once it has finished by itself.
+    private static func count(_ path: String) async -> CountFile {
         let operation = CountFile(RawPath(path))
         await withCheckedContinuation { continuation in
             (operation as Operation).completionBlock = { continuation.resume() }
             OperationQueue().addOperation(operation)
         }
-        return operation.count
+        return operation
     }
 
     @Test("Many files are counted with few file descriptors") func fewDescriptors() async throws {

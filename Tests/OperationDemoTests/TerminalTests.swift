@@ -6,10 +6,16 @@ import Testing
 
 /// The demo on a terminal.
 @Suite struct TerminalTests {
-    private static func start(_ arguments: [String], on terminal: PseudoTerminal) throws -> Process {
+    /// Starts the demo. In a session of its own, it gets signals from the keys of the terminal; a shell leads the session,
+    /// says how the demo ended, and keeps the terminal as it is until a line is typed.
+    private static func start(
+        _ arguments: [String], on terminal: PseudoTerminal, inSession: Bool = false
+    ) throws -> Process {
         let process = Process()
-        process.executableURL = try BuildProducts.executable("OperationDemo")
-        process.arguments = arguments
+        let demo = try BuildProducts.executable("OperationDemo")
+        process.executableURL = inSession ? URL(fileURLWithPath: "/usr/bin/setsid") : demo
+        let script = #"trap : INT; "$0" "$@"; echo "ended with $?"; read line"#
+        process.arguments = (inSession ? ["--ctty", "--wait", "/bin/sh", "-c", script, demo.path] : []) + arguments
         process.environment = ProcessInfo.processInfo.environment
             .filter { $0.key != "NO_COLOR" }
             .merging(["TERM": "xterm"]) { $1 }
@@ -84,6 +90,27 @@ import Testing
         #expect(output.contains("compound-1-1  work cancelled"))
         #expect(output.contains("compound-1    async completion"))
     }
+
+    #if os(Linux)
+    @Test("The key Control-C cancels, waits, and leaves the terminal as it was found")
+    func interruptionKey() async throws {
+        let terminal = try PseudoTerminal()
+        let before = terminal.settings
+        let arguments = ["--interactive", "--no-color", "--speed", "0.01"]
+        let process = try Self.start(arguments, on: terminal, inSession: true)
+        terminal.when("compound-1-1  main returned") { if $0 { try? terminal.type("\u{03}") } }
+        #expect(await terminal.hasWritten("serial, running, 0 working, 0 waiting"))
+        #expect(terminal.settings != before)
+        try terminal.type("cs")
+        #expect(await terminal.hasWritten("ended with 130"))
+        #expect(terminal.settings == before)
+        try terminal.type("\n")
+        #expect(await Self.status(of: process) == 0)
+        let output = await terminal.output()
+        #expect(output.contains("compound-1-1  work cancelled"))
+        #expect(output.contains("compound-1    async completion"))
+    }
+    #endif
 
     @Test("Colors are used on a terminal unless they are turned off") func colors() async throws {
         for (arguments, isColored) in [(["async"], true), (["async", "--no-color"], false)] {

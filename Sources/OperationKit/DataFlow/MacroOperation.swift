@@ -225,8 +225,8 @@ extension MacroOperation {
         let refusal = giveChildrenAway(finishingWith: ChainError.consumed(chain: name)) {
             isPending, isPart -> ChainError? in
             if isPart { return .alreadyUsed(operation: name, chain: name) }
-            guard let source else { return .consumed(chain: name) }
-            if !isPending { return .alreadyStarted(chain: name) }
+            if isConsumed { return .consumed(chain: name) }
+            guard isPending, let source else { return .alreadyStarted(chain: name) }
             taken = (sink.take(), source)
             self.source = nil
             return nil

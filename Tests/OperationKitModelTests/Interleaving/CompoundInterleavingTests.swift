@@ -131,6 +131,16 @@ import Testing
             [Role("start") { $0.compound.start() }, Role("fail") { $0.end(0, .first) }, Role("add") { $0.add() }])
     }
 
+    @Test("A failure that comes while another child ends and a third one is added leaves no child unfinished")
+    func failureAgainstAnEndAndAnAddition() async {
+        await tryOut(
+            "failure, end, add", { CompoundSubject(children: 2, held: [0, 1], policy: .cancelRemaining) },
+            [
+                Role("start") { $0.compound.start() }, Role("fail") { $0.end(0, .first) }, Role("end") { $0.end(1) },
+                Role("add") { $0.add() },
+            ])
+    }
+
     @Test("A child whose external dependency ends while the compound is started and cancelled is not forgotten")
     func externalDependency() async {
         await tryOut(

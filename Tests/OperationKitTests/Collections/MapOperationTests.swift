@@ -155,7 +155,7 @@ import Testing
         #expect(progress.fractionCompleted == 1)
     }
 
-    @Test("Everything is released") func release() async throws {
+    @Test("A map, its closure and its values are released") func release() async throws {
         let tracker = LeakTracker()
         do {
             let token = tracker.token("closure")

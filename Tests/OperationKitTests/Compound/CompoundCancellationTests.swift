@@ -270,28 +270,50 @@ import Testing
 
     @Test(
         "A child that is cancelled by itself does not wait for its siblings, and its dependents run",
-        arguments: [-1, 1]
+        arguments: [-1, 2]
     )
     func doesNotWait(limit: Int) async throws {
-        let first = ScriptedOperation.idle()
-        let second = ScriptedOperation { _ in Issue.record("It does not run.") }
-        let third = ScriptedOperation()
+        let log = EventLog()
+        try await Self.cancelSecond(log, limit: limit) { third in
+            await eventually("not ended") { third.isFinished }
+        }
+        #expect(log.events == ["second cancelled", "third success", "first success"])
+    }
+
+    @Test("With a limit of 1, a child that is cancelled by itself ends when the one that runs has")
+    func doesNotWaitForDependencies() async throws {
+        let log = EventLog()
+        try await Self.cancelSecond(log, limit: 1) { _ in }
+        #expect(log.events == ["first success", "second cancelled", "third success"])
+    }
+
+    /// Cancels the second of three children that wait for each other, while the first one runs. That ends after `body`.
+    private static func cancelSecond(
+        _ log: EventLog, limit: Int, _ body: (_ third: ScriptedOperation) async -> Void
+    ) async throws {
+        let (began, gate) = (Gate(), Gate())
+        let first = ScriptedOperation("first") { first in
+            began.open()
+            elsewhere {
+                gate.pass()
+                first.finish()
+            }
+        }
+        let second = ScriptedOperation("second") { _ in Issue.record("It does not run.") }
+        let third = ScriptedOperation("third")
+        let children = [first, second, third]
+        for child in children {
+            child.asyncCompletionBlock = { [name = child.name ?? ""] in log.add("\(name) \(text($0))") }
+        }
         second.addDependency(first)
         third.addDependency(second)
-        let compound = CompoundOperation(operations: [first, second, third], maxConcurrentOperationCount: limit)
+        let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: limit)
         OperationQueue().addOperation(compound)
-        await eventually("not begun") { first.isExecuting }
-        if limit < 0 {
-            second.cancel()
-            await eventually("not ended") { third.isFinished }
-            #expect(first.isExecuting)
-        } else {
-            second.cancel()
-        }
-        first.finish()
+        await began.opened()
+        second.cancel()
+        await body(third)
+        gate.open()
         try await compound.finished()
-        #expect(second.error is CancellationError)
-        #expect(third.error == nil)
     }
 
     @Test("A child that is cancelled before the compound starts does not wait for its siblings")

@@ -8,12 +8,15 @@ import Testing
     @Test("No more children run at the same time than the limit allows", arguments: ChildKind.allCases, [1, 2, 3])
     func limit(_ kind: ChildKind, limit: Int) async throws {
         let running = Shared((now: 0, most: 0))
-        let children = (0..<40).map { _ in
+        let children = (0..<40).map { number in
             kind.make {
                 running.change {
                     $0.now += 1
                     $0.most = max($0.most, $0.now)
                 }
+                var random = SplitMix64(seed: UInt64(number))
+                random.spinRandomly(upTo: 3_000)
+            } ended: {
                 running.change { $0.now -= 1 }
             }
         }
@@ -145,6 +148,27 @@ import Testing
         #expect(seen.value == .utility)
     }
 
+    @Test("The quality of service may change while the compound runs, and counts for the children that start later")
+    func changedQualityOfService() async throws {
+        let log = EventLog()
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+        compound.qualityOfService = .utility
+        let note: @Sendable () -> Void = {
+            switch OperationQueue.current?.qualityOfService {
+            case .utility: log.add("utility")
+            case .background: log.add("background")
+            default: log.add("other")
+            }
+        }
+        let first = BlockOperation { [unowned compound] in
+            note()
+            compound.qualityOfService = .background
+        }
+        try compound.addOperations([first, BlockOperation(block: note)])
+        try await OperationQueue().run(compound)
+        #expect(log.events == ["utility", "background"])
+    }
+
     @Test("Serial compounds that are nested a hundred deep do not block each other") func nestedSerial() async throws {
         let log = EventLog()
         var compound = CompoundOperation(
@@ -152,5 +176,62 @@ import Testing
         for _ in 0..<100 { compound = CompoundOperation(operations: [compound], maxConcurrentOperationCount: 1) }
         try await OperationQueue().run(compound)
         #expect(log.events == ["leaf"])
+    }
+}
+
+extension ChildKind {
+    /// An operation that calls one closure when it begins to execute, and another one right before it finishes.
+    fileprivate func make(
+        began: @escaping @Sendable () -> Void, ended: @escaping @Sendable () -> Void
+    ) -> Operation {
+        let scripted: ScriptedOperation
+        switch self {
+        case .block, .throwing:
+            return make {
+                began()
+                ended()
+            }
+        case .foreign:
+            return ForeignOperation { operation in
+                began()
+                elsewhere {
+                    ended()
+                    operation.finish()
+                }
+            }
+        case .compound:
+            return CountedCompound(began, ended)
+        case .asynchronous:
+            scripted = ScriptedOperation {
+                began()
+                $0.finish()
+            }
+        case .hopping:
+            scripted = ScriptedOperation { operation in
+                began()
+                elsewhere { operation.finish() }
+            }
+        }
+        // The last thing that is called before it reads as finished.
+        scripted.asyncCompletionBlock = { _ in ended() }
+        return scripted
+    }
+}
+
+private final class CountedCompound: CompoundOperation, @unchecked Sendable {
+    private let began: @Sendable () -> Void
+    private let ended: @Sendable () -> Void
+
+    init(_ began: @escaping @Sendable () -> Void, _ ended: @escaping @Sendable () -> Void) {
+        self.began = began
+        self.ended = ended
+        super.init(operations: [BlockOperation {}])
+    }
+
+    override func prepare() { began() }
+
+    override func childrenDidFinish(_ error: CompoundOperationError?) throws {
+        ended()
+        try super.childrenDidFinish(error)
     }
 }

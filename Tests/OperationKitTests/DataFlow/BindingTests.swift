@@ -45,7 +45,7 @@ import Testing
         override func main() { if !isCancelled { users = ["Ada"] } }
     }
 
-    private func run(_ operations: [Operation]) async {
+    func run(_ operations: [Operation]) async {
         await onThread {
             let queue = OperationQueue()
             queue.addOperations(operations, waitUntilFinished: true)
@@ -166,12 +166,44 @@ import Testing
         #expect(process.log.events.isEmpty && process.error == nil && process.isFinished)
     }
 
-    @Test("Bindings are carried out in the order in which they were made") func order() async {
-        let (one, two, process) = (Fetch(), Fetch(), Process())
-        process.bind(to: two) { process, _ in process.log.add("two") }
-        process.bind(to: one) { process, _ in process.log.add("one") }
-        await run([process, one, two])
-        #expect(process.log.events == ["two", "one", "main []"])
+    /// Writes down what is handed over to it, and whether that happens on the thread that starts it.
+    private final class Traced: AsyncOperation, @unchecked Sendable {
+        let log: EventLog
+        var starter: ObjectIdentifier?
+        var value = "" { didSet { note(value) } }
+
+        init(_ log: EventLog) {
+            self.log = log
+            super.init()
+        }
+
+        func note(_ event: String) { log.add("\(event) \(ObjectIdentifier(Thread.current) == starter)") }
+
+        override func main() {
+            note("main")
+            finish()
+        }
+    }
+
+    private final class Source: AsyncOperation, @unchecked Sendable {
+        let value: String
+        init(_ value: String) { self.value = value }
+        override func main() { elsewhere { self.finish() } }
+    }
+
+    @Test("Bindings are carried out in the order in which they were made, on the thread that starts the target")
+    func order() async {
+        let log = EventLog()
+        let (one, two, three, target) = (Source("one"), Source("two"), Source("three"), Traced(log))
+        target.bind(\.value, to: three, \.value)
+        target.bind(to: one) { target, one in target.note(one.value) }
+        target.bind(\.value, to: two, \.value)
+        await run([one, two, three])
+        await onThread {
+            target.starter = ObjectIdentifier(Thread.current)
+            target.start()
+        }
+        #expect(log.events == ["three true", "one true", "two true", "main true"])
     }
 
     @Test("A target that is cancelled before its start takes nothing and does not run") func cancelledTarget() async {
@@ -207,35 +239,6 @@ import Testing
             return
         }
         await run([fetch])
-    }
-
-    @Test("A compound is handed its values before its children start") func compound() async {
-        let log = EventLog()
-        let fetch = Fetch()
-        let compound = CompoundOperation(operations: [BlockOperation { log.add("child") }])
-        compound.bind(to: fetch) { _, fetch in log.add("transfer \(fetch.users.count)") }
-        await run([compound, fetch])
-        #expect(log.events == ["transfer 2", "child"] && compound.error == nil)
-    }
-
-    @Test("A compound that requires the success of a failed operation runs no child, and its children finish")
-    func failedCompound() async {
-        let log = EventLog()
-        let fetch = Fetch(TestError.first)
-        let child = ScriptedOperation.logged(log)
-        let compound = CompoundOperation(operations: [child])
-        compound.requireSuccess(of: fetch)
-        await run([compound, fetch])
-        #expect(log.events == ["asyncCompletionBlock cancelled"] && child.isFinished && compound.isFinished)
-        #expect(compound.error is DependencyError)
-    }
-
-    @Test("Children of a compound can be bound to each other") func children() async throws {
-        let (fetch, process) = (Fetch(), Process())
-        process.bind(\.users, to: fetch, \.users)
-        let compound = CompoundOperation(operations: [process, fetch])
-        try await OperationQueue().run(compound)
-        #expect(process.users.count == 2)
     }
 
     #if os(Linux) || os(macOS)

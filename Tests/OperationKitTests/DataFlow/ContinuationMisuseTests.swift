@@ -21,18 +21,22 @@ import Testing
 
     @Test("`then` on a macro or waterfall that runs is an error with its name, and leaves it alone")
     func running() async {
-        let step = Step<Int, Int>("step") { _, _ in }
+        let (stepBegan, jobBegan) = (Gate(), Gate())
+        let step = Step<Int, Int>("step") { _, _ in stepBegan.open() }
         let macro = MacroOperation(step).with(input: 1)
         macro.name = "macro"
         let waterfall = Waterfall<Int, Int>(name: "waterfall").thenRun { (_: Int) in
             IOTaskOperation<Int, Int> { (number: Int) in
+                jobBegan.open()
                 await Gate().opened()
                 return number
             }.with(input: 1)
         }.with(input: 1)
         macro.start()
         waterfall.start()
-        await eventually("not begun") { waterfall.isRunning && macro.isExecuting }
+        await stepBegan.opened()
+        await jobBegan.opened()
+        #expect(waterfall.isRunning && macro.isExecuting && step.isExecuting)
         let longerMacro = macro.then(Step<Int, Int>.increment("next")).with(input: 1)
         let longerWaterfall = waterfall.then { $0 + 1 }.with(input: 1)
         await Start.byHand(longerMacro)

@@ -82,16 +82,24 @@ import Testing
         #expect(try await step.value == 1)
     }
 
-    @Test("Steps and jobs with negative progress weights run, and the progress is complete after them")
+    @Test("Negative progress weights of steps and jobs count as 0, and the progress is complete after them")
     func negativeWeights() async throws {
-        let macro = MacroOperation(Step<Int, Int>.increment("one"), progressWeight: -3)
-            .then(Step<Int, Int>.increment("two"), progressWeight: 2)
-        let waterfall = Waterfall<Int, Int>().then(progressWeight: -3) { $0 + 1 }.then(progressWeight: 2) { $0 + 1 }
+        let (log, progress) = (EventLog(), Shared<Progress?>(nil))
+        let next: @Sendable (Int) -> Int = { number in
+            log.add("\(number): \(progress.value?.fractionCompleted ?? -1)")
+            return number + 1
+        }
+        func step() -> Step<Int, Int> { Step { step, input in step.finish(with: next(input)) } }
+        let macro = MacroOperation(step(), progressWeight: -3).then(step(), progressWeight: 2)
+            .then(step(), progressWeight: -1).then(step(), progressWeight: 2)
+        let waterfall = Waterfall<Int, Int>().then(progressWeight: -3, next).then(progressWeight: 2, next)
+            .then(progressWeight: -1, next).then(progressWeight: 2, next)
         for operation in [macro, waterfall] as [IOOperation<Int, Int>] {
-            let progress = operation.progress
-            operation.input = 0
-            #expect(try await OperationQueue().run(operation) == 2)
-            #expect(progress.fractionCompleted == 1)
+            progress.value = operation.progress
+            #expect(try await OperationQueue().run(operation.with(input: 0)) == 4)
+            #expect(log.events == ["0: 0.0", "1: 0.0", "2: 0.5", "3: 0.5"])
+            #expect(operation.progress.fractionCompleted == 1)
+            log.clear()
         }
     }
 

@@ -97,20 +97,26 @@ import Testing
         #expect(text(macro.error) == "reason" && macro.failedStep == nil)
     }
 
-    @Test("A cancelled macro ends with `CancellationError` or with the error of the step that ran")
-    func errorAfterCancellation() async {
-        let gate = Gate()
-        let step = IOTaskOperation<Int, Int>(name: "step") { _ in
-            await gate.opened()
-            throw TestError.first
+    @Test(
+        "What a step reports that was cancelled with its macro stands: an error, or the output of the last one",
+        arguments: [TestError.first, nil]
+    )
+    func outcomeAfterCancellation(error: TestError?) async {
+        let (began, cancelled) = (Gate(), Gate())
+        let step = IOTaskOperation<Int, Int>(name: "step") { number in
+            began.open()
+            await cancelled.opened()
+            if let error { throw error }
+            return number
         }
-        let macro = MacroOperation(Step<Int, Int>.increment("first")).then(step)
-        macro.input = 0
+        let macro = MacroOperation(Step<Int, Int>.increment("first")).then(step).with(input: 0)
         macro.start()
+        await began.opened()
         macro.cancel()
-        gate.open()
+        cancelled.open()
         try? await macro.finished()
-        #expect(macro.isCancelled && (text(macro.error) == "first" || macro.error is CancellationError))
+        #expect(macro.isCancelled && step.isCancelled)
+        #expect(text(macro.error) == text(error) && macro.output == (error == nil ? 1 : nil))
     }
 
     @Test("A macro that other threads cancel and finish at any time ends, and so do its steps")

@@ -1,7 +1,8 @@
 import Foundation
-import OperationKit
 import OperationKitTestSupport
 import Testing
+
+@testable import OperationKit
 
 /// Suspending, resuming and cancelling a waterfall.
 @Suite("Control of a waterfall", .hangGuard) struct WaterfallControlTests {
@@ -49,6 +50,53 @@ import Testing
         waterfall.resume()
         #expect(try await waterfall.value == 1)
     }
+
+    #if DEBUG
+    @Test("While a waterfall is suspended before its start, nothing of it starts") func nothingStartsBefore() {
+        let log = EventLog()
+        HeldComposites.run { queue in
+            let shorter = Waterfall<Int, Int>()
+            shorter.suspend()
+            let waterfall = shorter.then { input in
+                log.add("job")
+                return input
+            }
+            #expect(waterfall.isSuspended)
+            waterfall.input = 1
+            waterfall.start()
+            queue.startAll()
+            #expect(log.events.isEmpty && waterfall.isRunning)
+            waterfall.resume()
+            queue.startAll()
+            #expect(log.events == ["job"] && waterfall.output == 1)
+        }
+    }
+
+    @Test("While a waterfall is suspended between jobs, nothing of it starts") func nothingStartsBetween() {
+        let (log, holder) = (EventLog(), Shared<Waterfall<Int, Int>?>(nil))
+        HeldComposites.run { queue in
+            let waterfall = Waterfall<Int, Int>()
+                .then { input in
+                    log.add("first")
+                    holder.value?.suspend()
+                    return input + 1
+                }
+                .thenRun { input in
+                    log.add("second")
+                    return Step<Int, Int>.increment("step", log: log).with(input: input)
+                }
+            holder.value = waterfall
+            waterfall.input = 0
+            waterfall.start()
+            queue.startAll()
+            #expect(log.events == ["first"] && waterfall.isRunning)
+            waterfall.resume()
+            queue.startAll()
+            #expect(log.events == ["first", "second", "step"] && waterfall.output == 2)
+            holder.value = nil
+        }
+    }
+    #endif
 
     @Test("The operation of a job goes on while its waterfall is suspended") func suspendedOperation() async throws {
         let (began, gate, done) = (Gate(), Gate(), Gate())
@@ -137,17 +185,20 @@ import Testing
         #expect(running.isFinished)
     }
 
-    @Test("`finish(with:)` from outside cancels the operation of a job; the waterfall ends with that output")
+    @Test("`finish(with:)` from outside cancels the operation of a job; the waterfall ends after it with that output")
     func finishFromOutside() async {
-        let (began, gate) = (Gate(), Gate())
+        let (began, gate, log) = (Gate(), Gate(), EventLog())
         let running = ScriptedStep(began: began, gate: gate)
+        running.asyncCompletionBlock = { _ in log.add("operation") }
         let waterfall = Waterfall<Int, Int>().thenRun { _ in running }
+        waterfall.asyncCompletionBlock = { _ in log.add("waterfall, operation finished: \(running.isFinished)") }
         waterfall.input = 0
         waterfall.start()
         await began.opened()
         #expect(waterfall.finish(with: 9) && !waterfall.isFinished && running.isCancelled)
         gate.open()
         #expect(try! await waterfall.value == 9)
+        #expect(log.events == ["operation", "waterfall, operation finished: true"])
     }
 
     private final class ScriptedStep: IOOperation<Void, Int>, @unchecked Sendable {

@@ -12,6 +12,25 @@ struct RepositoryTests {
         }
     }
 
+    @Test("Every test has a sentence of its own, without a final period") func sentencesOfTests() throws {
+        var places: [String: String] = [:]
+        for file in Repository.files(in: "Tests", endingWith: ".swift") {
+            let text = try Repository.text(file)
+            let sentences = TestTable.tests(inSource: text)
+            let count = text.split(separator: "\n").count { $0.drop { $0 == " " }.hasPrefix("@Test") }
+            #expect(sentences.count == count, "\(file) has \(count) tests and \(sentences.count) sentences.")
+            for sentence in sentences {
+                if !sentence.contains(" ") || sentence.hasSuffix(".") {
+                    Issue.record("\(file): “\(sentence)” is no sentence, or has a final period.")
+                }
+                if let other = places.updateValue(file, forKey: sentence) {
+                    Issue.record("\(file) and \(other) have the same sentence: \(sentence)")
+                }
+            }
+        }
+        #expect(places.count > 1_000)
+    }
+
     @Test("The life cycle imports nothing") func lifeCycleImports() throws {
         let files = Repository.files(in: "Sources/OperationKit/Lifecycle", endingWith: ".swift")
         #expect(!files.isEmpty)

@@ -53,12 +53,12 @@ struct TestTableTests {
     @Test("The sentences of tests are found, and those alone")
     func testsOfSource() {
         let source = #"""
-            @Test("One") func one() {}
+            @Test("Says one") func one() {}
             @Test(
                 "Says \"two\"", arguments: ["three"])
             func two(text: String) {}
             @Suite("Four") struct Four {}
             """#
-        #expect(TestTable.tests(inSource: source) == ["One", #"Says "two""#])
+        #expect(TestTable.tests(inSource: source) == ["Says one", #"Says "two""#])
     }
 }

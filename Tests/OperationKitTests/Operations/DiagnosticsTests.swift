@@ -105,22 +105,60 @@ import Testing
         #expect(OperationDiagnostics.handler != nil)
     }
 
-    @Test("An operation that has finished, or was never started, is not reported", arguments: Start.allCases)
+    @Test("An operation that has finished is not reported, however it ended", arguments: Start.allCases)
     func endedIsNotReported(start: Start) async {
         let reports = Reports()
-        let lives: [(ScriptedOperation) -> Void] = [
-            { _ in }, { $0.cancel() }, { $0.finish(withError: TestError.first) },
+        let (tracker, records) = (LeakTracker(), LeakTracker())
+        let ends: [@Sendable (ScriptedOperation) -> Void] = [
+            { $0.finish() }, { $0.finish(withError: TestError.first) }, { $0.cancel() },
         ]
-        for live in lives {
-            let operation = ScriptedOperation(main: {
-                reports.record($0)
-                $0.finish()
-            })
-            live(operation)
-            await start(operation)
+        for end in ends {
+            let operation = ScriptedOperation(
+                main: {
+                    reports.record($0)
+                    if let record = $0.withState({ $0.execution }) { records.track(record) }
+                    end($0)
+                }, didCancel: { $0.finish(withError: CancellationError()) })
+            await start(tracker.track(operation))
         }
-        do { _ = ScriptedOperation("never started") }
+        await tracker.expectAllReleased()
+        await records.expectAllReleased()
         #expect(reports.all.isEmpty)
+    }
+
+    /// Is asked for its name by the record of its start, before it executes.
+    private final class Named: AsyncOperation, @unchecked Sendable {
+        let log: EventLog
+
+        init(_ log: EventLog) {
+            self.log = log
+            super.init()
+        }
+
+        override var name: String? {
+            get {
+                log.add("recorded")
+                return nil
+            }
+            set {}
+        }
+    }
+
+    @Test("Nothing is recorded of an operation that does not execute, so it is not reported", arguments: Start.allCases)
+    func unrecorded(start: Start) async {
+        let log = EventLog()
+        let executing = Named(log)
+        await start(executing) { log.clear() }
+        #expect(log.events == ["recorded"])
+        log.clear()
+        for prepare: @Sendable (Named) -> Void in [{ $0.cancel() }, { $0.finish(withError: TestError.first) }] {
+            let operation = Named(log)
+            prepare(operation)
+            await start(operation)
+            #expect(operation.isFinished)
+        }
+        do { _ = Named(log) }
+        #expect(log.events.isEmpty)
     }
 
     @Test("A handler may use operations, and one that it releases is reported after it")

@@ -151,10 +151,10 @@ import Testing
         #expect(log.events == ["main", "asyncCompletionBlock success"])
     }
 
-    @Test("The default implementation of `main()` finishes the operation successfully")
-    func defaultMain() async throws {
+    @Test("The default implementation of `main()` finishes the operation successfully", arguments: Start.allCases)
+    func defaultMain(start: Start) async {
         let operation = AsyncOperation()
-        await Start.onSuspendedQueue(operation)
+        await start(operation)
         #expect(operation.isFinished && operation.error == nil)
     }
 

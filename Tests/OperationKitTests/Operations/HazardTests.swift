@@ -180,4 +180,73 @@ import Testing
         }
         #expect(waited.value == 1_000)
     }
+
+    @Test("A thousand operations that wait, in their work and their blocks, for the one they depend on do not deadlock")
+    func waitsInDependents() async {
+        let log = EventLog()
+        let begun = Gate()
+        let operation = ScriptedOperation(main: { _ in begun.open() })
+        let wait: @Sendable (String) -> Void = { place in
+            operation.waitUntilFinished()
+            log.add("\(place) \(operation.isFinished)")
+        }
+        let dependents = (0..<1_000).map { _ in
+            let dependent = ScriptedOperation {
+                wait("main")
+                $0.finish()
+            }
+            dependent.asyncCompletionBlock = { _ in wait("asyncCompletionBlock") }
+            dependent.completionBlock = { wait("completionBlock") }
+            dependent.addDependency(operation)
+            return dependent
+        }
+        await onThread {
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 4
+            queue.addOperations([operation] + dependents, waitUntilFinished: false)
+            begun.pass()
+            operation.finish()
+            queue.waitUntilAllOperationsAreFinished()
+        }
+        await eventually("\(log.count(of: "completionBlock true"))") { log.count(of: "completionBlock true") == 1_000 }
+        #expect(log.count(of: "main true") == 1_000 && log.count(of: "asyncCompletionBlock true") == 1_000)
+    }
+
+    /// An operation and one that depends on it, both on a queue.
+    private struct Pair: Sendable {
+        let operation = ScriptedOperation.idle()
+        let dependent = ScriptedOperation()
+        let queue = OperationQueue()
+
+        init() {
+            let operation = operation
+            dependent.addDependency(operation)
+            dependent.asyncCompletionBlock = { _ in operation.waitUntilFinished() }
+            queue.addOperation(operation)
+            queue.addOperation(dependent)
+        }
+    }
+
+    @Test("Threads that wait for an operation and for what depends on it do not deadlock, a thousand times")
+    func waitsOnOtherThreads() async {
+        let unfinished = Shared<[Int]>([])
+        let seed = SplitMix64.freshSeed()
+        await race(
+            rounds: 1_000, seed: seed, prepare: { _ in Pair() },
+            [
+                { @Sendable pair in pair.operation.finish() },
+                { @Sendable pair in
+                    pair.operation.waitUntilFinished()
+                    pair.dependent.waitUntilFinished()
+                },
+                { @Sendable pair in
+                    pair.dependent.waitUntilFinished()
+                    pair.operation.waitUntilFinished()
+                },
+            ],
+            check: { pair, round in
+                if !pair.operation.isFinished || !pair.dependent.isFinished { unfinished.change { $0.append(round) } }
+            })
+        #expect(unfinished.value.isEmpty, "seed \(seed)")
+    }
 }

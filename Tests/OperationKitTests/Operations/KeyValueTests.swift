@@ -1,7 +1,8 @@
 import Foundation
-import OperationKit
 import OperationKitTestSupport
 import Testing
+
+@testable import OperationKit
 
 /// Changes of state, as far as they can be seen on Linux: code that listens to Foundation reacts, and finds the state that was announced.
 @Suite("Changes are announced", .hangGuard) struct KeyValueTests {
@@ -58,6 +59,56 @@ import Testing
                 "before: false false", "main: true false", "asyncCompletionBlock: true false", "finished: false true",
             ])
     }
+
+    #if DEBUG
+    /// Writes down what the operation reads as right before it announces a change. On Linux its announcements cannot be
+    /// overridden.
+    private final class Announcements: SchedulingProbe.Observer {
+        var events: [String] = []
+
+        func reached(_ place: SchedulingProbe.Place) {
+            switch place {
+            case .willChange(let operation, let key): note("will change", key, operation)
+            case .didChange(let operation, let key): note("did change", key, operation)
+            case .locking, .unlocked, .told: break
+            }
+        }
+
+        private func note(_ announcement: String, _ key: String, _ operation: Operation) {
+            events.append("\(announcement) \(key): \(operation.isExecuting) \(operation.isFinished)")
+        }
+
+        func makeQueue() -> CompositeQueue { CompositeQueue() }
+
+        func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
+    }
+
+    @Test(
+        "`willChangeValue(forKey:)` precedes the change of `isExecuting` and `isFinished`, `didChangeValue` follows it"
+    )
+    func announcements() {
+        let announcements = Announcements()
+        SchedulingProbe.observed(by: announcements) {
+            let operation = ScriptedOperation.idle()
+            operation.start()
+            operation.finish()
+        }
+        #if canImport(ObjectiveC)
+        #expect(
+            announcements.events == [
+                "will change isExecuting: false false", "did change isExecuting: true false",
+                "will change isExecuting: true false", "will change isFinished: true false",
+                "did change isExecuting: false true", "did change isFinished: false true",
+            ])
+        #else
+        #expect(
+            announcements.events == [
+                "will change isExecuting: false false", "did change isExecuting: true false",
+                "will change isFinished: true false", "did change isFinished: false true",
+            ])
+        #endif
+    }
+    #endif
 
     @Test("No thread sees an operation between executing and finished") func nothingBetween() async {
         let torn = Shared(0)

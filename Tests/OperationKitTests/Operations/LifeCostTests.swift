@@ -75,9 +75,13 @@ import Testing
         #expect(locks(200) - locks(100) == 100 * (Self.locksOfALife + 6))
     }
 
-    /// No operation of the queue's for each child, and after a share of them others get their turn.
-    @Test("A thousand children take four to eight turns of the queue", arguments: [-1, 1, 2])
-    func turns(limit: Int) {
+    /// No operation of the queue's for each child, and after 256 of them others get their turn. Where several workers may
+    /// be at work, each requests the next one; the last of these finds nothing left.
+    @Test(
+        "A thousand children take four turns of the queue, or five where more than one may run at the same time",
+        arguments: [(1, 4), (2, 5), (-1, 5)]
+    )
+    func turns(limit: Int, turns: Int) {
         let counter = Counter()
         SchedulingProbe.observed(by: counter) {
             let children = (0..<1_000).map { _ in ScriptedOperation { $0.finish() } }
@@ -86,8 +90,7 @@ import Testing
             counter.queue.startAll()
             #expect(compound.isFinished)
         }
-        // With a higher limit one worker sends for another, which finds nothing left to do here.
-        #expect(counter.queue.additions >= 4 && counter.queue.additions <= 8)
+        #expect(counter.queue.additions == turns)
     }
 
     @Test("Cancelling a compound in the `didCancel()` of each child costs each child the same")
@@ -119,21 +122,6 @@ import Testing
 
     @Test("The record of a child takes at most 48 bytes") func bytes() {
         #expect(MemoryLayout<ChildTable.Record>.stride <= 48)
-    }
-
-    /// Begins its operations when it is told to.
-    private final class HeldQueue: CompositeQueue, @unchecked Sendable {
-        private let held = Shared<[Operation]>([])
-        private(set) var additions = 0
-
-        override func addChild(_ operation: Operation) {
-            additions += 1
-            held.change { $0.append(operation) }
-        }
-
-        func startAll() {
-            while let next = held.change({ $0.isEmpty ? nil : $0.removeFirst() }) { next.start() }
-        }
     }
 }
 #endif

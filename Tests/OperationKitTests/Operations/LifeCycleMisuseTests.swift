@@ -115,19 +115,28 @@ import Testing
         #expect(waiting.isFinished)
     }
 
-    @Test("The progress of a compound is complete after its success, whatever units its children set")
+    @Test("Whatever units a child sets, it counts for no less than nothing, and no more than its share, in a compound")
     func impossibleUnits() async throws {
-        let leaf = ScriptedOperation { leaf in
-            leaf.progress.totalUnitCount = 4
-            leaf.progress.completedUnitCount = 100
-            leaf.progress.completedUnitCount = -3
-            leaf.finish()
-        }
-        let compound = CompoundOperation(operations: [leaf, ScriptedOperation()])
+        let (leaf, other) = (ScriptedOperation.idle(), ScriptedOperation.idle())
+        let compound = CompoundOperation(operations: [leaf, other])
         let progress = compound.progress
-        try await OperationQueue().run(compound)
-        #expect(progress.fractionCompleted == 1)
-        #expect(leaf.progress.fractionCompleted == 1)
+        compound.start()
+        await eventually("not begun") { leaf.isExecuting && other.isExecuting }
+        leaf.progress.totalUnitCount = 4
+        leaf.progress.completedUnitCount = -3
+        #expect(progress.fractionCompleted == 0)
+        other.progress.totalUnitCount = 2
+        other.progress.completedUnitCount = 1
+        #expect(progress.fractionCompleted == 0.25)
+        leaf.progress.completedUnitCount = 100
+        #expect(progress.fractionCompleted == 0.75)
+        leaf.progress.completedUnitCount = -3
+        #expect(progress.fractionCompleted == 0.75)
+        other.finish()
+        #expect(progress.fractionCompleted == 0.75)
+        leaf.finish()
+        try await compound.finished()
+        #expect(progress.fractionCompleted == 1 && leaf.progress.fractionCompleted == 1)
     }
 
     #if os(macOS) || os(Linux)
@@ -149,6 +158,14 @@ import Testing
                 queue.isSuspended = true
                 queue.addOperation(operation)
             }
+        }
+    }
+
+    @Test("Adding an operation to one queue twice traps in Foundation") func twiceOnQueue() async {
+        await #expect(processExitsWith: .failure) {
+            let (operation, queue) = (ScriptedOperation.idle(), OperationQueue())
+            queue.isSuspended = true
+            for _ in 0..<2 { queue.addOperation(operation) }
         }
     }
     #endif

@@ -120,7 +120,8 @@ import Testing
         #expect(operation.answers.value.allSatisfy { $0 })
     }
 
-    @Test("The lock is free while a block that was removed is released") func removedBlocks() async {
+    @Test("The lock is free while a block that was replaced or removed is released", arguments: [true, false])
+    func formerBlocks(isReplaced: Bool) async {
         let log = EventLog()
         let operation = ScriptedOperation.idle()
         await onThread {
@@ -130,8 +131,10 @@ import Testing
             operation.completionBlock = { second.use() }
         }
         await onThread {
-            operation.asyncCompletionBlock = nil
-            operation.completionBlock = nil
+            let asyncCompletionBlock: AsyncOperation.AsyncCompletionBlock = { _ in log.add("new") }
+            let completionBlock: @Sendable () -> Void = { log.add("new") }
+            operation.asyncCompletionBlock = isReplaced ? asyncCompletionBlock : nil
+            operation.completionBlock = isReplaced ? completionBlock : nil
         }
         #expect(log.events == ["first true", "second true"])
     }
@@ -169,14 +172,15 @@ import Testing
         }
     }
 
-    @Test("The lock is free while an input that was removed is released") func removedInput() async {
+    @Test("The lock is free while an input that was replaced or removed is released", arguments: [true, false])
+    func formerInput(isReplaced: Bool) async {
         let log = EventLog()
         let operation = IOOperation<Released, Int>()
         await onThread {
             operation.input = Released { [unowned operation] in log.add("\(Self.isFree(operation))") }
         }
-        await onThread { operation.input = nil }
-        #expect(log.events == ["true"])
+        await onThread { operation.input = isReplaced ? Released {} : nil }
+        #expect(log.events == ["true"] && (operation.input != nil) == isReplaced)
     }
 
     @Test("`asyncCompletionBlock` may wait for a thread that uses the operation, while others start and finish it")

@@ -38,12 +38,22 @@ import Testing
         #expect(progress.fractionCompleted == 1)
     }
 
-    @Test("The progress of a mapped operation is at 0 before its start, and complete after its success")
+    @Test("A mapped operation takes the fraction of what it maps, from 0 before its start to 1 after its success")
     func mapped() async throws {
-        let mapped = Step<Int, Int>.increment("step").map { $0 }.with(input: 1)
+        let begun = Gate()
+        let step = Step<Int, Int> { _, _ in begun.open() }
+        let mapped = step.map { $0 }.with(input: 1)
         let progress = mapped.progress
         #expect(progress.fractionCompleted == 0)
-        #expect(try await OperationQueue().run(mapped) == 2)
+        mapped.start()
+        await begun.opened()
+        step.progress.totalUnitCount = 4
+        for completed in 1...3 {
+            step.progress.completedUnitCount = Int64(completed)
+            #expect(progress.fractionCompleted == Double(completed) / 4)
+        }
+        step.finish(with: 2)
+        #expect(try await mapped.value == 2)
         #expect(progress.fractionCompleted == 1)
     }
 

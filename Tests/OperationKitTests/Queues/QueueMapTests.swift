@@ -135,7 +135,8 @@ import Testing
             } == ["numbered(0)", "numbered(3)"])
     }
 
-    @Test("A limit below 1 is an error that names it, and nothing runs", arguments: [0, -2]) func invalidLimit(
+    @Test("A limit below 1 of a map on a queue is an error that names it, and nothing runs", arguments: [0, -2])
+    func invalidLimit(
         limit: Int
     ) async {
         let queue = OperationQueue.serial(name: "uploads")
@@ -211,7 +212,7 @@ import Testing
         #expect(outputs == [0, 3, 6])
     }
 
-    @Test("Everything is released") func release() async throws {
+    @Test("The values, the closure and the queue of a map are released") func release() async throws {
         let tracker = LeakTracker()
         do {
             let queue = tracker.track(OperationQueue())

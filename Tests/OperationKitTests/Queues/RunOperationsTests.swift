@@ -199,7 +199,7 @@ import Testing
         }
     }
 
-    @Test("Cancelling the task may meet the run anywhere") func races() async {
+    @Test("Cancelling the task may meet the run of several operations anywhere") func races() async {
         let queue = OperationQueue()
         queue.name = "queue"
         let tracker = LeakTracker()
