@@ -48,9 +48,9 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
     /// run is finished.
     ///
     /// The strategies bring an implementation along. A type may have its own, as a mock does: all other forms of a run
-    /// call it, except for those over sequences. They call it once, with all items, on the thread that starts the run, and
-    /// only if that was not cancelled before; from then on the run ends when `completion` is called, and cannot be cancelled. The
-    /// first call of `completion` counts.
+    /// call it, except for those over sequences. They call it once, with all items, on the thread that starts the run,
+    /// and only if that was not cancelled before; from then on the run ends when `completion` is called, and cannot be
+    /// cancelled. The first call of `completion` counts.
     ///
     /// - Parameters:
     ///   - collection: The items.

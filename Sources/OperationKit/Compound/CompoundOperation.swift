@@ -13,17 +13,16 @@ public import Foundation
 ///
 /// ## Children
 ///
-/// Any `Operation` can be a child, synchronous or asynchronous, another compound too. Each is added once and to one
-/// compound, and is started by that compound only. Children may be added before the start, by ``prepare()``, and while the
-/// compound runs, also from a child's own blocks before that child has ended; the compound finishes after them. It does
-/// not touch their completion blocks. Finished children are released.
+/// Any `Operation` can be a child: synchronous or asynchronous, of another library, another compound. Add each once and to one
+/// compound, and let only the compound start it. Children may be added before the compound starts, by ``prepare()``, and while
+/// the compound runs, also from a child's own blocks before that child has finished; the compound finishes after them. It does
+/// not touch their completion blocks, and releases them as they finish.
 ///
-/// Among the children that are ready, those with the higher `queuePriority` begin first, and those that were added
-/// first among equals. The priority counts that a child has when it is added or the compound starts, whichever is
-/// later. Dependencies between children and external dependencies are honored. Add them before the start, or before
-/// the child is added: later ones count only if the child has not begun yet, and a cycle that they close is not found.
-/// A child that overrides `isReady` has to be ready once it is cancelled. When a child has ended, it lets go of its
-/// dependencies.
+/// Ready children start in the order of `queuePriority`, oldest first among equals. The priority is read when the child is
+/// added or when the compound starts, whichever is later. Dependencies between children and external dependencies are honored.
+/// Add them before the compound starts, or before the child is added: later ones count only if the child has not started, and a
+/// cycle that they close is not found. A child that overrides `isReady` has to be ready once it is cancelled. A finished child
+/// releases its dependencies.
 ///
 /// ## Errors
 ///
@@ -34,15 +33,15 @@ public import Foundation
 ///
 /// ## Cancellation
 ///
-/// `cancel()` cancels all children, at any depth, before it returns. No child is begun after that; those that have not
-/// begun finish without running, with their completion blocks. The compound finishes after the last child, with
+/// `cancel()` cancels all children, at any depth, before it returns. No child starts its work after that; those that have not
+/// started finish without running, with their completion blocks. The compound finishes after the last child, with
 /// ``CompoundOperationError/cancelled(name:errors:reason:)``, also when it is suspended or limited to 0.
-/// `finish(withError:)` from outside cancels the children in the same way, but the compound then ends with the outcome
-/// it was given.
+/// Calling `finish(withError:)` on the compound cancels the children in the same way; the compound then finishes with that
+/// outcome.
 ///
 /// ## Threads
 ///
-/// Children begin on threads of the private queue: `AsyncOperation`s several one after the other on the same one, others
+/// Children start on threads of the private queue: `AsyncOperation`s several one after the other on the same thread, others
 /// as operations of that queue. ``prepare()`` is called on the thread that starts the compound. The completion block is
 /// called on the thread on which the last child ended. No thread is blocked.
 open class CompoundOperation: AsyncOperation, @unchecked Sendable {
@@ -205,10 +204,11 @@ extension CompoundOperation {
     ///   - operation: An operation that the compound alone starts.
     ///   - progressWeight: Its share in the progress of the compound, in proportion to those of the other children.
     ///     Below 0 it counts as 0, above 2³¹ as 2³¹.
-    /// - Throws: ``CompoundAdditionError`` if all children have finished, or if the operation is a child already;
-    ///   ``CompoundOperationError/dependencyCycle(name:path:)`` if children would wait for each other in a cycle, or if the
-    ///   compound, or one around it, depends on the operation or on something inside it. The operation is then untouched. Adding a compound to itself, or to one inside it, is a programming error and
-    ///   traps.
+    /// - Throws: ``CompoundAdditionError`` if all children have finished, or if the operation is a child already.
+    ///   ``CompoundOperationError/dependencyCycle(name:path:)`` if the addition would close a cycle: between children, or
+    ///   because this compound, or one that contains it, depends on the operation or on something inside it. The operation is
+    ///   unchanged then.
+    /// - Precondition: The operation is not this compound, nor one that contains it.
     public final func addOperation(_ operation: Operation, progressWeight: Int64 = 1) throws {
         try scheduler.add([operation], weights: [progressWeight], to: self)
     }
@@ -217,7 +217,7 @@ extension CompoundOperation {
     ///
     /// - Parameters:
     ///   - operations: Operations that are started by the compound only. They may depend on each other.
-    ///   - progressWeight: The share of each in the progress of the compound, in proportion to those of the other children.
+    ///   - progressWeight: The weight of each child in the progress of the compound.
     /// - Throws: What ``addOperation(_:progressWeight:)`` throws, for the first operation that cannot be added.
     public final func addOperations(_ operations: some Sequence<some Operation>, progressWeight: Int64 = 1) throws {
         let operations = operations.map { $0 as Operation }

@@ -28,7 +28,8 @@ extension BindingTarget {
     /// If `source` failed or was cancelled, nothing is handed over, and this operation finishes without running, with
     /// ``DependencyError/dependencyFailed(operation:dependency:error:)``. An operation that is no ``AsyncOperation``
     /// counts as cancelled when its `isCancelled` is true, and as failed when it is a ``FailableOperation`` with an
-    /// error. If `source` did not run itself, because of another operation, the error names that one. An operation that is started by hand before `source` has finished ends with
+    /// error. If `source` did not run itself, because of another operation, the error names that one. An operation that
+    /// is started by hand before `source` has finished ends with
     /// ``DependencyError/dependencyUnfinished(operation:dependency:)``. If this operation itself is cancelled before
     /// its start, nothing is handed over either.
     ///

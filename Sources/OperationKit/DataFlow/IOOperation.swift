@@ -88,7 +88,8 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         }
     }
 
-    /// Starts the work on an input. The default implementation finishes the operation without an output.
+    /// Starts the work on an input. The default implementation finishes the operation without an output, which is an error
+    /// unless that is `Void`.
     ///
     /// Called under the conditions of ``AsyncOperation/main()``.
     open func main(input: Input) {

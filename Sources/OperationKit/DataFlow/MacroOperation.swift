@@ -12,32 +12,36 @@ import Foundation
 /// assert(size == 5)
 /// ```
 ///
-/// The types decide what can follow what. A step begins when the one before it has finished and its output has been
+/// The types decide what can follow what. A step starts when the one before it has finished and its output has been
 /// handed over. The output of the last step is that of the macro.
 ///
 /// ## Building
 ///
-/// `then` appends a step and returns a new, longer macro. Its receiver is consumed: the steps have
-/// moved, with its name and its input, and started by itself it ends with ``ChainError/consumed(chain:)``. Set
-/// dependencies, blocks and the like on the last macro. Steps may be macros and waterfalls themselves. A step belongs to one
-/// chain, once: otherwise the macro ends with ``ChainError/alreadyUsed(operation:chain:)`` when it is started,
-/// and no step runs. Complexity: each `then` costs O(1) plus its dependencies.
+/// `then` appends a step and returns a new, longer macro. Don't use its receiver afterward: the steps have moved to the new
+/// macro, with the name and the input, and starting the old one fails with ``ChainError/consumed(chain:)``. Set dependencies,
+/// blocks and the like on the last macro. Steps may be macros and waterfalls themselves. A step belongs to one chain, once:
+/// otherwise the macro ends with ``ChainError/alreadyUsed(operation:chain:)`` when it is started, and no step runs.
+/// Complexity: each `then` costs O(1) plus its dependencies.
 ///
-/// Steps may have dependencies and bindings of their own, also to steps before them; a step begins after these, too.
+/// Steps may have dependencies and bindings of their own, also to steps before them; a step starts after these, too.
 ///
 /// ## Failure and cancellation
 ///
-/// The first step that fails, or is cancelled, ends the chain: the later steps are cancelled and finish without running,
-/// and the macro ends with that step's own error, `CancellationError` for one. ``failedStep`` says which step it was.
+/// | What happens | How the macro ends |
+/// |---|---|
+/// | a step fails | with that step's own error |
+/// | a step is cancelled by itself | with `CancellationError`, or the reason |
+/// | the macro is cancelled | with `CancellationError`, or the reason |
+/// | the macro is cancelled, and a running step fails with another error | with that error |
+/// | the macro is cancelled, and its last step succeeds | with the output |
+/// | `finish(withError:)` or `finish(with:)` is called on the macro | with that outcome |
 ///
-/// Cancelling the macro cancels the steps that run and all later ones, also before the start. It then ends with
-/// `CancellationError` or the reason, unless a step reports another error, or the last one an output nevertheless.
-/// `finish(withError:)` and `finish(with:)` from outside cancel the steps too, and the macro ends after them with the
-/// outcome it was given.
+/// In each case the steps that run are cancelled, the later ones finish without running, and the macro finishes after all of
+/// them. ``failedStep`` says which step failed or was cancelled by itself.
 ///
 /// ## Threads
 ///
-/// The steps begin on threads of a private queue, whose quality of service is that of the macro at its start. The
+/// The steps start on threads of a private queue, whose quality of service is that of the macro when it starts. The
 /// completion block is called on the thread on which the last step ended. Steps are released as they finish.
 public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     private let steps: StepList
@@ -103,7 +107,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
 
 // Building.
 extension MacroOperation {
-    /// The macro with one more step, which gets the output of the last one.
+    /// Returns a new macro with one more step, which gets the output of the last one.
     ///
     /// - Parameters:
     ///   - next: The step. Not part of any other operation, and not started by other code.
@@ -117,7 +121,7 @@ extension MacroOperation {
         }
     }
 
-    /// The macro with one more step, which runs after the last one but gets the output of an earlier one.
+    /// Returns a new macro with one more step, which runs after the last one but gets the output of an earlier one.
     ///
     /// ```swift
     /// let download = IOBlockOperation<URL, Data>(name: "download") { _ in Data() }
@@ -143,7 +147,7 @@ extension MacroOperation {
         }
     }
 
-    /// The macro with one more step, which runs after the last one and gets the outputs of two earlier ones.
+    /// Returns a new macro with one more step, which runs after the last one and gets the outputs of two earlier ones.
     ///
     /// - Parameters:
     ///   - next: The step. Not part of any other operation, and not started by other code.
@@ -165,7 +169,7 @@ extension MacroOperation {
         }
     }
 
-    /// The macro with two more steps, which run at the same time. Both get the output of the last step; their outputs
+    /// Returns a new macro with two more steps, which run at the same time. Both get the output of the last step; their outputs
     /// together are the input of the next one.
     ///
     /// ```swift
@@ -194,8 +198,8 @@ extension MacroOperation {
         }
     }
 
-    /// The macro with any number of steps more, which run at the same time. Each gets the output of the last step; their
-    /// outputs, in the order of the steps, are the input of the next one.
+    /// Returns a new macro with any number of steps more, which run at the same time. Each gets the output of the last
+    /// step; their outputs, in the order of the steps, are the input of the next one.
     ///
     /// - Parameters:
     ///   - next: The steps. Not part of any other operation, and not started by other code.

@@ -30,9 +30,9 @@ extension IOOperation {
     ///
     /// What ``map(to:_:)`` says of the new operation holds here.
     ///
-    /// - Parameter transform: Makes the new error. Called once if this operation fails, on the thread that ended it, also if the
-    ///   error is the reason of ``AsyncOperation/cancel(withError:)``; not called for an error whose `isCancellation` is true.
-    ///   Released at the end.
+    /// - Parameter transform: Makes the new error. Called once if this operation fails, on the thread that ended it,
+    ///   also if the error is the reason of ``AsyncOperation/cancel(withError:)``; not called for an error whose
+    ///   `isCancellation` is true. Released at the end.
     /// - Returns: The new operation.
     public final func mapError(
         _ transform: @escaping @Sendable (any Error) -> any Error

@@ -37,11 +37,16 @@ import Foundation
 ///
 /// ## Failure and cancellation
 ///
-/// The first error, thrown by a job or of an operation that it returned, ends the waterfall immediately: the next job is not
-/// called. So does an operation that was cancelled. ``failedStep`` says which one it was. Cancelling the waterfall
-/// cancels the operation that runs; no further job is called, apart from one whose turn has just come, and the waterfall
-/// ends with `CancellationError` or the reason, unless that operation reports another error. `finish(withError:)` and `finish(with:)` from outside do the same,
-/// and the waterfall ends with the outcome it was given.
+/// | What happens | How the waterfall ends |
+/// |---|---|
+/// | a job throws, or the operation that it made fails | immediately, with that error |
+/// | the operation of a job is cancelled by itself | immediately, with `CancellationError`, or the reason |
+/// | the waterfall is cancelled | with `CancellationError`, or the reason |
+/// | the waterfall is cancelled, and the operation that runs fails with another error | with that error |
+/// | `finish(withError:)` or `finish(with:)` is called on the waterfall | with that outcome |
+///
+/// No further job is called then, apart from one whose turn has just come. A cancelled waterfall cancels the operation that
+/// runs, and finishes after it. ``failedStep`` says which job failed, or whose operation was cancelled by itself.
 ///
 /// ## Suspension
 ///

@@ -48,8 +48,8 @@ struct Lifecycle: Sendable {
         case callDidCancel
         /// Mark Foundation's part as cancelled, then report ``Lifecycle/superclassCancelled()``.
         case cancelSuperclass
-        /// Mark Foundation's part as cancelled, then take ``Lifecycle/cancelChildrenIfUnfinished``: another thread is about to, and this
-        /// one must not come back before.
+        /// Mark Foundation's part as cancelled, then take ``Lifecycle/cancelChildrenIfUnfinished``: another thread is
+        /// about to, and this one must not come back before.
         case repeatSuperclassCancel
         /// Cancel the children that are there (composites only).
         case cancelChildren

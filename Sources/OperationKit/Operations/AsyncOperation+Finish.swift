@@ -37,7 +37,8 @@ extension AsyncOperation {
     /// Asks the operation to stop, and says why.
     ///
     /// The same as `cancel()`, but where the operation would end with `CancellationError`, or with another error whose
-    /// `isCancellation` is true, it ends with `error`. Any other outcome that the work itself reports stands. Only the first cancellation counts, with a reason or without.
+    /// `isCancellation` is true, it ends with `error`. Any other outcome that the work itself reports stands. Only the
+    /// first cancellation counts, with a reason or without.
     ///
     /// - Parameter error: The reason.
     public final func cancel(withError error: any Error) {

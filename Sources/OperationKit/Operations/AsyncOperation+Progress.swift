@@ -13,9 +13,10 @@ extension AsyncOperation: ProgressReporting {
     /// }
     /// ```
     ///
-    /// A leaf sets the units of its own progress while it works. One that does not goes from 0 to 1 when it ends. A
-    /// composite computes its progress from those of its parts, by their weights, at any depth; do not set its units. A
-    /// part counts wholly once it has ended. Where parts are added later, the fraction stands still until it is true again.
+    /// An operation without children sets the units of its own progress while it works; one that sets none goes from 0
+    /// to 1 when it ends. The progress of a composite is computed from those of its children, by their weights, at any
+    /// depth; units that are set on it are ignored. A child counts wholly once it has finished. Adding children never
+    /// lowers the fraction: it stays as it is until the actual value exceeds it.
     ///
     /// When an operation ends, in whatever way, its progress is complete before `asyncCompletionBlock` is called: nothing is
     /// left to be done. That it failed or was cancelled is told by ``error`` and `isCancelled`.
@@ -26,12 +27,18 @@ extension AsyncOperation: ProgressReporting {
     /// The progresses of several operations may be made children of one progress of your own, and a progress of your own
     /// a child of a leaf's. When the leaf ends, it is complete, and lets go of what is below it and is not.
     ///
-    /// On Linux, `Progress` has no lock. The library serializes what it changes there, the units that you set through this
-    /// progress included, so operations below one progress may work and end at the same time. What it cannot serialize is
-    /// yours: put the tree together before the operations start, change the units of one leaf, and of what is below it, on
-    /// one thread at a time, and do not cancel a progress of your own, nor read it, while operations below it run. A
-    /// ``CompoundOperation`` of these operations has a progress that can be read at any time. A progress of your own below
-    /// a leaf counts for the composites around it only when the leaf changes its own units, or ends.
+    /// ## Linux
+    ///
+    /// `Progress` has no lock there. The library serializes its own changes and the units that you set through this property,
+    /// so operations below one progress may work and finish at the same time. For the rest:
+    ///
+    /// - Put the tree together before the operations start.
+    /// - Change the units of one leaf, and of what you put below it, on one thread at a time.
+    /// - Don't cancel or read a progress of your own while operations below it run. The progress of a ``CompoundOperation`` of
+    ///   these operations can be read at any time.
+    ///
+    /// A progress of your own below a leaf counts for the composites around it only when the leaf changes its own units, or
+    /// ends.
     public final var progress: Progress {
         let (known, hasOutcome) = withState { ($0.progress, $0.hasOutcome) }
         if let known { return known }

@@ -18,7 +18,7 @@ extension AsyncOperation {
         var observers = FinishObservers()
         /// Whether Foundation may count a dependency that was removed.
         var hasRemovedDependency = false
-        /// Whether the end has been announced to all who were to be told.
+        /// Whether the end has been announced to Foundation and to all observers.
         var isAnnounced = false
         var membership = Membership()
         /// The number under which the scheduler of that composite knows the operation.
@@ -28,7 +28,7 @@ extension AsyncOperation {
             self.lifecycle = lifecycle
         }
 
-        /// Foundation has been told of the end. Who else has to be is told by the caller.
+        /// Foundation has been notified of the end. The caller notifies the waiters and observers that are returned.
         mutating func announced() -> (waiting: [CheckedContinuation<Wakeup, Never>], [any FinishObserving]) {
             isAnnounced = true
             return (waiters.finished(), observers.removeAll())

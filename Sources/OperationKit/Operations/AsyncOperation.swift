@@ -50,14 +50,17 @@ public import Foundation
 ///
 /// 1. `isExecuting` becomes true, with its change notifications.
 /// 2. `main()` is called, on the thread that called `start()`: one of the queue's.
-/// 3. `finish(withError:)` decides the outcome. From here on ``error`` can be read.
-/// 4. ``asyncCompletionBlock`` is called once, with the error or `nil`, on the thread that ended the operation.
-/// 5. `isExecuting` becomes false and `isFinished` true, in one step, with their change notifications. Dependents
-///    start.
+/// 3. `finish(withError:)` gives the operation its *outcome*, which never changes. From here on ``error`` can be read.
+/// 4. ``asyncCompletionBlock`` is called once, with the error or `nil`, on the thread that gave the outcome.
+/// 5. `isExecuting` becomes false and `isFinished` true, in one step, with their change notifications. The operation is
+///    *finished* now: dependents start.
 /// 6. `completionBlock` is called by Foundation, on a thread of its choice. Awaiting tasks resume.
 ///
 /// The steps 4 to 6 happen for every operation that is started, cancelled ones included. Nothing is called while the
 /// operation's lock is held, so any of these blocks may use the operation freely.
+///
+/// An operation that consists of others, its *children*, is a *composite*: ``CompoundOperation``, ``MacroOperation``,
+/// ``Waterfall`` and others. Every other operation is a *leaf*.
 open class AsyncOperation: Operation, @unchecked Sendable {
     /// A block that takes the outcome of an operation: `nil` for success.
     public typealias AsyncCompletionBlock = @Sendable (_ error: (any Error)?) -> Void
@@ -100,7 +103,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
     #endif
 
-    // MARK: To override
+    // MARK: - Subclassing
 
     /// Starts the work. The default implementation finishes the operation successfully.
     ///
@@ -110,23 +113,22 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         finish()
     }
 
-    /// Stops the work, because the operation was cancelled while it was executing. The default implementation
-    /// does nothing.
+    /// Stops the work of an operation that was cancelled while it was executing. The default implementation does nothing.
     ///
-    /// Called at most once, and never at the same time as ``main()``. If `cancel()` comes while `main()` is on the
-    /// stack, the hook runs right after `main()` returns, on that thread, unless the operation has finished by then.
-    /// Otherwise `cancel()` runs it, on the thread of its caller. It is not called for an operation that is cancelled
-    /// before its start. The work may come to its end while the hook runs; what the hook then does has no effect on the
-    /// outcome.
+    /// Called at most once, and never at the same time as ``main()``. If `cancel()` is called while `main()` is running, this
+    /// method is called right after `main()` has returned, on the same thread, unless the operation has its outcome by then.
+    /// Otherwise `cancel()` calls it, on the thread of its caller. It is not called for an operation that was cancelled before
+    /// it started. The work may call `finish` while this method runs; what the method does then has no effect on the outcome.
+    /// Don't call this method yourself.
     open func didCancel() {}
 
-    // MARK: What Foundation calls
+    // MARK: - Foundation's interface
 
     /// Starts the operation. A queue does this; call it yourself only to run an operation without one.
     ///
     /// Runs ``main()`` on the calling thread. An operation that was cancelled or given an outcome before finishes
-    /// immediately instead. Every call but the first does nothing. As in Foundation, callers that start an operation by hand make
-    /// sure that its dependencies have finished.
+    /// immediately instead. Every call but the first does nothing. As in Foundation, callers that start an operation
+    /// themselves make sure that its dependencies have finished.
     public final override func start() {
         perform(withState { $0.lifecycle.started() })
     }
@@ -135,18 +137,18 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     ///
     /// May be called from any thread, any number of times; only the first call counts. An operation that has not
     /// started will not run ``main()``: once started, it finishes with `CancellationError`. One that is executing has
-    /// ``didCancel()`` called and ends when its work does. It has no effect on an operation whose outcome is being
-    /// delivered or that has finished, nor on a composite that was finished from outside and waits for its children.
+    /// ``didCancel()`` called and finishes when its work does. Cancelling has no effect on an operation that has its outcome,
+    /// nor on a composite on which `finish(withError:)` was called and that waits for its children.
     public final override func cancel() {
         cancel(reason: nil)
     }
 
-    /// Whether the work is going on: from just before ``main()`` until the operation is finished.
+    /// A Boolean value that indicates whether the operation is executing: from just before ``main()`` until it is finished.
     public final override var isExecuting: Bool {
         withState { $0.lifecycle.isExecuting }
     }
 
-    /// Whether the operation is over, and its outcome has been delivered.
+    /// A Boolean value that indicates whether the operation is finished, and its ``asyncCompletionBlock`` has returned.
     public final override var isFinished: Bool {
         withState { $0.lifecycle.isFinished }
     }
@@ -156,11 +158,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         true
     }
 
-    /// Makes the operation wait for another one. That cannot be itself, which traps: Foundation would hang on Linux.
+    /// Makes the operation dependent on the completion of another one.
     ///
-    /// A composite, such as ``CompoundOperation``, cannot wait for an operation that is inside it either, which waits for
-    /// the composite to begin. The dependency is not added, and the composite ends with
-    /// ``CompoundOperationError/dependencyCycle(name:path:)`` when it is started.
+    /// Traps if that is the operation itself, with which Foundation would hang on Linux. A composite can't depend on an
+    /// operation that it contains, which waits for the composite to start: the dependency is not added, and the composite ends
+    /// with ``CompoundOperationError/dependencyCycle(name:path:)`` when it is started.
     open override func addDependency(_ operation: Operation) {
         precondition(operation !== self, "OperationKit: \(displayName) cannot depend on itself")
         if let children, refusesDependency(on: operation, children) { return }
@@ -168,19 +170,19 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
 
     #if !canImport(ObjectiveC)
-    /// Stops the operation from waiting for another one.
+    /// Removes a dependency.
     ///
     /// On Linux, Foundation goes on counting a dependency that has not finished when it is removed, so a queue never
-    /// begins the operation. A ``CompoundOperation`` begins it nevertheless.
+    /// starts the operation. A ``CompoundOperation`` starts it nevertheless.
     open override func removeDependency(_ operation: Operation) {
         if !operation.isFinished { withState { if $0.lifecycle.isPending { $0.hasRemovedDependency = true } } }
         super.removeDependency(operation)
     }
     #endif
 
-    // MARK: What became of it
+    // MARK: - Outcome
 
-    /// The error the operation ended with, or `nil`: on success, and as long as the outcome is open.
+    /// The error with which the operation ended. `nil` on success, and until the operation has its outcome.
     ///
     /// Can be read from any thread, from ``asyncCompletionBlock`` on. For an operation that was cancelled before its
     /// start it is `CancellationError`, or the reason of ``cancel(withError:)``.
@@ -190,14 +192,13 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// Called once with the outcome, before the operation becomes finished.
     ///
-    /// `nil` stands for success. It is called for every operation that is started, cancelled ones included, on the
-    /// thread that ended the operation; dependents and `completionBlock` come after it, and ``error`` can be read in
-    /// it. It is released after the call. A block that is set once the outcome is being delivered, or later, is
-    /// dropped.
+    /// `nil` stands for success. The block is called for every operation that is started, cancelled ones included, on the
+    /// thread that gave the outcome; dependents and `completionBlock` come after it, and ``error`` can be read in it. It is
+    /// released after the call. A block that is set once the operation has its outcome is dropped.
     public final var asyncCompletionBlock: AsyncCompletionBlock? {
         get { withState { $0.completion } }
         set {
-            // What is replaced or dropped is released after unlocking: that may run code of others.
+            // Release the old block after unlocking; its deinitializers may run arbitrary code.
             var previous = newValue
             withState {
                 if $0.lifecycle.outcome == nil { swap(&previous, &$0.completion) }

@@ -16,9 +16,9 @@ public import Foundation
 public protocol FailableOperation: Operation {
     /// The error the operation ended with, or `nil` for success.
     ///
-    /// Read once the operation is finished, on any thread; set it before. An error whose `isCancellation` is true says that the
-    /// operation was cancelled, which is no failure. So does `nil` of an operation whose `isCancelled` is true: its `main()` may
-    /// not have run at all.
+    /// Read once the operation is finished, on any thread; set it before. An error whose `isCancellation` is true says
+    /// that the operation was cancelled, which is no failure. So does `nil` of an operation whose `isCancelled` is
+    /// true: its `main()` may not have run at all.
     var error: (any Error)? { get }
 }
 

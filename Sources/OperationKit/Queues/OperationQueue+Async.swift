@@ -3,10 +3,10 @@ public import Foundation
 extension OperationQueue {
     /// Adds an operation, suspends until it is finished, and returns its output.
     ///
-    /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` may return before the
-    /// operation's `cancel()` is called, and calls none of its code. In a task that was cancelled before, the operation
-    /// is cancelled before it is added. The call still returns only when the operation has finished, so that nothing
-    /// runs on behind the caller's back; on a suspended queue that is after it was resumed.
+    /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` itself never runs code of the
+    /// operation, and may return before the operation is cancelled. If the task has been cancelled already, the operation is
+    /// cancelled before it is added. The method returns only after the operation has finished, even if the task is cancelled.
+    /// If the queue is suspended, it waits until the queue is resumed.
     ///
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Returns: The output of the operation.
@@ -20,10 +20,10 @@ extension OperationQueue {
 
     /// Adds an operation of any class, and suspends until it is finished.
     ///
-    /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` may return before the
-    /// operation's `cancel()` is called, and calls none of its code. In a task that was cancelled before, the operation
-    /// is cancelled before it is added. The call still returns only when the operation has finished, so that nothing
-    /// runs on behind the caller's back; on a suspended queue that is after it was resumed.
+    /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` itself never runs code of the
+    /// operation, and may return before the operation is cancelled. If the task has been cancelled already, the operation is
+    /// cancelled before it is added. The method returns only after the operation has finished, even if the task is cancelled.
+    /// If the queue is suspended, it waits until the queue is resumed.
     ///
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it was cancelled

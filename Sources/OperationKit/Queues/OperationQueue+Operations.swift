@@ -22,11 +22,12 @@ extension OperationQueue {
     ///
     /// - Parameter operations: Operations that were not started and are on no queue, each once. None of them may wait for
     ///   one that is never started. If there are none, the call returns immediately.
-    /// - Throws: ``CompoundOperationError/suboperationFailure(name:errors:)`` with the failures, in the order given, if there
-    ///   are any. As in a compound, an operation that did not run because of another one is counted with the failure of that. ``CompoundOperationError/cancelled(name:errors:reason:)`` instead, if operations were cancelled and the
-    ///   task was, too, or none failed; an operation that succeeds nevertheless does not count. Both carry the name of the
-    ///   queue. ``OperationQueueError`` if an operation was started before, is on this queue, or is given twice; nothing is
-    ///   added then.
+    /// - Throws: ``CompoundOperationError/suboperationFailure(name:errors:)`` with the failures, in the order given, if
+    ///   there are any. As in a compound, an operation that did not run because of another one is counted with the
+    ///   failure of that. ``CompoundOperationError/cancelled(name:errors:reason:)`` instead, if operations were
+    ///   cancelled and the task was, too, or none failed; an operation that succeeds nevertheless does not count. Both
+    ///   carry the name of the queue. ``OperationQueueError`` if an operation was started before, is on this queue, or
+    ///   is given twice; nothing is added then.
     public nonisolated(nonsending) func run(_ operations: some Sequence<some Operation>) async throws {
         let operations: [Operation] = Array(operations)
         try checkAddition(of: operations)

@@ -1,6 +1,6 @@
 import Foundation
 
-// Children come: all of a batch, or none.
+// Adding children: all of a batch, or none.
 extension ChildScheduler {
     /// The children that a compound is created with. What they wait for is asked when it starts, or when another child is
     /// added.

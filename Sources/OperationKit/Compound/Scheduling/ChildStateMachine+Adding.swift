@@ -1,6 +1,6 @@
 import Foundation
 
-// Children come: all of a batch, or none.
+// Adding children: all of a batch, or none.
 extension ChildStateMachine {
     /// Children were added to a composite that has not started. What they wait for is asked when it does, or when another
     /// child is added.

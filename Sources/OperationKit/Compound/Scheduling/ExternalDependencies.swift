@@ -21,8 +21,9 @@ final class ExternalDependency: @unchecked Sendable {
 
 /// The external dependencies of a composite's children: who waits for them, and how their ends are noticed.
 ///
-/// Each is observed once, however many children wait for it, and only while some do. Like the rest of the state machine it
-/// calls nothing: what has to be observed, and which observers are not needed any more, is taken with ``takeChanges(isStarted:)``.
+/// Each is observed once, however many children wait for it, and only while some do. Like the rest of the state machine
+/// it calls nothing: what has to be observed, and which observers are not needed any more, is taken with
+/// ``takeChanges(isStarted:)``.
 struct ExternalDependencies {
     /// What has to be done for external dependencies after unlocking.
     struct Changes {
