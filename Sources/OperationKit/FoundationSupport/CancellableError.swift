@@ -1,6 +1,6 @@
 import Foundation
 
-/// An error that may stand for a cancellation: ``isCancellation`` asks it.
+/// An error that may stand for a cancellation: `isCancellation` asks it.
 ///
 /// Conform errors of your own that say that work was stopped on purpose, or that wrap other errors and answer for
 /// them. So they count as no failure, as `CancellationError` does:
