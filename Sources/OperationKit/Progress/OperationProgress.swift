@@ -91,12 +91,8 @@ final class OperationProgress: Progress, @unchecked Sendable {
         set { if shownUnits == nil { change { super.completedUnitCount = newValue } } }
     }
 
-    #if canImport(ObjectiveC)
-    override var localizedDescription: String! {
-        get { owner?.progressDescription ?? super.localizedDescription }
-        set { super.localizedDescription = newValue }
-    }
-    #else
+    #if !canImport(ObjectiveC)
+    // On Apple platforms Foundation makes a text of the units.
     override var localizedDescription: String! { owner?.progressDescription ?? super.localizedDescription }
     #endif
 
