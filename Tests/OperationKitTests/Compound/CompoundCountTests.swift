@@ -60,6 +60,17 @@ import Testing
         #expect(progress.completedUnitCount == 4 && progress.totalUnitCount == 4 && progress.fractionCompleted == 1)
     }
 
+    #if !canImport(ObjectiveC)
+    @Test("The progress of a compound of one child speaks of one operation, and that of a macro of none")
+    func description() {
+        let compound = CompoundOperation(operations: [AsyncOperation()])
+        #expect(compound.progress.localizedDescription == "0 of 1 operation has finished")
+        let macro = MacroOperation(IOBlockOperation<Int, Int> { $0 })
+        #expect(macro.progress.localizedDescription == "")
+        withExtendedLifetime((compound, macro)) {}
+    }
+    #endif
+
     @Test("Units that are set on the progress of a composite are ignored")
     func unitsThatAreSet() async throws {
         let compound = CompoundOperation(operations: [AsyncOperation(), AsyncOperation()])

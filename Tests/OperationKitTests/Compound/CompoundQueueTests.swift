@@ -232,6 +232,22 @@ import Testing
         await eventually("the stranger has not run") { stranger.isFinished }
     }
 
+    @Test("Several operations, and a barrier, that a child adds to its queue run beside it")
+    func severalAndBarrier() async throws {
+        let log = EventLog()
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1) {
+            BlockOperation {
+                OperationQueue.current?.addOperations(
+                    [BlockOperation { log.add("one") }, BlockOperation { log.add("two") }], waitUntilFinished: true)
+                OperationQueue.current?.addBarrierBlock { log.add("barrier") }
+                log.add("child")
+            }
+        }
+        try await OperationQueue().run(compound)
+        await eventually("the barrier has not run") { log.count(of: "barrier") == 1 }
+        #expect(Set(log.events.prefix(2)) == ["one", "two"])
+    }
+
     @Test("A child that suspends or limits its queue holds up no child", arguments: [true, false])
     func suspension(isSuspended: Bool) async throws {
         let log = EventLog()
