@@ -25,28 +25,33 @@ import FoundationNetworking
         .dependencyFailed(operation: "b", dependency: "a", error: error)
     }
 
-    static let cancellations: [any Error] = [
-        CancellationError(), CancellationError() as NSError, Stop.byUser,
-        URLError(.cancelled), URLError(.cancelled) as NSError, CocoaError(.userCancelled),
-        NSError(domain: NSCocoaErrorDomain, code: CocoaError.Code.userCancelled.rawValue),
-        CompoundOperationError.cancelled(name: "c", errors: []),
-        CompoundOperationError.cancelled(name: "c", errors: [], reason: CancellationError()),
-        CompoundOperationError.cancelled(
-            name: "c", errors: [], reason: CompoundOperationError.cancelled(name: "d", errors: [], reason: Stop.byUser)),
-        failure(CancellationError()), dependency(Stop.byUser),
-        dependency(CompoundOperationError.cancelled(name: "c", errors: [])),
-    ]
+    static var cancellations: [any Error] {
+        [
+            CancellationError(), CancellationError() as NSError, Stop.byUser,
+            URLError(.cancelled), URLError(.cancelled) as NSError, CocoaError(.userCancelled),
+            NSError(domain: NSCocoaErrorDomain, code: CocoaError.Code.userCancelled.rawValue),
+            CompoundOperationError.cancelled(name: "c", errors: []),
+            CompoundOperationError.cancelled(name: "c", errors: [], reason: CancellationError()),
+            CompoundOperationError.cancelled(
+                name: "c", errors: [],
+                reason: CompoundOperationError.cancelled(name: "d", errors: [], reason: Stop.byUser)),
+            failure(CancellationError()), dependency(Stop.byUser),
+            dependency(CompoundOperationError.cancelled(name: "c", errors: [])),
+        ]
+    }
 
-    static let failures: [any Error] = [
-        TestError.first, Stop.byFailure, URLError(.timedOut), CocoaError(.fileNoSuchFile),
-        NSError(domain: "test", code: -999), IOOperationError.missingInput(operation: "a"),
-        CompoundOperationError.cancelled(name: "c", errors: [], reason: TestError.reason),
-        CompoundOperationError.cancelled(name: "c", errors: [failure(TestError.first)]),
-        CompoundOperationError.suboperationFailure(name: "c", errors: []),
-        CompoundOperationError.dependencyCycle(name: "c", path: []),
-        failure(TestError.first), dependency(TestError.first),
-        DependencyError.dependencyUnfinished(operation: "b", dependency: "a"),
-    ]
+    static var failures: [any Error] {
+        [
+            TestError.first, Stop.byFailure, URLError(.timedOut), CocoaError(.fileNoSuchFile),
+            NSError(domain: "test", code: -999), IOOperationError.missingInput(operation: "a"),
+            CompoundOperationError.cancelled(name: "c", errors: [], reason: TestError.reason),
+            CompoundOperationError.cancelled(name: "c", errors: [failure(TestError.first)]),
+            CompoundOperationError.suboperationFailure(name: "c", errors: []),
+            CompoundOperationError.dependencyCycle(name: "c", path: []),
+            failure(TestError.first), dependency(TestError.first),
+            DependencyError.dependencyUnfinished(operation: "b", dependency: "a"),
+        ]
+    }
 
     @Test("Errors that stand for a cancellation say so")
     func yes() {

@@ -31,6 +31,7 @@ import Testing
         let progress = compound.progress
         compound.start()
         await eventually("not ended") { failed.isFinished && running.isExecuting }
+        await eventually("not counted") { progress.fractionCompleted == 0.5 }
         failed.progress.completedUnitCount = 1
         #expect(progress.fractionCompleted == 0.5)
         running.finish()
