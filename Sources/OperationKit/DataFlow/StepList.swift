@@ -64,7 +64,7 @@ final class StepList: Sendable {
 
     /// Whether the operation is a step of this list.
     func contains(_ operation: AsyncOperation) -> Bool {
-        operation.setParent(children, from: children)
+        operation.isPart(of: children)
     }
 
     /// The steps are not to run. The first reason counts.

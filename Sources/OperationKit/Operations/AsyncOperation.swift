@@ -92,7 +92,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// initializers.
     final func becomeComposite(of children: any ChildGroup) {
         unsafe childGroup = children
-        unsafe state = State(lifecycle: Lifecycle(ending: .afterChildren))
+        unsafe state.lifecycle = Lifecycle(ending: .afterChildren)
     }
 
     #if !canImport(ObjectiveC)

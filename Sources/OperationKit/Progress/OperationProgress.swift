@@ -77,7 +77,12 @@ final class OperationProgress: Progress, @unchecked Sendable {
     // is shown.
     private var shownUnits: Units? {
         if let count = lock.withLock({ finalUnitCount }) { return Units(completed: count, total: count) }
-        return owner?.weightedUnits.map { Units(completed: $0.completed, total: max($0.total, 1)) }
+        return weightedUnits
+    }
+
+    /// What the children have completed, by weights, of at least one unit. `nil` for a leaf.
+    private var weightedUnits: Units? {
+        owner?.weightedUnits.map { Units(completed: $0.completed, total: max($0.total, 1)) }
     }
 
     override var totalUnitCount: Int64 {
@@ -170,10 +175,10 @@ final class OperationProgress: Progress, @unchecked Sendable {
     /// - Parameter unitCount: The total of a composite. A leaf has set its own.
     func complete(unitCount: Int64?) {
         let total = max(unitCount ?? super.totalUnitCount, 1)
-        let shown = owner?.weightedUnits?.total
+        let shown = weightedUnits?.total
         let parts = lock.withLock {
             isComplete = true
-            finalUnitCount = shown.map { max($0, 1) }
+            finalUnitCount = shown
             // No later write: this one need not be reported as written.
             _ = writer.changed(to: Units(completed: total, total: total))
             return exchange(&self.parts, with: [])
@@ -208,11 +213,11 @@ final class OperationProgress: Progress, @unchecked Sendable {
     ///
     /// - Parameter unitCount: The total of a composite. A leaf has set its own.
     func complete(unitCount: Int64?) {
-        let shown = owner?.weightedUnits?.total
+        let shown = weightedUnits?.total
         // Release the parts after unlocking; their deinitializers may run arbitrary code.
         let parts = lock.withLock {
             isComplete = true
-            finalUnitCount = shown.map { max($0, 1) }
+            finalUnitCount = shown
             fill(max(unitCount ?? super.totalUnitCount, 1), self.parts)
             return exchange(&self.parts, with: [])
         }

@@ -14,7 +14,7 @@ extension OperationQueue {
     ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     @discardableResult
     public func run<Input, Output>(_ operation: IOOperation<Input, Output>) async throws -> Output {
-        try await addAndWait(operation)
+        try await addUnstarted(operation)
         return try await operation.value
     }
 
@@ -29,7 +29,7 @@ extension OperationQueue {
     /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it was cancelled
     ///   and has none. ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     public func run(_ operation: some Operation) async throws {
-        try await addAndWait(operation)
+        try await addUnstarted(operation)
         if let error = operation.endingError { throw error }
     }
 
@@ -46,14 +46,21 @@ extension OperationQueue {
         }
     }
 
-    private func addAndWait(_ operation: Operation) async throws {
+    private func addUnstarted(_ operation: Operation) async throws {
         if operation.hasBeenStarted { throw OperationQueueError.cannotBeAdded(operation: operation.displayName) }
+        await addAndWait([operation])
+    }
+
+    /// Adds operations and suspends until all of them are finished. Cancelling the task cancels them.
+    nonisolated(nonsending) func addAndWait(_ operations: [Operation]) async {
         await withCancellationDelivered {
-            operation.cancel()
+            for operation in operations { operation.cancel() }
         } during: {
-            addOperation(operation)
-            operation.announceReadiness()
-            await operation.waitForEndUncancellably()
+            for operation in operations {
+                addOperation(operation)
+                operation.announceReadiness()
+            }
+            for operation in operations { await operation.waitForEndUncancellably() }
         }
     }
 }
@@ -76,7 +83,7 @@ extension Operation {
     }
 
     /// Suspends until the operation, of whatever class, is finished, whatever happens to the waiting task.
-    func waitForEndUncancellably() async {
+    fileprivate func waitForEndUncancellably() async {
         if let operation = self as? AsyncOperation { return await operation.waitForFinishUncancellably() }
         let signal = AsyncOperation()
         FinishObserver(self) { signal.start() }

@@ -31,15 +31,7 @@ extension OperationQueue {
     public nonisolated(nonsending) func run(_ operations: some Sequence<some Operation>) async throws {
         let operations: [Operation] = Array(operations)
         try checkAddition(of: operations)
-        await withCancellationDelivered {
-            for operation in operations { operation.cancel() }
-        } during: {
-            for operation in operations {
-                addOperation(operation)
-                operation.announceReadiness()
-            }
-            for operation in operations { await operation.waitForEndUncancellably() }
-        }
+        await addAndWait(operations)
         try throwFailures(of: operations)
     }
 

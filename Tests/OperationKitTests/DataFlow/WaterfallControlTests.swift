@@ -36,15 +36,7 @@ import Testing
     @Test("A waterfall that is suspended before its start calls no job until it is resumed")
     func suspendedBeforeTheStart() async throws {
         let log = EventLog()
-        let shorter = Waterfall<Int, Int>()
-        shorter.suspend()
-        let waterfall = shorter.then { input in
-            log.add("job")
-            return input
-        }
-        #expect(waterfall.isSuspended)
-        waterfall.input = 1
-        waterfall.start()
+        let waterfall = startedWhileSuspended(log)
         await onThread {}
         #expect(log.events.isEmpty && waterfall.isRunning)
         waterfall.resume()
@@ -55,15 +47,7 @@ import Testing
     @Test("While a waterfall is suspended before its start, nothing of it starts") func nothingStartsBefore() {
         let log = EventLog()
         HeldComposites.run { queue in
-            let shorter = Waterfall<Int, Int>()
-            shorter.suspend()
-            let waterfall = shorter.then { input in
-                log.add("job")
-                return input
-            }
-            #expect(waterfall.isSuspended)
-            waterfall.input = 1
-            waterfall.start()
+            let waterfall = startedWhileSuspended(log)
             queue.startAll()
             #expect(log.events.isEmpty && waterfall.isRunning)
             waterfall.resume()
@@ -199,6 +183,19 @@ import Testing
         gate.open()
         #expect(try! await waterfall.value == 9)
         #expect(log.events == ["operation", "waterfall, operation finished: true"])
+    }
+
+    private func startedWhileSuspended(_ log: EventLog) -> Waterfall<Int, Int> {
+        let shorter = Waterfall<Int, Int>()
+        shorter.suspend()
+        let waterfall = shorter.then { input in
+            log.add("job")
+            return input
+        }
+        #expect(waterfall.isSuspended)
+        waterfall.input = 1
+        waterfall.start()
+        return waterfall
     }
 
     private final class ScriptedStep: IOOperation<Void, Int>, @unchecked Sendable {

@@ -24,7 +24,7 @@ extension ChildScheduler: ChildGroup {
 
     /// How many children have ended, and how many were added.
     var count: (finished: Int, total: Int) {
-        machine.withLock { ($0.schedule.table.added - $0.schedule.table.remaining, $0.schedule.table.added) }
+        machine.withLock { ($0.schedule.table.ended, $0.schedule.table.added) }
     }
 
     var progressDescription: String? {

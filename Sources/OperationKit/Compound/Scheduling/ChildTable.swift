@@ -38,6 +38,8 @@ struct ChildTable {
     private(set) var added = 0
     /// How many children have not ended.
     private(set) var remaining = 0
+    /// How many children have ended.
+    var ended: Int { added - remaining }
     /// Whether a child has been made to wait for something since the dependencies were removed.
     var hasDependencies = false
     var searches = 0

@@ -21,7 +21,7 @@ extension ChildSnapshot {
         let children = Array((started + others).prefix(limit))
         self.init(
             children: children, omitted: table.remaining - children.count,
-            summary: ["\(table.added - table.remaining) of \(table.added) \(unit) have ended"]
+            summary: ["\(table.ended) of \(table.added) \(unit) have ended"]
                 + (places.isSuspended ? ["suspended"] : []),
             blockedReason: schedule.isStarted ? schedule.blockedReason : .notStarted)
     }
