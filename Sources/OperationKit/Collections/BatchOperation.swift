@@ -11,7 +11,7 @@ public protocol BatchOperation<CollectionType>: CollectionOperation {
     /// has to be called on every path, or the run never ends.
     typealias BatchCompletion = @Sendable (_ error: (any Error)?) -> Void
 
-    /// How many items a batch has. Only the last one may have less.
+    /// The number of items of a batch. Only the last batch may have fewer.
     ///
     /// Less than 1 is reported as ``CoordinationError/invalidBatchSize(type:batchSize:)``. Read once for each run.
     var batchSize: Int { get }
@@ -29,8 +29,10 @@ public protocol BatchOperation<CollectionType>: CollectionOperation {
 
 /// A batch operation whose method is an `async` function that throws.
 ///
-/// Conform to it in addition to a strategy, and implement the `async` method instead of the one with a completion. What
-/// ``AsyncItemOperation`` says of tasks holds here.
+/// Conform to it in addition to a strategy, and implement the `async` method instead of the one with a completion.
+///
+/// Each batch runs in a task of its own, which is cancelled when the run is. Cancellation stays a request: a batch that
+/// does not check for it ends when its work does.
 public protocol AsyncBatchOperation<CollectionType>: BatchOperation {
     associatedtype CollectionType
 

@@ -1,15 +1,16 @@
-/// Performs units in child tasks of the current task, in their order and as many at a time as a limit allows.
+/// Performs units, which are items, batches or elements, in child tasks of the current task: in their order, and as
+/// many at a time as a limit allows.
 ///
 /// This is how sequences are read, and results are collected: the units are counted and their answers received in one task,
 /// so that neither needs a lock. A unit is asked for when there is room for it.
 ///
 /// - Parameters:
 ///   - limit: The maximum number of units in flight, at least 1.
-///   - suspension: Keeps units from beginning, if there is one.
+///   - suspension: Keeps units from starting while it is suspended. `nil` if the run cannot be suspended.
 ///   - next: Returns the next unit, or `nil` at the end. Called in the current task.
-///   - perform: Performs a unit, which is known by its index, in a task of its own.
-///   - ended: Takes the answers, in the order in which the units end. Called in the current task. With `false`, it keeps
-///     further units from beginning and cancels those in flight.
+///   - perform: Performs a unit, which is identified by its index, in a task of its own.
+///   - ended: Takes the answers, in the order in which the units end. Called in the current task. If it returns
+///     `false`, no further unit starts, and those in flight are cancelled.
 /// - Throws: What `next` throws, after the units in flight have ended; their answers are not taken. `CancellationError` if the
 ///   task is cancelled before the end was reached or a unit has stopped the others.
 nonisolated(nonsending) func performInChildTasks<Unit: Sendable, Answer: Sendable>(
@@ -21,9 +22,9 @@ nonisolated(nonsending) func performInChildTasks<Unit: Sendable, Answer: Sendabl
     let problem = await withTaskGroup(of: ChildTaskEvent<Answer>.self) { group -> (any Error)? in
         var index = 0
         var inFlight = 0
-        /// The unit that begins next, once it is known.
+        /// The unit that starts next, once it is known.
         var pending: Unit?
-        /// Whether there may be further units, and they are to begin.
+        /// Whether there may be further units, and these may start.
         var goesOn = true
         var isWaitingForResume = false
         while true {
@@ -72,7 +73,7 @@ nonisolated(nonsending) func performInChildTasks<Unit: Sendable, Answer: Sendabl
     if let problem { throw problem }
 }
 
-/// Why the task that begins the others is to look again.
+/// What the task that starts the others waits for.
 private enum ChildTaskEvent<Answer: Sendable>: Sendable {
     case ended(Int, Answer)
     case resumed

@@ -1,4 +1,4 @@
-/// The results of the elements of a sequence, in its order, while they come in any order.
+/// The results of the elements of a sequence, in the order of the sequence, in whatever order they come.
 struct CollectedResults<Output> {
     private var results: [Result<Output, any Error>?] = []
 
@@ -10,7 +10,7 @@ struct CollectedResults<Output> {
         results[index] = result
     }
 
-    /// The outputs, if each of so many elements has one.
+    /// The outputs of `count` elements, or `nil` if one of them has none.
     func outputs(count: Int) -> [Output]? {
         if results.count < count { return nil }
         var outputs: [Output] = []
@@ -22,7 +22,7 @@ struct CollectedResults<Output> {
         return outputs
     }
 
-    /// The results of so many elements. Those that have none were cancelled.
+    /// The results of `count` elements. Those that have none were cancelled.
     func results(count: Int) -> [Result<Output, any Error>] {
         (0..<count).map { index in
             (index < results.count ? results[index] : nil) ?? .failure(CancellationError())
@@ -31,7 +31,7 @@ struct CollectedResults<Output> {
 }
 
 extension Result where Success: Sendable, Failure == any Error {
-    /// What an asynchronous body returns or throws.
+    /// Stores what an asynchronous body returns or throws.
     init(_ body: @Sendable () async throws -> Success) async {
         do {
             self = .success(try await body())

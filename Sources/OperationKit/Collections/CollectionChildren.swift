@@ -1,7 +1,7 @@
 import Foundation
 
-/// The items or batches of a collection run, as the operation that runs them knows them. They are no operations, so nothing
-/// can be asked of them but how many have ended.
+/// The items or batches of a ``CollectionRun``, as its children. They are no operations, so all that is known of them
+/// is how many have ended.
 final class CollectionChildren: ChildGroup, @unchecked Sendable {
     /// What the operation does. The closures refer to it unowned.
     struct Handlers: Sendable {

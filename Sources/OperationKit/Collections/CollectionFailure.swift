@@ -1,6 +1,6 @@
 /// An item that failed, with its error.
 public struct CollectionFailure<Item: Sendable>: Sendable {
-    /// The place of the item in the collection or sequence, from 0.
+    /// The index of the item in the collection or sequence, from 0.
     public let index: Int
     /// The item.
     public let item: Item
@@ -10,7 +10,7 @@ public struct CollectionFailure<Item: Sendable>: Sendable {
     /// Creates the failure of an item.
     ///
     /// - Parameters:
-    ///   - index: Its place, from 0.
+    ///   - index: Its index, from 0.
     ///   - item: The item.
     ///   - error: Its error.
     public init(index: Int, item: Item, error: any Error) {
@@ -19,7 +19,7 @@ public struct CollectionFailure<Item: Sendable>: Sendable {
         self.error = error
     }
 
-    /// Pairs items with the errors of the units that they were part of.
+    /// Pairs items with the errors of the units, items or batches, that they were part of.
     static func pairs(_ items: [Item], _ errors: [(any Error)?], unitSize: Int) -> [CollectionFailure] {
         guard unitSize >= 1, errors.count == unitCount(items.count, size: unitSize) else {
             // Nothing was run, and the only error says why.

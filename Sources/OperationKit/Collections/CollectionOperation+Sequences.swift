@@ -6,11 +6,12 @@ extension CollectionOperation {
     ///
     /// An item is taken from the sequence when there is room for it. So there are never more items in memory than may
     /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy apply
-    /// as for collections. With `cancelRemaining`, the first failure cancels the items in flight that are `async` functions.
-    /// The item or batch method is called, also if the type has its own `performOperation(on:completion:)`.
+    /// as for collections. With `cancelRemaining`, the first failure also cancels the items in flight if the method that
+    /// performs them is `async`. The item or batch method is called, even if the type has its own
+    /// `performOperation(on:completion:)`.
     ///
-    /// Cancelling the task cancels the run: no further item is taken, items in flight are waited for, those that are
-    /// `async` functions are cancelled, and `CancellationError` is thrown.
+    /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items in
+    /// flight have ended. These are cancelled if their method is `async`.
     ///
     /// - Parameters:
     ///   - sequence: The items. It is read in the task of the caller, one item at a time.
@@ -30,12 +31,12 @@ extension CollectionOperation {
     ///
     /// An item is taken from the sequence when there is room for it. So there are never more items in memory than may
     /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy apply
-    /// as for collections. With `cancelRemaining`, the first failure cancels the items in flight that are `async` functions,
-    /// and the run ends once the sequence has given the next item. The item or batch method is called, also if the type has
-    /// its own `performOperation(on:completion:)`.
+    /// as for collections. With `cancelRemaining`, the first failure also cancels the items in flight if the method that
+    /// performs them is `async`, and the run ends once the sequence has given the next item. The item or batch method is
+    /// called, even if the type has its own `performOperation(on:completion:)`.
     ///
-    /// Cancelling the task cancels the run: no further item is taken, items in flight are waited for, those that are
-    /// `async` functions are cancelled, and `CancellationError` is thrown.
+    /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items in
+    /// flight have ended. These are cancelled if their method is `async`.
     ///
     /// - Parameters:
     ///   - sequence: The items. It is read in the task of the caller, one item at a time.
@@ -93,7 +94,7 @@ extension CollectionOperation {
 }
 
 extension CollectionOperation {
-    /// Runs units in child tasks, as many at a time as the strategy allows.
+    /// Runs units, items or batches, in child tasks, as many at a time as the strategy allows.
     private nonisolated(nonsending) func performOperation(
         next: () async throws -> CollectionType?,
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void

@@ -28,18 +28,20 @@
 /// Items are performed on threads of a dispatch queue, those of parallel types concurrently. A conforming class has to be
 /// safe to use there; make it `Sendable`, and the compiler checks that.
 public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype {
-    /// The type of the items. It is inferred from the method that performs an item or a batch.
+    /// The type of one item: `String` for a type that works on collections of strings. It is inferred from the method
+    /// that performs an item or a batch, so you don't declare it.
     associatedtype CollectionType: Sendable
 
-    /// Receives the result of a run: a slot for each item or batch, in the order of the collection, with its error or
-    /// `nil` for success.
+    /// Receives the result of a run: an array with one *slot* for each item or batch, in the order of the collection.
+    /// The slot has the error of the item or batch, or `nil` for success.
     typealias Completion = @Sendable (_ errors: [(any Error)?]) -> Void
 
     /// What the first failure means for the other items. The default is `continueAll`.
     ///
-    /// With `cancelRemaining` those that have not started don't start, and have `CancellationError` in their slots. Those
-    /// in flight are cancelled if they are `async` functions, and waited for; what they return or throw is their outcome.
-    /// An item that ends with an error whose `isCancellation` is true has not failed. Read once for each run.
+    /// With `cancelRemaining`, items that have not started don't start, and have `CancellationError` in their slots.
+    /// Those in flight are waited for, and cancelled if the method that performs them is `async`; what they return or
+    /// throw is their outcome. An item that ends with an error whose `isCancellation` is true has not failed. Read once
+    /// for each run.
     var failurePolicy: FailurePolicy { get }
 
     /// Performs the operation on all items of a collection.
@@ -112,10 +114,10 @@ extension CollectionOperation {
     /// Performs the operation on all items of a collection, and suspends until that is done.
     ///
     /// Cancelling the task cancels the run: no further item starts, and those that have not started are reported with
-    /// `CancellationError`. Items in flight are waited for; those that are `async` functions are cancelled. The run is
-    /// cancelled on another thread, so an item may still start after `Task.cancel()` has returned. In a task that was
-    /// cancelled before, no item starts. A type's own `performOperation(on:completion:)` is not called then, and cannot be
-    /// cancelled later.
+    /// `CancellationError`. Items in flight are waited for, and cancelled if the method that performs them is `async`.
+    /// The run is cancelled on another thread, so an item may still start after `Task.cancel()` has returned. In a task
+    /// that was cancelled before, no item starts. A type's own `performOperation(on:completion:)` is not called then,
+    /// and cannot be cancelled later.
     ///
     /// - Parameter collection: The items.
     /// - Returns: A slot for each item or batch, in the order of the collection, with its error or `nil` for success. If

@@ -3,7 +3,7 @@ import Foundation
 /// A collection operation that works item by item. Conform to ``ParallelItemOperation`` or
 /// ``SequentialItemOperation``.
 public protocol ItemOperation<CollectionType>: CollectionOperation {
-    // Stated again where the method is from which it is inferred. The strategies must not state it: they have no such
+    // Restated next to the method from which it is inferred. The strategies must not restate it: they have no such
     // method, and the inference would fail.
     associatedtype CollectionType
 
@@ -41,7 +41,7 @@ public protocol ItemOperation<CollectionType>: CollectionOperation {
 /// ```
 ///
 /// Each item runs in a task of its own, which is cancelled when the run is. Cancellation stays a request: an item that
-/// does not look at it ends when its work does.
+/// does not check for it ends when its work does.
 public protocol AsyncItemOperation<CollectionType>: ItemOperation {
     associatedtype CollectionType
 

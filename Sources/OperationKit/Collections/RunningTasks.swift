@@ -1,4 +1,4 @@
-/// The tasks of the units that are in flight, where units are asynchronous functions.
+/// The tasks of the units in flight, where an `async` method performs a unit: an item or a batch.
 final class RunningTasks: Sendable {
     private struct State {
         var tasks: [Int: Task<Void, Never>] = [:]
@@ -12,7 +12,7 @@ final class RunningTasks: Sendable {
         _ index: Int, _ body: @escaping @Sendable () async throws -> Void,
         completion: @escaping CollectionDriver.UnitCompletion
     ) {
-        // The task has to be known before it ends, so it is created with the lock held. Nothing of it runs there.
+        // The task has to be stored before it ends, so it is created with the lock held. Nothing of it runs there.
         let isCancelled = state.withLock { state in
             state.tasks[index] = Task {
                 let error: (any Error)?

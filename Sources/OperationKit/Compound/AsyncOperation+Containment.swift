@@ -1,6 +1,6 @@
 import Foundation
 
-// A composite begins after what it depends on, and what is inside it begins after the composite. So a composite cannot
+// A composite starts after its dependencies, and what is inside it starts after the composite. So a composite cannot
 // depend on what is inside it, nor be inside itself.
 extension AsyncOperation {
     /// Whether `operation` is this composite, or one that it is inside of.
@@ -19,7 +19,7 @@ extension AsyncOperation {
     /// Whether the composite cannot depend on an operation, because that is inside it. Then it ends with an error when it
     /// is started.
     ///
-    /// Once the composite has begun, a dependency has no effect, and is not refused.
+    /// Once the composite has started, a dependency has no effect, and is not refused.
     final func refusesDependency(on operation: Operation, _ children: any ChildGroup) -> Bool {
         operation.noteAwaitedByComposite()
         let isInside =
@@ -34,8 +34,8 @@ extension AsyncOperation {
         return finishIfPending(withError: error)
     }
 
-    /// The composite itself, or one that it is inside of, if that depends on an operation that is about to become a
-    /// child, or on something inside that.
+    /// The composite itself, or a composite around it, that depends on an operation which is about to become a child,
+    /// or on something inside that operation.
     ///
     /// Complexity: O(1) unless a composite depends on the operation or on something inside it.
     final func waitingOperation(for child: Operation) -> AsyncOperation? {
@@ -60,8 +60,7 @@ extension AsyncOperation {
         }
     }
 
-    /// Whether the composite depends on an operation of another library that is about to become a child, or is inside
-    /// one that is.
+    /// Whether the composite depends on a foreign operation that is about to become a child, or is inside one that is.
     ///
     /// Complexity: O(1) if the composite depends on none.
     private func dependsOnForeignPart(of child: Operation) -> Bool {
@@ -69,7 +68,7 @@ extension AsyncOperation {
         if identifiers.isEmpty { return false }
         let parts = child.foreignParts.filter { identifiers.contains(ObjectIdentifier($0)) }
         if parts.isEmpty { return false }
-        // It may have been removed, and another operation have its place in memory.
+        // The dependency may have been removed, and another operation may have its address.
         return unfinishedDependencies.contains { dependency in parts.contains { $0 === dependency } }
     }
 
@@ -88,8 +87,8 @@ extension AsyncOperation {
 }
 
 extension Operation {
-    /// The operations of other libraries among the children, at any depth, and the operation itself if it is one: they do
-    /// not know what they are part of, so composites have to be searched for them.
+    /// The foreign operations among the children, at any depth, or the operation itself if it is one. Foreign
+    /// operations do not know what they are part of, so composites have to be searched for them.
     ///
     /// Complexity: linear in the children of the operation, at any depth.
     var foreignParts: [Operation] {

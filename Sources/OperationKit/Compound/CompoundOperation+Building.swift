@@ -63,7 +63,7 @@ extension CompoundOperation {
 // MARK: - From a child to its compound
 
 extension Operation {
-    /// The compound that the operation is a child of, or a part of a child of: the nearest one that it is inside of.
+    /// The nearest compound that the operation is inside of: as a child, or as a part of a child.
     ///
     /// With it, an operation can add operations to its compound without keeping a reference to it:
     ///

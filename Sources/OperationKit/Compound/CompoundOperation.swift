@@ -26,10 +26,10 @@ public import Foundation
 ///
 /// ## Errors
 ///
-/// The errors of children that are ``FailableOperation``s, which every ``AsyncOperation`` is, arrive together as
-/// ``CompoundOperationError/suboperationFailure(name:errors:)``. An error whose `isCancellation` is true is no failure. Nor is
-/// a child that did not run because another one failed or was cancelled: it is counted with the failure of that one. What
-/// the first failure means for the others is the ``FailurePolicy``.
+/// The errors of children that are ``FailableOperation``s, such as every ``AsyncOperation``, arrive together as
+/// ``CompoundOperationError/suboperationFailure(name:errors:)``. An error whose `isCancellation` is true is no failure.
+/// Nor is a child that did not run because another one failed or was cancelled: it is counted with the failure of that
+/// one. What the first failure means for the others is the ``FailurePolicy``.
 ///
 /// ## Cancellation
 ///
@@ -115,14 +115,14 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         if let error { throw error }
     }
 
-    /// Does nothing: the children are begun by `start()`.
+    /// Does nothing: `start()` starts the children.
     public final override func main() {}
 
-    /// Does nothing: the children are cancelled by `cancel()` itself.
+    /// Does nothing: `cancel()` itself cancels the children.
     public final override func didCancel() {}
 
-    /// The quality of service of the private queue, with which the children begin, whatever their own is. May change at
-    /// any time, for those that begin later. A ``TaskOperation`` gives its own to its task.
+    /// The quality of service of the private queue, with which the children start, whatever their own is. May change at
+    /// any time, for children that start later. A ``TaskOperation`` gives its own to its task.
     open override var qualityOfService: QualityOfService {
         get { super.qualityOfService }
         set {
@@ -171,7 +171,7 @@ extension CompoundOperation {
         }
     }
 
-    /// Whether children are kept from beginning. Those that run go on.
+    /// Whether children are kept from starting. Those that run go on.
     ///
     /// May change at any time. A suspended compound that is cancelled ends nevertheless.
     public final var isSuspended: Bool {
@@ -186,8 +186,8 @@ extension CompoundOperation {
 
     /// The number of children that have finished, in whatever way.
     ///
-    /// May be read at any time, on any thread. The compound finishes after it has become ``operationCount``. `progress` says
-    /// the same by weights: its `completedUnitCount` is the weight of the children that have finished, and its
+    /// May be read at any time, on any thread. The compound finishes after this number has reached ``operationCount``.
+    /// `progress` counts by weights: its `completedUnitCount` is the weight of the children that have finished, and its
     /// `fractionCompleted` also counts how far the others have come.
     public final var finishedOperationCount: Int { scheduler.count.finished }
 
@@ -197,8 +197,8 @@ extension CompoundOperation {
     /// the child, and it finishes with the compound.
     ///
     /// Complexity: O(1) plus the dependencies of the child. If other children depend on it already, those that wait for
-    /// it, directly or not, are searched for a cycle. If a compound depends on it, or on something inside it, or if both
-    /// are compounds, what the compounds around depend on is searched, too.
+    /// it, directly or not, are searched for a cycle. If a composite depends on it or on something inside it, or if it
+    /// is a composite itself, the dependencies of this compound and of the composites around it are searched, too.
     ///
     /// - Parameters:
     ///   - operation: An operation that the compound alone starts.

@@ -2,8 +2,8 @@ public import Foundation
 
 /// Collects the children of a ``CompoundOperation`` from the statements of a closure.
 ///
-/// Each statement is an operation, a sequence of operations, or a call that returns nothing, such as `addDependency`. `if`,
-/// `switch` and `for` work as everywhere.
+/// Each statement is an operation, a sequence of operations, or a call that returns nothing, such as `addDependency`.
+/// `if`, `switch` and `for` can be used.
 @resultBuilder
 public enum OperationBuilder {
     /// One operation.

@@ -2,7 +2,7 @@ import Foundation
 
 /// One run of a coordinator: a compound of the operations that can run, and a slot for each operation.
 final class CoordinatedRun: @unchecked Sendable {
-    /// What a task that waits for a coordinator asks the default `performOperations(_:completion:)` for.
+    /// With this, a task that awaits a coordinator asks the default `performOperations(_:completion:)` for the run.
     @TaskLocal static var request: WorkRequest<CoordinatedRun>?
 
     private enum Slot {

@@ -3,7 +3,7 @@ public import Foundation
 /// A type that runs operations of any class, with an outcome for each.
 ///
 /// Conform to ``ParallelOperationCoordinator`` or ``SequentialOperationCoordinator``: nothing has to be implemented. To
-/// change the strategy, change that word.
+/// change the strategy, change the protocol.
 ///
 /// ```swift
 /// struct Nightly: ParallelOperationCoordinator {
@@ -20,7 +20,8 @@ public import Foundation
 /// those that are ready, their priorities. Use a compound where you want one operation and one error, a coordinator
 /// where you want an error for each.
 public protocol OperationCoordinator {
-    /// Receives the result: a slot for each operation, in the order given, with its error or `nil` for success.
+    /// Receives the result of a run: an array with one *slot* for each operation, in the order given. The slot has the
+    /// error of the operation, or `nil` for success.
     typealias Completion = @Sendable (_ errors: [(any Error)?]) -> Void
 
     /// The maximum number of operations that run at the same time.
@@ -31,21 +32,22 @@ public protocol OperationCoordinator {
 
     /// Runs operations.
     ///
-    /// The slot of a ``FailableOperation``, which every ``AsyncOperation`` is, has its error. That of an operation without
-    /// one has `CancellationError` if it was cancelled. One that has been started before is left alone, and its slot says
-    /// ``CoordinationError/alreadyStarted(operation:coordinator:)``; one that is given again runs once, and its further
-    /// slots say ``CoordinationError/givenTwice(operation:coordinator:)``. If operations wait for each other in a
-    /// cycle, or one belongs to a compound, all are cancelled, and the slots of those that were to run have the reason. The one
-    /// that belongs to a compound is left alone.
+    /// The slot of a ``FailableOperation``, such as every ``AsyncOperation``, has its error. That of an operation of
+    /// another class has `CancellationError` if it was cancelled. An operation that was started before is left alone,
+    /// and its slot has ``CoordinationError/alreadyStarted(operation:coordinator:)``. One that is given twice runs
+    /// once, and its further slots have ``CoordinationError/givenTwice(operation:coordinator:)``.
+    ///
+    /// If operations wait for each other in a cycle, or if one of them belongs to a compound, none runs. All are
+    /// cancelled, except the one that belongs to the compound, and the slots of those that were to run have the reason.
     ///
     /// A coordinator may have its own implementation, as a mock does. The form with `await` calls it once, in the task
     /// and on the thread of its caller.
     ///
     /// - Parameters:
     ///   - operations: Operations that are on no queue and in no compound, and have not been started.
-    ///   - completion: Called once, on the thread on which the last operation ended. For no operations it is called
-    ///     before this method returns, with `[]`; with one ``CoordinationError``
-    ///     if the limit is less than 1; nothing runs then.
+    ///   - completion: Called once, on the thread on which the last operation ended. If there are no operations, it is
+    ///     called with `[]` before this method returns. If the limit is less than 1, it is called with one
+    ///     ``CoordinationError`` before this method returns, and nothing runs.
     func performOperations(_ operations: [Operation], completion: @escaping Completion)
 }
 

@@ -3,12 +3,12 @@ public import Foundation
 /// Why an operation did not run that needs another one's success: see `bind(_:to:_:)` and
 /// ``AsyncOperation/requireSuccess(of:)``.
 public enum DependencyError: Error {
-    /// What the operation depends on failed, or was cancelled, if the error is such that `isCancellation` is true. Code 1.
+    /// A dependency of the operation failed, or was cancelled; the `isCancellation` of its error says which. Code 1.
     ///
     /// If the dependency did not run either, because of another operation, `dependency` and `error` are those of that
-    /// one. So the error of each operation in a chain of dependent ones tells what went wrong at the beginning.
+    /// one. So the error of each operation in a chain of dependent ones is about the first of them that went wrong.
     case dependencyFailed(operation: String, dependency: String, error: any Error)
-    /// What the operation depends on had not finished when the operation was started. Code 2.
+    /// A dependency of the operation had not finished when the operation was started. Code 2.
     case dependencyUnfinished(operation: String, dependency: String)
 }
 
@@ -55,7 +55,7 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
         if case .dependencyFailed(_, let dependency, let error) = self { [(dependency, error)] } else { [] }
     }
 
-    /// Whether what the operation depends on was cancelled, and did not fail.
+    /// Whether the dependency was cancelled, and did not fail.
     public var isCancelled: Bool { isCancelledAtRoot }
 
     var cancellationAnswer: CancellationAnswer {
@@ -65,7 +65,7 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
         }
     }
 
-    /// Of an operation that depends on one that failed.
+    /// The error of an operation whose dependency failed.
     static func failed(_ operation: String, dependency: String, error: any Error) -> DependencyError {
         if case DependencyError.dependencyFailed(_, let root, let error) = error {
             return .dependencyFailed(operation: operation, dependency: root, error: error)

@@ -13,7 +13,7 @@ import Foundation
 /// assert(measure.output == 4)
 /// ```
 ///
-/// Everything that ``AsyncOperation`` says of the life cycle holds here. What is added:
+/// Its life cycle is that of ``AsyncOperation``, with two differences:
 ///
 /// 1. Override ``main(input:)`` instead of `main()`, which is sealed. A missing input ends the operation with
 ///    ``IOOperationError/missingInput(operation:)`` instead of calling it. `Void` needs no input.
@@ -73,8 +73,8 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
 
     /// Suspends until the operation is finished, and returns its output or throws its error.
     ///
-    /// What ``AsyncOperation/finished()`` says of waiting holds here: any number of tasks, at any time, and cancelling
-    /// the waiting task leaves the operation alone.
+    /// Any number of tasks may wait, before, during or after the run. Cancelling a waiting task ends its wait with
+    /// `CancellationError`, and leaves the operation alone. See ``AsyncOperation/finished()``.
     public final var value: Output {
         get async throws {
             try await waitForFinish()
@@ -105,7 +105,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
 
     /// The input. If there is none, ends the operation with an error.
     final func requiredInput() -> Input? {
-        // With the type given: an optional has another size.
+        // With the type given: otherwise `Input?` would be inferred, which has another size.
         if Input.self == Void.self { return .some(void() as Input) }
         if let input { return input }
         fail(beforeRunning: IOOperationError.missingInput(operation: displayName))
@@ -120,6 +120,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     /// Ends the operation with success and this output. The first call of this or `finish(withError:)` decides the
     /// outcome.
     ///
+    /// - Parameter output: The output.
     /// - Returns: Whether this call decided the outcome.
     @discardableResult
     public final func finish(with output: Output) -> Bool {

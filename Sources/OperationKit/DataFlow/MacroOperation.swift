@@ -105,7 +105,8 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     }
 }
 
-// Building.
+// MARK: - Building
+
 extension MacroOperation {
     /// Returns a new macro with one more step, which gets the output of the last one.
     ///
@@ -213,7 +214,7 @@ extension MacroOperation {
             for step in next { macro.append(step, after: source, weight: progressWeight) }
             let outputs = next.map { OutputSource($0).output }
             macro.append(join, after: next.isEmpty ? [source.operation] : next, weight: nil) {
-                // Where one is missing its step has failed, and this one is not begun.
+                // If an output is missing, its step has failed, and the work of this one is not started.
                 let values = outputs.compactMap { $0() }
                 return values.count == outputs.count ? values : nil
             }
@@ -291,7 +292,7 @@ extension MacroOperation {
 }
 
 private func joined<First, Second>(_ first: First?, _ second: Second?) -> (First, Second)? {
-    // Where one is missing its step has failed, and the one that takes both is not begun.
+    // If an output is missing, its step has failed, and the work of the step that takes both is not started.
     guard let first, let second else { return nil }
     return (first, second)
 }

@@ -1,17 +1,16 @@
 import Foundation
 
 extension IOOperation {
-    /// An operation that runs this one, and makes its output from this one's.
+    /// Returns an operation that runs this one, and makes its output from this one's output.
     ///
     /// ```swift
     /// let load = IOBlockOperation<String, [Int]>(name: "load") { $0.utf8.map(Int.init) }
     /// let sum = load.map { $0.reduce(0, +) }
     /// ```
     ///
-    /// What is returned is started instead of this operation, and may be a step of a macro. An operation becomes part of
-    /// one other operation only; if it is part of one already, the new one ends with
-    /// ``ChainError/alreadyUsed(operation:chain:)``. Cancelling the new one cancels this one. An error of this
-    /// one is the error of the new one.
+    /// Start the new operation instead of this one; it may be a step of a macro. It ends with
+    /// ``ChainError/alreadyUsed(operation:chain:)`` if this operation is part of another one already. Cancelling the
+    /// new operation cancels this one. If this one fails, the new one ends with the same error.
     ///
     /// Where the compiler gives up on a long chain, give it the type of each new output: `map(to: Int.self) { … }`.
     ///
@@ -26,9 +25,9 @@ extension IOOperation {
         TransformOperation(self) { result in try transform(result.get()) }
     }
 
-    /// An operation that runs this one, and reports another error in place of this one's.
+    /// Returns an operation that runs this one, and ends with another error in place of this one's.
     ///
-    /// What ``map(to:_:)`` says of the new operation holds here.
+    /// Start the new operation instead of this one. It includes this one as that of ``map(to:_:)`` does.
     ///
     /// - Parameter transform: Makes the new error. Called once if this operation fails, on the thread that ended it,
     ///   also if the error is the reason of ``AsyncOperation/cancel(withError:)``; not called for an error whose
@@ -40,7 +39,7 @@ extension IOOperation {
         recover { error in throw transform(error) }
     }
 
-    /// An operation that runs this one, and replaces its failure by a value.
+    /// Returns an operation that runs this one, and replaces its failure by a value.
     ///
     /// ```swift
     /// let settings = IOBlockOperation<String, Data>(name: "settings") { path in
@@ -49,7 +48,7 @@ extension IOOperation {
     /// let withDefaults = settings.recover { _ in Data("{}".utf8) }
     /// ```
     ///
-    /// What ``map(to:_:)`` says of the new operation holds here.
+    /// Start the new operation instead of this one. It includes this one as that of ``map(to:_:)`` does.
     ///
     /// - Parameter recovery: Makes an output from the error, or throws. Called once if this operation fails, on the
     ///   thread that ended it, also if the error is the reason of ``AsyncOperation/cancel(withError:)``; not called for an

@@ -92,18 +92,18 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
     /// Whether the waterfall has been started and has not finished, suspended or not.
     public var isRunning: Bool { isExecuting }
 
-    /// Whether jobs are kept from beginning. May change at any time.
+    /// Whether jobs are kept from starting. May change at any time.
     public var isSuspended: Bool {
         get { runner.children.isSuspended }
         set { if !isConsumed { runner.children.isSuspended = newValue } }
     }
 
-    /// Keeps jobs from beginning, until ``resume()``.
+    /// Keeps jobs from starting, until ``resume()`` is called.
     public func suspend() {
         isSuspended = true
     }
 
-    /// Lets jobs begin again.
+    /// Lets jobs start again.
     public func resume() {
         isSuspended = false
     }
@@ -151,7 +151,8 @@ extension Waterfall where Input == Output {
     }
 }
 
-// What building needs.
+// MARK: - Building
+
 extension Waterfall {
     /// A job that makes a value. An operation that it makes would not run, so that is an error.
     func job<Next: Sendable>(making job: @escaping @Sendable (Output) throws -> Next, number: Int) -> JobRunner.Job {

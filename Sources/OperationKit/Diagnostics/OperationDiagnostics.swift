@@ -1,8 +1,8 @@
 /// Finds operations that never finish: those that were released while they were executing, and those that go on for long.
 ///
-/// An ``AsyncOperation`` that is never finished never ends, and neither does what waits for it. If it is still referenced,
-/// `debugDescription` of the compound around it tells (`po compound`), and ``operations(executingLongerThan:)`` lists it.
-/// If it is not, it can never be finished, and ``handler`` is told.
+/// An ``AsyncOperation`` that is never finished never ends, and neither does what waits for it. If it is still
+/// referenced, the `debugDescription` of the compound around it shows it (`po compound`), and
+/// ``operations(executingLongerThan:)`` lists it. If it is not, it can never be finished, and ``handler`` is called.
 ///
 /// How much is recorded is the ``level-swift.type.property`` of the process.
 public enum OperationDiagnostics {
@@ -10,10 +10,10 @@ public enum OperationDiagnostics {
     public enum Level: String, Sendable {
         /// Nothing. Descriptions have no ages, and no operation is reported.
         case off
-        /// When and where it started. The costs are those of a small object for each operation that executes.
+        /// When and where it started. Costs one small object for each operation that executes.
         case starts
-        /// The call stack of its start, too, and all operations that are executing can be listed. Slow: for the search
-        /// of a mistake.
+        /// The call stack of its start, too, and all operations that are executing can be listed. Slow: meant for the
+        /// search for a mistake.
         case all
     }
 
@@ -23,14 +23,15 @@ public enum OperationDiagnostics {
     /// The variable is read when the first operation starts, and not again. To decide it in code, call `setenv` before.
     public static let level = Level(ExecutionRecording.current)
 
-    /// Told of each operation that was released while executing. At first it prints the description to standard error.
+    /// Called with each operation that was released while executing. The default handler prints the description to
+    /// standard error.
     ///
     /// Called on a queue of its own, one report after the other, some time after the release. The operation is gone by
     /// then, and nothing is locked, so the handler may do whatever it likes; further reports wait until it returns. It
-    /// may be replaced at any time, which counts for the reports that come later. With `nil` there are no reports.
+    /// may be replaced at any time; the new handler gets the reports that come later. With `nil` there are no reports.
     ///
-    /// Releasing an operation while it is executing is a mistake in any case: its work goes on without a reference that could
-    /// be told of its end, and what depends on it never begins.
+    /// Releasing an operation while it is executing is a mistake in any case: its work goes on with no operation left
+    /// to finish, and what depends on it never starts.
     public static var handler: (@Sendable (UnfinishedOperation) -> Void)? {
         get { UnfinishedReporter.shared.handler }
         set { UnfinishedReporter.shared.handler = newValue }
@@ -42,20 +43,27 @@ public enum OperationDiagnostics {
     /// has ended, so it is in the list, too.
     ///
     /// Complexity: O(n log n) in the operations that are executing.
+    ///
+    /// - Parameter age: How long an operation must have been executing to be returned.
+    /// - Returns: The operations. A caller that keeps them keeps them alive.
     public static func operations(executingLongerThan age: Duration) -> [AsyncOperation] {
         ExecutionRecording.current.registry?.operations(executingLongerThan: age, at: .now) ?? []
     }
 
     /// Where an operation was started that is executing: the name of the operation queue, or of the thread.
     ///
-    /// `nil` for an operation that is not executing, and at the level ``Level/off``.
+    /// - Parameter operation: The operation.
+    /// - Returns: A text with the name of the queue or the thread. `nil` if the operation is not executing, or if the
+    ///   ``level-swift.type.property`` is ``Level/off``.
     public static func origin(of operation: AsyncOperation) -> String? {
         operation.withState { $0.execution }?.origin
     }
 
     /// The call stack of the start of an operation that is executing.
     ///
-    /// Empty for an operation that is not executing, and unless the ``level-swift.type.property`` is ``Level/all``.
+    /// - Parameter operation: The operation.
+    /// - Returns: The symbols. Empty if the operation is not executing, or if the ``level-swift.type.property`` is not
+    ///   ``Level/all``.
     public static func callStack(of operation: AsyncOperation) -> [String] {
         operation.withState { $0.execution }?.callStack ?? []
     }

@@ -1,13 +1,13 @@
 import Foundation
 
-/// What there is to say of one operation, as a value.
+/// The description of one operation in one line, as a value.
 struct OperationSummary: Equatable {
     let name: String
     let status: OperationStatus
     let isCancelled: Bool
     /// Why it has not started.
     let reason: String?
-    /// What else there is to say.
+    /// Further remarks, such as how many children have ended.
     let remarks: [String]
 
     var text: String {

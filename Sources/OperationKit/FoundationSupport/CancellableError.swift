@@ -1,9 +1,9 @@
 import Foundation
 
-/// An error that may stand for a cancellation: `isCancellation` asks it.
+/// An error that may stand for a cancellation: `isCancellation` reads its ``isCancelled``.
 ///
-/// Conform errors of your own that say that work was stopped on purpose, or that wrap other errors and answer for
-/// them. So they count as no failure, as `CancellationError` does:
+/// Conform errors of your own that say that work was stopped on purpose, or that wrap errors which may say so. The
+/// library then treats them as it treats `CancellationError`, not as failures:
 ///
 /// ```swift
 /// enum DownloadError: CancellableError {
@@ -23,7 +23,7 @@ public protocol CancellableError: Error {
 extension Error {
     /// Whether the error stands for a cancellation, and not for a failure.
     ///
-    /// It is the one question to ask where a cancellation is to be ignored, whatever was cancelled:
+    /// Check this one property wherever cancellations are to be ignored, whatever was cancelled:
     ///
     /// ```swift
     /// let queue = OperationQueue()
@@ -46,8 +46,9 @@ extension Error {
     /// - `URLError.cancelled` and `CocoaError.userCancelled`, also as `NSError`s,
     /// - errors of your own that are a ``CancellableError`` whose ``CancellableError/isCancelled`` is true.
     ///
-    /// Wherever the library distinguishes between failures and cancellations, it asks this. So an error for which it is
-    /// true is no failure of a child of a ``CompoundOperation``, and none of an item of a ``CollectionOperation``.
+    /// Wherever the library distinguishes between failures and cancellations, it reads this property. So a child of a
+    /// ``CompoundOperation`` or an item of a ``CollectionOperation`` that ends with an error for which it is true has
+    /// not failed.
     public var isCancellation: Bool {
         if self is CancellationError { return true }
         if let error = self as? any CancellableError { return error.isCancelled }
@@ -61,8 +62,8 @@ extension Error {
     }
 }
 
-/// Whether Foundation says with an error that something was cancelled. Domains and codes are compared, because `URLError`
-/// is declared in a module of its own on Linux.
+/// Whether an error with this domain and code is one with which Foundation reports a cancellation. They are compared as
+/// values, because `URLError` is declared in a module of its own on Linux.
 private func isFoundationCancellation(domain: String, code: Int) -> Bool {
     switch (domain, code) {
     // `URLError.cancelled`, whose domain has its constant in that module, too, and `CocoaError.userCancelled`.

@@ -1,11 +1,13 @@
 import Dispatch
 
-/// Calls a body, and a handler if the current task is cancelled: before the body if it has been by then, and otherwise
-/// soon afterward, on another thread.
+/// Calls a body, and a handler if the current task is cancelled: before the body if the task is cancelled already, and
+/// otherwise soon after its cancellation, on another thread.
 ///
-/// The runtime calls the handler of its own `withTaskCancellationHandler` inside `Task.cancel()`, with a lock of the task
-/// held that resuming the task takes too. Work that the handler asks to stop may be waiting for a lock of its own, which
-/// a thread holds that is about to resume the task. So a handler that can reach code of a user belongs here.
+/// The runtime calls the handler of its own `withTaskCancellationHandler` inside `Task.cancel()`, with a lock of the
+/// task held that resuming the task takes too. Work that the handler asks to stop may be waiting for a lock of its own,
+/// which a thread holds that is about to resume the task. So wherever cancelling a task cancels an operation, which
+/// calls its ``AsyncOperation/didCancel()``, it does so through this function. A handler that only resumes a
+/// continuation, as that of ``AsyncOperation/finished()``, does not need it.
 ///
 /// - Parameters:
 ///   - isolation: The actor of the caller, where the body runs.
@@ -21,7 +23,7 @@ func withCancellationDelivered<Value>(
         return try await body()
     }
     return try await withTaskCancellationHandler(operation: body) {
-        // Work to be stopped may keep all threads of its own quality of service busy.
+        // The work to stop may keep all threads of its own quality of service busy.
         DispatchQueue.global(qos: .userInteractive).performAsync(handler)
     }
 }

@@ -8,7 +8,7 @@ import Foundation
 /// are on the queue at that moment, too.
 class CompositeQueue: OperationQueue, @unchecked Sendable {
     private static let creation = Locked(())
-    /// For what was not added by the composite. Created when it is needed.
+    /// The queue for operations that were not added by the composite. Created when it is needed.
     private var guests: OperationQueue?
 
     private var guestQueue: OperationQueue {
@@ -45,7 +45,8 @@ class CompositeQueue: OperationQueue, @unchecked Sendable {
         guestQueue.addOperation(block)
     }
 
-    // Where Foundation's source is not known, adding one operation may call this.
+    // Not overridden on Apple platforms, where Foundation's `addOperation(_:)` may call it: children would leave the
+    // queue.
     #if !canImport(ObjectiveC)
     override func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
         guestQueue.addOperations(operations, waitUntilFinished: wait)

@@ -57,14 +57,14 @@ final class DependencyRelease: @unchecked Sendable {
 }
 
 extension Operation {
-    /// Those of its dependencies that have not finished. Foundation keeps the others too.
+    /// The dependencies that have not finished. Foundation keeps finished ones in `dependencies`.
     var unfinishedDependencies: [Operation] {
         dependencies.filter { !$0.isFinished }
     }
 
-    /// For an operation that was cancelled, and so may have finished before its dependencies. On Linux they hold it
-    /// unretained, and would reach for it when they finish. So they let go of it while it is alive; also those that
-    /// read as finished, because Foundation may be just about to hear of it.
+    /// Removes the dependencies of an operation that may have finished before them, because it was cancelled. On Linux,
+    /// operations refer to their dependents unretained, and would access this one when they finish. Those that read as
+    /// finished are removed too: Foundation may not have been notified of their end yet.
     func detachFromDependencies() {
         for dependency in dependencies { removeDependency(dependency) }
     }

@@ -25,8 +25,8 @@ import Foundation
 
     /// Reads and changes the value with the lock held.
     ///
-    /// Nothing may be called out from `body`, and nothing be released in it that could run arbitrary code when it is
-    /// deinitialized: return what has been replaced, to release it after unlocking.
+    /// `body` must not call out, nor release an object whose deinitializer could run arbitrary code: return what was
+    /// replaced, to release it after unlocking.
     func withLock<Answer>(_ body: (inout Value) throws -> Answer) rethrows -> Answer {
         #if DEBUG
         let observer = SchedulingProbe.observer

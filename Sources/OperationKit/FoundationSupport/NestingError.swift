@@ -6,7 +6,7 @@ import Foundation
 /// that they take. They are not made of the `localizedDescription` of what is inside, which Foundation takes from the
 /// `userInfo`: that would convert all that is inside, once more at each level.
 protocol NestingError: LocalizedError, CustomNSError, CancellableError {
-    /// What this error says of a cancellation, or which of the errors inside says it.
+    /// Whether this error stands for a cancellation, or which of the errors inside decides that.
     var cancellationAnswer: CancellationAnswer { get }
 
     /// Returns the errors inside, and the names of the operations that ended with them.
@@ -70,15 +70,15 @@ extension Error {
         return (self as? any LocalizedError)?.errorDescription ?? localizedDescription
     }
 
-    /// What became of an operation that ended with this error, after its name: that it was cancelled, or that it failed,
-    /// with the description, if that is spelled out, and a full stop.
+    /// Text that follows the name of an operation that ended with this error: that it was cancelled, or that it failed,
+    /// with the description if the depth allows it, and a full stop.
     func explanation(depth: Int) -> String {
         if isCancellation { return " was cancelled." }
         if depth <= 0, self is any NestingError { return " failed." }
         return " failed: " + description(depth: depth - 1)
     }
 
-    /// What a list of failures says of an operation that ended with this error, without a full stop.
+    /// The entry in a list of failures for an operation that ended with this error, without a full stop.
     func entry(of name: String, depth: Int) -> String {
         if depth < 0 || !(self is any NestingError), isCancellation { return "“\(name)” was cancelled" }
         return "“\(name)”: " + description(depth: depth).withoutFullStop

@@ -3,8 +3,8 @@ import Foundation
 extension Operation {
     /// Makes sure that the queue to which the operation was just added knows whether it is ready.
     ///
-    /// On Linux a queue remembers `isReady` when an operation is added. A dependency that finishes at that moment may
-    /// have its news overwritten by the older answer, and the operation would never start. The second look is for a
+    /// On Linux, a queue remembers `isReady` when an operation is added. If a dependency finishes at that moment, the
+    /// queue may overwrite the newer answer with the older one, and never start the operation. The second call is for a
     /// dependency that finishes during the first one.
     func announceReadiness() {
         #if !canImport(ObjectiveC)

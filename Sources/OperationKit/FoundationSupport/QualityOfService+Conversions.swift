@@ -2,8 +2,8 @@ import Dispatch
 import Foundation
 
 extension QualityOfService {
-    /// What libdispatch and the Swift runtime have for the quality of service. The default leaves libdispatch to take that
-    /// of the thread that enqueues the work.
+    /// The equivalents in libdispatch and in Swift concurrency. With `.unspecified`, libdispatch uses the quality of
+    /// service of the thread that enqueues the work.
     fileprivate var equivalents: (dispatch: DispatchQoS, priority: TaskPriority) {
         switch self {
         case .userInteractive: (.userInteractive, .high)
@@ -11,7 +11,7 @@ extension QualityOfService {
         case .utility: (.utility, .utility)
         case .background: (.background, .background)
         case .default: (.unspecified, .medium)
-        // Of a future system.
+        // Cases of future systems.
         @unknown default: (.unspecified, .medium)
         }
     }

@@ -2,12 +2,12 @@ import Foundation
 
 /// Foundation's recursive lock, with the places of ``SchedulingProbe`` before and after.
 ///
-/// For state that is not one value, as ``Locked`` needs it: that of an `AsyncOperation` and its subclasses, and that of a
-/// `Progress`, part of which is Foundation's.
+/// For state that is not one value, which ``Locked`` requires: that of an `AsyncOperation` and its subclasses, and that
+/// of a `Progress`, part of which Foundation stores.
 struct RecursiveLock: Sendable {
     private let lock = NSRecursiveLock()
 
-    /// Calls `body` with the lock held. Nothing may be called out from there.
+    /// Calls `body` with the lock held. `body` must not call out.
     @inline(__always)
     func withLock<Answer>(_ body: () throws -> Answer) rethrows -> Answer {
         #if DEBUG

@@ -2,13 +2,13 @@ import Dispatch
 import Foundation
 
 #if DEBUG
-/// The places at which a thread may lose the processor to another one, for tests that try every order of events: before it
-/// takes a lock of the library, after it has released one, and around each announcement of a change. Debug builds only.
+/// The places at which a thread may lose the processor to another one, for tests that explore the orders of events:
+/// before it takes a lock of the library, after it has released one, and around each announcement of a change. Debug
+/// builds only.
 ///
 /// A test observes the threads that it has made itself, so tests that run at the same time do not disturb each other.
-/// For every other thread a place costs one look at a thread-specific value. What happens between two places is one step
-/// as far as other threads can tell. In calls of Foundation, and of the code of others, there are more places, of which
-/// only those can be tried that a test makes itself.
+/// For every other thread, a place costs one look at a thread-specific value. What happens between two places is one
+/// step for other threads. In Foundation and in code of users there are no places, except for those that a test adds.
 enum SchedulingProbe {
     enum Place {
         case locking, unlocked

@@ -1,4 +1,4 @@
-/// A request for the work of a requirement's default implementation, which that hands over instead of doing it.
+/// A request to the default implementation of a protocol requirement to hand over its work instead of doing it.
 ///
 /// All forms of a run call the same requirement, so a type's own implementation is what runs. From the default
 /// implementation a form needs more than a completion: a run that it can observe and cancel. So it binds a request
@@ -27,7 +27,8 @@ final class WorkRequest<Work: Sendable>: Sendable {
     ///   - subject: The value whose requirement is called.
     ///   - request: Where the default implementation finds the request.
     ///   - call: Calls the requirement.
-    /// - Returns: The work of the default implementation. `nil` if the type has its own one, which has been called.
+    /// - Returns: The work of the default implementation. `nil` if the type has its own implementation, which has been
+    ///   called.
     static func work(of subject: some Any, by request: TaskLocal<WorkRequest?>, calling call: () -> Void) -> Work? {
         let new = WorkRequest(for: Swift.type(of: subject as Any))
         request.withValue(new, operation: call)

@@ -9,7 +9,7 @@
 /// pending ──started──▶ starting ──becameExecuting──▶ executing ──finished──▶ finishing ──ended──▶ finished
 ///    │                                                  │                        ▲
 ///    └──started, when cancelled or already given an outcome (leaf)───────────────┤
-///    └──the same, or finished from outside (composite)──▶ draining ──drained─────┘
+///    └──the same, or finished (composite)───────────────▶ draining ──drained─────┘
 /// ```
 struct Lifecycle: Sendable {
     typealias Outcome = Result<Void, any Error>
@@ -18,7 +18,7 @@ struct Lifecycle: Sendable {
     enum Ending: Sendable, CaseIterable {
         /// A leaf: it is over as soon as its outcome is known.
         case immediately
-        /// A composite: its children have to finish first, so `finish` from outside is a request.
+        /// A composite: its children have to finish first, so `finish` is a request.
         case afterChildren
     }
 
@@ -49,7 +49,7 @@ struct Lifecycle: Sendable {
         /// Mark Foundation's part as cancelled, then report ``Lifecycle/superclassCancelled()``.
         case cancelSuperclass
         /// Mark Foundation's part as cancelled, then take ``Lifecycle/cancelChildrenIfUnfinished``: another thread is
-        /// about to, and this one must not come back before.
+        /// about to do this, and this call of `cancel()` must not return before it is done.
         case repeatSuperclassCancel
         /// Cancel the children that are there (composites only).
         case cancelChildren
@@ -64,8 +64,8 @@ struct Lifecycle: Sendable {
     private var hook: Hook = .notDue
     private let ending: Ending
 
-    /// A cancellation takes effect in two steps, because Foundation has to be told without holding the lock.
-    /// While it is `marking`, an end is held back, so that no thread sees an operation whose outcome says cancelled
+    /// A cancellation takes effect in two steps, because Foundation has to be told without holding the lock. While the
+    /// cancellation is `marking`, an end is held back, so that no thread sees an operation whose outcome says cancelled
     /// and whose `isCancelled` does not.
     private enum Cancellation {
         case none
@@ -80,7 +80,8 @@ struct Lifecycle: Sendable {
     }
 }
 
-// What can be read of a life.
+// MARK: - The state
+
 extension Lifecycle {
     var isExecuting: Bool {
         switch state {
@@ -94,7 +95,7 @@ extension Lifecycle {
         if case .finished = state { true } else { false }
     }
 
-    /// Whether it has been started, is not finishing, and was not given an outcome: its work may begin and decides how it ends.
+    /// Whether it executes and has no outcome yet: its work may start, and decides how it ends.
     var isWorking: Bool {
         if case .executing = state { true } else { false }
     }
@@ -104,8 +105,7 @@ extension Lifecycle {
         if case .pending = state { true } else { false }
     }
 
-    /// The outcome once it stands, that is while it is delivered and afterwards. As long as it is held back, it
-    /// cannot be seen.
+    /// The outcome, from its delivery on. It is `nil` while a cancellation holds the end back.
     var outcome: Outcome? {
         if case .marking = cancellation { return nil }
         return switch state {
@@ -131,7 +131,8 @@ extension Lifecycle {
     }
 }
 
-// The events of starting and working.
+// MARK: - Starting and working
+
 extension Lifecycle {
     /// `start()` was called. Only the first start counts.
     mutating func started() -> Action? {
@@ -159,7 +160,7 @@ extension Lifecycle {
         }
     }
 
-    /// `main()` returned. A cancellation that arrived meanwhile has its hook run now.
+    /// `main()` returned. If a cancellation arrived meanwhile, `didCancel()` is due now.
     mutating func mainReturned() -> Action? {
         switch state {
         case .executing(.onStack):
@@ -174,7 +175,8 @@ extension Lifecycle {
         }
     }
 
-    /// `main()` is not called after all, because the operation was given an outcome while it was being prepared.
+    /// The work is not started after all, because the operation was given an outcome before: by a start handler, for
+    /// example.
     mutating func mainSkipped() -> Action? {
         switch state {
         case .draining:
@@ -207,8 +209,8 @@ extension Lifecycle {
         }
     }
 
-    /// The last child of a composite has finished, with this as the composite's own result.
-    /// An outcome that was given from outside wins over it.
+    /// The last child of a composite has finished, with this as the composite's own result. An outcome that a call of
+    /// `finish` has given wins over it.
     mutating func drained(with own: Outcome) -> Action? {
         switch state {
         case .executing:
@@ -227,7 +229,8 @@ extension Lifecycle {
     }
 }
 
-// The events of cancelling.
+// MARK: - Cancelling
+
 extension Lifecycle {
     /// `cancel()` was called. It takes effect once, and only while the outcome is open.
     mutating func cancelled(reason: (any Error)?) -> Action? {
@@ -246,8 +249,8 @@ extension Lifecycle {
         return .cancelSuperclass
     }
 
-    /// The children of a composite are cancelled as long as it waits for them. A later cancellation comes to this, too:
-    /// another thread may not be through with it, and this one must not come back before.
+    /// Cancels the children of a composite, as long as it waits for them. A repeated cancellation does so, too: the
+    /// thread of the first one may not be done, and no call of `cancel()` returns before all children are cancelled.
     var cancelChildrenIfUnfinished: Action? {
         switch state {
         case .pending, .starting, .executing, .draining: ending == .afterChildren ? .cancelChildren : nil

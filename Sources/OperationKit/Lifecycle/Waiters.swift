@@ -4,7 +4,8 @@ enum Wakeup: Sendable { case finished, cancelled }
 /// Identifies one wait.
 final class WaiterID: Sendable {}
 
-/// Those who wait for the end of one operation, as a value: who has to be woken, and by which event.
+/// The tasks that wait for one event, such as the end of an operation, as a value: which of them has to be resumed, and
+/// why.
 ///
 /// Every continuation that is registered comes out exactly once. A wait can be cancelled before its continuation
 /// arrives, because a task's cancellation handler may run first.
@@ -15,7 +16,7 @@ struct Waiters<Continuation: Sendable> {
         case cancelledBeforehand(WaiterID)
     }
 
-    /// The one that came first, as long as it waits: mostly there is no other.
+    /// The one that came first, as long as it waits. Usually there is no other.
     private var first: (id: WaiterID, continuation: Continuation)?
     private var others: [ObjectIdentifier: Waiter] = [:]
 

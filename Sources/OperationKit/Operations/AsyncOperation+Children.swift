@@ -1,8 +1,9 @@
 import Foundation
 
-// What a composite asks its group. A leaf has none.
+// What a composite asks its group of children. A leaf has no group.
 extension AsyncOperation {
-    /// The group, unless it has moved on to another composite: what it was the group of is consumed then.
+    /// The group, unless it has moved to another composite, as the steps of a macro do with `then`: this one is
+    /// consumed then.
     final var ownChildren: (any ChildGroup)? {
         guard let children, children.operation === self else { return nil }
         return children
@@ -26,8 +27,8 @@ extension AsyncOperation {
     ///
     /// - Parameters:
     ///   - list: What follows for other operations.
-    ///   - own: The result of the composite itself, which depends on whether it was cancelled, and why. An outcome that was
-    ///     given from outside wins over it.
+    ///   - own: The result of the composite itself, which depends on whether it was cancelled, and why. An outcome that
+    ///     a call of `finish` has given wins over it.
     final func childrenFinished(
         _ list: inout Worklist, own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
     ) {
@@ -38,8 +39,8 @@ extension AsyncOperation {
             }, &list)
     }
 
-    /// Gives away the children of a composite that has not started, which then ends with an error when it is started. The
-    /// children stay as they are.
+    /// Takes the children away from a composite that has not started, for another one to take over as they are. This
+    /// one ends with an error when it is started.
     ///
     /// - Parameters:
     ///   - error: What the composite ends with.

@@ -15,30 +15,31 @@ extension AsyncOperation: ProgressReporting {
     ///
     /// An operation without children sets the units of its own progress while it works; one that sets none goes from 0
     /// to 1 when it ends. The progress of a composite is computed from those of its children, by their weights, at any
-    /// depth; units that are set on it are ignored. A child counts wholly once it has finished. Adding children never
+    /// depth; units that are set on it are ignored. A child counts in full once it has finished. Adding children never
     /// lowers the fraction: it stays as it is until the actual value exceeds it.
     ///
-    /// When an operation ends, in whatever way, its progress is complete before `asyncCompletionBlock` is called: nothing is
-    /// left to be done. That it failed or was cancelled is told by ``error`` and `isCancelled`.
+    /// When an operation ends, in whatever way, its progress is complete before `asyncCompletionBlock` is called,
+    /// because no work is left. Whether it failed or was cancelled is in ``error`` and `isCancelled`.
     ///
-    /// Cancelling the progress cancels the operation. Nothing is allocated before it is asked for; it may be asked for at
-    /// any time, on any thread.
+    /// Cancelling the progress cancels the operation. The progress is created when it is first read, which is allowed
+    /// at any time, on any thread.
     ///
-    /// The progresses of several operations may be made children of one progress of your own, and a progress of your own
-    /// a child of a leaf's. When the leaf ends, it is complete, and lets go of what is below it and is not.
+    /// You can make the progresses of several operations children of a progress of your own, and a progress of your own
+    /// a child of a leaf's progress. When the leaf ends, its progress is complete, and no longer counts a child that is
+    /// not.
     ///
     /// ## Linux
     ///
-    /// `Progress` has no lock there. The library serializes its own changes and the units that you set through this property,
-    /// so operations below one progress may work and finish at the same time. For the rest:
+    /// `Progress` has no lock there. The library serializes its own changes and the units that you set through this
+    /// property, so operations below one progress may work and finish at the same time. Beyond that:
     ///
     /// - Put the tree together before the operations start.
     /// - Change the units of one leaf, and of what you put below it, on one thread at a time.
     /// - Don't cancel or read a progress of your own while operations below it run. The progress of a ``CompoundOperation`` of
     ///   these operations can be read at any time.
     ///
-    /// A progress of your own below a leaf counts for the composites around it only when the leaf changes its own units, or
-    /// ends.
+    /// Composites around a leaf take notice of a progress of your own below it only when the leaf changes its own
+    /// units, or ends.
     public final var progress: Progress {
         let (known, hasOutcome) = withState { ($0.progress, $0.hasOutcome) }
         if let known { return known }
@@ -76,7 +77,8 @@ extension AsyncOperation: ProgressReporting {
 }
 
 extension Operation {
-    /// Called when the progress of a composite is first observed, and so is that of all that is inside.
+    /// Called when the progress of a composite is first read. From then on, all composites inside it report their
+    /// progress, too.
     final func startReportingProgress() {
         var open = [self]
         while let operation = open.popLast() {

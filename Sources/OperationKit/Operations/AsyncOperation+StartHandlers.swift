@@ -1,13 +1,14 @@
 import Foundation
 
-// What is done right before `main()`: on the thread that starts the operation, after all that it depends on has
-// finished, without the lock.
+// What is done right before `main()`: on the thread that starts the operation, after its dependencies have finished,
+// without the lock.
 extension AsyncOperation {
-    /// Gets the operation as an argument. It must not hold what the operation depends on: that would be freed by nested
-    /// calls. An error ends the operation without its `main()`.
+    /// A closure that is called with the operation right before its `main()`. If it throws, the operation ends with the
+    /// error, and `main()` is not called. It must not hold the operation's dependencies: a chain of such closures would
+    /// be freed by nested calls.
     typealias StartHandler = @Sendable (AsyncOperation) throws -> Void
 
-    /// Adds a handler that is called after those that are there. Does nothing if the operation has begun.
+    /// Adds a handler that is called after those that were added before. Does nothing once the operation has started.
     ///
     /// - Parameters:
     ///   - isLast: Whether it is called after those that are added later, too.
@@ -21,8 +22,8 @@ extension AsyncOperation {
         }
     }
 
-    /// Does what has to be done before the work, then the work, unless the operation was given an outcome meanwhile: by
-    /// one of the handlers, or by another thread, since it reads as executing.
+    /// Calls the handlers, then starts the work. Stops when the operation is given an outcome: by one of the handlers,
+    /// or by another thread, which may finish it as soon as it reads as executing.
     ///
     /// - Parameter startHandlers: The handlers in order. Each is removed before its call, and released after it.
     /// - Returns: What to do next, if anything, now that `main()` has returned or been skipped.
@@ -38,7 +39,7 @@ extension AsyncOperation {
         return withState { $0.lifecycle.mainSkipped() }
     }
 
-    /// Ends an operation that cannot begin its work, from inside its `main()`. A composite's children finish first.
+    /// Ends an operation that cannot start its work, from inside its `main()`. A composite's children finish first.
     final func fail(beforeRunning error: any Error) {
         finish(withError: error)
         perform(withState { $0.lifecycle.mainSkipped() })

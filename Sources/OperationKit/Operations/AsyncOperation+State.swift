@@ -7,21 +7,21 @@ extension AsyncOperation {
         var completion: AsyncCompletionBlock?
         /// What has to be done right before `main()`, in this order.
         var startHandlers: [StartHandler] = []
-        /// How many of the startHandlers come last, after those that are still to be added.
+        /// How many handlers at the end of `startHandlers` stay last when others are added.
         var lastStartHandlers: Int32 = 0
         /// Created when it is first read.
         var progress: OperationProgress?
         var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
-        /// When and where it began, as long as its end is not delivered. `nil` where that is not recorded.
+        /// When and where the operation started to execute, until its end is delivered; `nil` if that is not recorded.
         var execution: ExecutionRecord?
-        /// Told once the operation is finished, after Foundation was.
+        /// Notified once the operation is finished, after Foundation.
         var observers = FinishObservers()
-        /// Whether Foundation may count a dependency that was removed.
+        /// Whether a dependency was removed that Foundation may still count.
         var hasRemovedDependency = false
         /// Whether the end has been announced to Foundation and to all observers.
         var isAnnounced = false
         var membership = Membership()
-        /// The number under which the scheduler of that composite knows the operation.
+        /// The slot of the operation in the ``ChildTable`` of its composite.
         var slot: Int?
 
         init(lifecycle: Lifecycle) {
@@ -36,11 +36,11 @@ extension AsyncOperation {
     }
 }
 
-// What a composite needs of its children, and of others that these wait for.
+// What a composite needs of its children, and of the operations that these depend on.
 extension AsyncOperation {
     /// Notifies an observer once, when the operation finishes, unless its end has been announced already.
     ///
-    /// - Returns: The outcome, if it has been announced. Then the observer is not told.
+    /// - Returns: The outcome, if it has been announced. Then the observer is not notified.
     final func observeFinish(_ observer: any FinishObserving) -> Lifecycle.Outcome? {
         withState { state in
             if state.isAnnounced { return state.lifecycle.outcome }
@@ -49,19 +49,20 @@ extension AsyncOperation {
         }
     }
 
-    /// Takes an observer back. It may be told nevertheless, if the operation is finishing just now.
+    /// Removes an observer. It may still be notified if the operation is finishing at this moment.
     final func removeObserver(_ observer: any FinishObserving) {
         _ = withState { $0.observers.remove(observer) }
     }
 
-    /// The number under which a scheduler knows the operation, as it was told last.
+    /// The slot of the operation in the ``ChildTable`` of the composite to which it was added last.
     final var slot: Int? {
         get { withState { $0.slot } }
         set { withState { $0.slot = newValue } }
     }
 }
 
-/// Told on the thread that ended the operation, after `isFinished` became true and Foundation was told.
+/// An object that is notified of the end of an operation: on the thread that ended it, after `isFinished` became true
+/// and Foundation was notified.
 protocol FinishObserving: AnyObject {
     func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist)
 }

@@ -2,7 +2,7 @@ import Foundation
 
 // How an operation moves from state to state: ``Lifecycle`` decides, and what it decides is done here, without the lock.
 extension AsyncOperation {
-    /// Performs an action of the life cycle, and all that follows from it. Nothing is locked here.
+    /// Performs an action of the life cycle, and all that follows from it. Callers hold no lock.
     final func perform(_ action: Lifecycle.Action?) {
         if action != nil { Worklist.run { perform(action, &$0) } }
     }
@@ -65,7 +65,7 @@ extension AsyncOperation {
         releaseWork()
         children?.outcomeWasDelivered()
 
-        // On Linux Foundation hears only when isExecuting becomes true.
+        // On Linux, Foundation listens only to `isExecuting` becoming true.
         #if canImport(ObjectiveC)
         if wasExecuting { willChange("isExecuting") }
         #endif

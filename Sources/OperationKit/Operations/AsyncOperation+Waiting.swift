@@ -8,7 +8,7 @@ extension AsyncOperation {
     /// operation alone.
     ///
     /// An operation that is never started never finishes: the wait then lasts until the waiting task is cancelled, and
-    /// keeps the operation alive so long.
+    /// keeps the operation alive until then.
     ///
     /// - Throws: ``error``; for an operation that was cancelled before its start, `CancellationError` or the reason
     ///   given for the cancellation. `CancellationError` also when the waiting task is cancelled before the operation

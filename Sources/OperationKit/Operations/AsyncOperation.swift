@@ -88,8 +88,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// Makes the operation a composite, in its initializer. Attach the group to it next.
     ///
-    /// An initializer for composites, which users could not see, would keep their subclasses from inheriting convenience
-    /// initializers.
+    /// It is a method because an internal designated initializer would keep users' subclasses from inheriting
+    /// convenience initializers.
     final func becomeComposite(of children: any ChildGroup) {
         unsafe childGroup = children
         unsafe state.lifecycle = Lifecycle(ending: .afterChildren)
@@ -160,8 +160,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// Makes the operation dependent on the completion of another one.
     ///
-    /// Traps if that is the operation itself, with which Foundation would hang on Linux. A composite can't depend on an
-    /// operation that it contains, which waits for the composite to start: the dependency is not added, and the composite ends
+    /// Traps if that is the operation itself: on Linux, Foundation would hang. A composite can't depend on an operation
+    /// that it contains, which waits for the composite to start: the dependency is not added, and the composite ends
     /// with ``CompoundOperationError/dependencyCycle(name:path:)`` when it is started.
     open override func addDependency(_ operation: Operation) {
         precondition(operation !== self, "OperationKit: \(displayName) cannot depend on itself")
@@ -172,7 +172,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     #if !canImport(ObjectiveC)
     /// Removes a dependency.
     ///
-    /// On Linux, Foundation goes on counting a dependency that has not finished when it is removed, so a queue never
+    /// On Linux, Foundation still counts a dependency that had not finished when it was removed, so a queue never
     /// starts the operation. A ``CompoundOperation`` starts it nevertheless.
     open override func removeDependency(_ operation: Operation) {
         if !operation.isFinished { withState { if $0.lifecycle.isPending { $0.hasRemovedDependency = true } } }
@@ -220,16 +220,17 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     ///
     /// Foundation documents that "this property is set to nil after the completion block begins executing"; on Linux it
     /// keeps the block, and with it whatever the block captures, the operation itself for one. So the block is handed
-    /// over through a relay here. A block that is set on a finished operation is dropped. Of two that are exchanged while
-    /// the operation ends, one is called.
+    /// over through a relay here. A block that is set on a finished operation is dropped. Of two blocks, one of which
+    /// replaces the other while the operation ends, exactly one is called.
     open override var completionBlock: (@Sendable () -> Void)? {
         get { lock.withLock { completionRelay }?.block }
         set { relay(isNeeded: newValue != nil)?.block = newValue }
     }
 
     /// The relay, which is created for the first block; `nil` once the operation is finished.
-    /// Foundation is given its closure with the lock held. It only stores it, and reads it unlocked right after the
-    /// operation became finished, which takes the same lock.
+    ///
+    /// Foundation is given its closure with the lock held, and only stores it. It reads it without a lock, but after the
+    /// operation became finished, which takes this lock.
     private func relay(isNeeded: Bool) -> CompletionBlockRelay? {
         withState { state in
             if state.lifecycle.isFinished { return nil }
@@ -257,9 +258,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     ///     “page 2”: ready, but the children are suspended
     /// ```
     ///
-    /// Those that have begun come first. A composite with more than 100 says how many others there are, and there are at
-    /// most 500 lines in all. Ages appear only where ``OperationDiagnostics`` records them, which debug builds do, and only
-    /// for `AsyncOperation`s.
+    /// Those that have started come first. A composite with more than 100 says how many others there are, and there are
+    /// at most 500 lines in all. Ages appear only where ``OperationDiagnostics`` records them, which debug builds do,
+    /// and only for `AsyncOperation`s.
     ///
     /// May be read on any thread, at any time. Each line is true for the moment at which it was written. It isn't meant for
     /// programs: the wording may change. Operations are asked for their names, their state and their dependencies; where
@@ -275,14 +276,15 @@ open class AsyncOperation: Operation, @unchecked Sendable {
         main()
     }
 
-    /// The operation was cancelled. Called once, inside `cancel()`, before ``didCancel()``; in contrast to that also while
-    /// the work is being started, or has not been.
+    /// Called once when a cancellation takes effect, inside `cancel()`. It comes before ``didCancel()`` and, unlike
+    /// that, is called before the start and while the work is being started, too.
     func cancellationTookEffect() {}
 
     /// Drops the closures that hold the work. Called once, before the operation becomes finished.
     func releaseWork() {}
 
-    /// What becomes of the outcome that `finish(withError:)` was given: a typed operation misses its output here.
+    /// Returns the outcome that stands for the one that `finish(withError:)` was given: for success without an output,
+    /// a typed operation returns an error.
     func validated(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome { outcome }
 
     /// Reads and changes the state, with the lock held. `body` calls nothing that might lock again.

@@ -1,7 +1,8 @@
 import Foundation
 
-/// What an operation ends with that did not run because of another one: the error that users see, and the operation that
-/// is responsible, because it failed or was cancelled. Only the library sees that one: a composite counts by it.
+/// The outcome of an operation that did not run because of another one: the error that users see, and the operation
+/// that is responsible, because it failed or was cancelled. Only the library sees the latter: ``FailureCollection``
+/// counts all that one operation kept from running as one failure.
 ///
 /// It is part of the outcome, so operations that run pay nothing for it.
 struct BlockedError: CancellableError {
@@ -20,11 +21,12 @@ extension Result where Success == Void, Failure == any Error {
 }
 
 extension Operation {
-    /// The operation that counts as the cause of the end of one of several operations; `nil` if it did not end without
-    /// running because of another one, or because of one inside itself.
+    /// The operation that kept this one, one of several siblings, from running; `nil` if none did, or if that operation
+    /// is inside this one.
     ///
-    /// - Parameter isSibling: Whether an operation is one of the several. A cause inside one of them is replaced by that.
-    /// - Returns: One of the others, or an operation elsewhere.
+    /// - Parameter isSibling: Returns whether an operation is one of the siblings.
+    /// - Returns: Another sibling, if it or something inside it is responsible, or else an operation that is inside no
+    ///   sibling.
     func cause(where isSibling: (AsyncOperation) -> Bool) -> Operation? {
         guard let cause = (self as? AsyncOperation)?.blockedError?.cause else { return nil }
         let sibling = cause.enclosingOperations.first(where: isSibling) ?? cause

@@ -2,12 +2,13 @@ import Foundation
 
 /// The children of one composite.
 ///
-/// A composite is created with its group, which answers for the children what a leaf answers itself. The children in turn
-/// report to it. It refers to the composite weakly, and so do children to their group: a composite keeps its group alive,
-/// and one that is executing is kept alive by its children's scheduler.
+/// A composite is created with its group, which does for a composite what a leaf does itself: starts the work, cancels
+/// it, knows its progress. The children in turn report to the group. It refers to the composite weakly, and so do
+/// children to their group: a composite keeps its group alive, and one that is executing is kept alive by its
+/// children's scheduler.
 ///
-/// An operation belongs to one group at most. So containment is followed from the inside to the outside, through
-/// composites of every kind: the parent of an operation is `membership.parent?.operation`.
+/// An operation belongs to one group at most, so its parent is `membership.parent?.operation`, whatever kind of
+/// composite that is.
 protocol ChildGroup: AnyObject, Sendable {
     /// The composite that the children are part of; `nil` once that is gone, or while the children move to another one.
     var operation: AsyncOperation? { get }
@@ -23,7 +24,7 @@ protocol ChildGroup: AnyObject, Sendable {
     /// The total in which the progress of the composite counts, -1 as long as it is not known.
     var unitCount: Int64 { get }
 
-    /// What the children that have ended weigh, and what all do; `nil` where they have no weights.
+    /// The weight of the children that have ended, and that of all children; `nil` where they have no weights.
     var weightedUnits: (completed: Int64, total: Int64)? { get }
 
     /// How many children have ended, in words.
@@ -32,7 +33,7 @@ protocol ChildGroup: AnyObject, Sendable {
     /// Starts the children. Called instead of `main()`, on the thread that starts the composite.
     func start()
 
-    /// Keeps children from beginning, because all of them are about to be cancelled.
+    /// Keeps children from starting, because all of them are about to be cancelled.
     ///
     /// - Returns: The children, the first time.
     func stopStarting() -> [Operation]
@@ -51,7 +52,8 @@ protocol ChildGroup: AnyObject, Sendable {
     /// - Returns: The children, whose progress is observed then, too.
     func startReportingProgress() -> [Operation]
 
-    /// Takes the children of a composite to which nothing else refers and which is about to be freed.
+    /// Removes and returns the children of a composite that is about to be freed, so that they can be released one by
+    /// one.
     func removeAll() -> [Operation]
 
     /// Called once, after `asyncCompletionBlock` and before the composite becomes finished.
@@ -63,7 +65,8 @@ protocol ChildGroup: AnyObject, Sendable {
     /// The children that have not finished, where they are operations.
     var operations: [Operation] { get }
 
-    /// The operations that the composite was made to depend on and that do not know what they are part of.
+    /// The *foreign* operations that the composite was made to depend on: those that do not know what they are part of,
+    /// because they are neither ``AsyncOperation``s nor ``ThrowingBlockOperation``s.
     var foreignDependencies: Set<ObjectIdentifier> { get }
 
     /// Adds an operation to ``foreignDependencies``.
@@ -76,7 +79,7 @@ protocol ChildGroup: AnyObject, Sendable {
 
     /// Called when a child makes progress, if its progress is observed.
     ///
-    /// - Returns: The composite, and how far it has come by that, if it is to report that, too.
+    /// - Returns: The composite and how far it has come now, if it has to report that in turn.
     func childProgressed(_ child: AsyncOperation, to fraction: Double) -> (composite: AsyncOperation, fraction: Double)?
 }
 
@@ -97,9 +100,10 @@ struct Membership {
 }
 
 extension Operation {
-    /// Makes the operation part of a group, or of none. Operations of other libraries cannot tell.
+    /// Makes the operation part of a group, or of none. A foreign operation does not store this.
     ///
-    /// - Returns: Whether it belonged to `previous` before. If not, nothing changes.
+    /// - Returns: Whether it belonged to `previous` before. If not, nothing changes. Always `true` for a foreign
+    ///   operation.
     func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
         guard
             let (current, isAwaited) = withMembership({ membership in
@@ -111,7 +115,7 @@ extension Operation {
         return true
     }
 
-    /// Whether the operation is part of a group. Operations of other libraries cannot tell.
+    /// Whether the operation is part of a group. `false` for a foreign operation.
     func isPart(of group: any ChildGroup) -> Bool {
         guard let parent = withMembership({ $0.parent }) else { return false }
         return parent === group
@@ -126,16 +130,15 @@ extension Operation {
         }
     }
 
-    /// Whether a composite may depend on the operation, or on something inside it. `false` for operations of other
-    /// libraries.
+    /// Whether a composite may depend on the operation, or on something inside it. `false` for a foreign operation.
     var isAwaitedByComposite: Bool { withMembership { $0.isAwaitedByComposite } ?? false }
 
-    /// A composite depends on the operation.
+    /// Notes that a composite depends on the operation, here and in the composites that it is inside of.
     func noteAwaitedByComposite() {
         var next: Operation? = self
         while let operation = next {
             let parent = operation.withMembership { membership -> (any ChildGroup)? in
-                // Then what the operation is inside of knows, too.
+                // Then it is noted in the composites around the operation, too.
                 if membership.isAwaitedByComposite { return nil }
                 membership.isAwaitedByComposite = true
                 return membership.parent
@@ -144,7 +147,7 @@ extension Operation {
         }
     }
 
-    /// Whether the operation knows what it is part of.
+    /// Whether the operation knows what it is part of. If not, it is *foreign*.
     var hasMembership: Bool { self is AsyncOperation || self is ThrowingBlockOperation }
 
     private func withMembership<Value>(_ body: (inout Membership) -> Value) -> Value? {

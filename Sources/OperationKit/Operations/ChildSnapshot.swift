@@ -16,7 +16,7 @@ struct ChildSnapshot: Sendable {
         case ready
         /// Handed to the operation queue, which starts it when the operation says that it is ready.
         case queued
-        /// It has been started, and may not have noticed.
+        /// It has been started, which its own state may not show yet.
         case started
     }
 
@@ -26,11 +26,11 @@ struct ChildSnapshot: Sendable {
         case limit(Int)
     }
 
-    /// First those that have started; both these and the others in the order in which they were added.
+    /// First those that have started, then the others, both in the order in which they were added.
     var children: [Child]
     /// How many others have not ended.
     var omitted: Int
-    /// What there is to say of all of them together.
+    /// Remarks on all children together.
     var summary: [String]
     var blockedReason: BlockedReason?
 }

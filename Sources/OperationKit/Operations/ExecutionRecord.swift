@@ -1,10 +1,10 @@
 import Foundation
 
-/// When and where an operation began to execute. The operation holds it until its end is delivered.
+/// When and where an operation started to execute. The operation holds it until its end is delivered.
 ///
-/// So if it goes without having been told of the end, the operation was released while executing. A class of its own
-/// notices that, and not the `deinit` of the operation, because the name has to be known: it may be overridden, by code
-/// that reaches for what is gone by then.
+/// So if it is released without having been told of the end, the operation was released while executing. The `deinit`
+/// of the operation could not report that: the report needs the name, and an override of `name` must not be called on
+/// an object that is being freed.
 final class ExecutionRecord: @unchecked Sendable {
     let startTime: ContinuousClock.Instant
     let origin: String

@@ -25,9 +25,9 @@ public protocol FailableOperation: Operation {
 extension AsyncOperation: FailableOperation {}
 
 extension Operation {
-    /// Of an operation that has finished: the error it ended with, or `CancellationError` if it was cancelled.
+    /// The error that a finished operation ended with, or `CancellationError` if it was cancelled.
     var endingError: (any Error)? {
-        // These know whether they succeeded nevertheless.
+        // These know whether they succeeded although they were cancelled.
         if let operation = self as? AsyncOperation { return operation.error }
         if let operation = self as? ThrowingBlockOperation { return operation.error }
         if let error = (self as? any FailableOperation)?.error { return error }

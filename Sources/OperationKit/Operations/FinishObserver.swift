@@ -2,8 +2,8 @@ import Foundation
 
 /// Notices the end of an operation of any class.
 ///
-/// An `AsyncOperation` tells of its end itself. For others a dependent operation is the only way on all platforms: there
-/// is no key-value observing on Linux, and a completion block belongs to its owner.
+/// An `AsyncOperation` notifies its observers itself. For others a dependent operation is the only way on all
+/// platforms: there is no key-value observing on Linux, and a completion block belongs to its owner.
 final class FinishObserver: FinishObserving, Sendable {
     private struct Watch {
         let operation: Operation
@@ -15,8 +15,9 @@ final class FinishObserver: FinishObserving, Sendable {
     /// `nil` once the watch is over.
     private let watch: Locked<Watch?>
 
-    /// Calls `body` once `operation` is finished and Foundation was told, on a thread of Foundation's choice or the one
-    /// that ended it, unless the watch is ended before; before returning if that has been so already.
+    /// Calls `body` once, after `operation` has finished and Foundation was notified: on the thread that ended it, or
+    /// on one of Foundation's choice. If it has finished already, `body` is called before this returns. It is not
+    /// called if ``end()`` comes first.
     @discardableResult
     init(_ operation: Operation, body: @escaping @Sendable () -> Void) {
         watch = Locked(Watch(operation: operation, body: body))
@@ -29,8 +30,8 @@ final class FinishObserver: FinishObserving, Sendable {
         }
     }
 
-    /// Gives up, if the operation has not finished yet, and lets go of it. `body` may be called nevertheless, if it is
-    /// finishing just now.
+    /// Ends the watch, if the operation has not finished yet, and releases the operation. `body` may still be called if
+    /// the operation is finishing at this moment.
     func end() {
         guard let ended = takeWatch() else { return }
         (ended.operation as? AsyncOperation)?.removeObserver(self)
@@ -55,8 +56,8 @@ final class FinishObserver: FinishObserving, Sendable {
 }
 
 #if canImport(ObjectiveC)
-/// An operation that depends on the watched one, and tells when it can begin. Each has a queue of its own, because a queue
-/// looks again at all its waiting operations whenever one of them finishes.
+/// An operation that depends on the watched one, and reports when it can start. Each has a queue of its own, because a
+/// queue checks all its waiting operations whenever one of them finishes.
 private final class FinishDependent: AsyncOperation, @unchecked Sendable {
     private let observer: FinishObserver
 
@@ -85,7 +86,7 @@ private final class FinishDependent: AsyncOperation, @unchecked Sendable {
 /// An operation that depends on the watched one, on no queue.
 ///
 /// On Linux an operation that finishes asks each of its dependents whether it `isReady`, on its own thread and without
-/// holding a lock. So nothing has to be begun, and no queue looks at those that wait.
+/// holding a lock. So the dependent need not be started, nor be on a queue.
 ///
 /// It keeps itself alive until then, because the watched operation holds its dependents unretained.
 private final class FinishDependent: Operation, @unchecked Sendable {
@@ -103,7 +104,7 @@ private final class FinishDependent: Operation, @unchecked Sendable {
 
     func observe(_ operation: Operation) {
         watch.withLock { $0?.itself = self }
-        // Asks whether it is ready, too.
+        // Foundation also asks here whether it is ready, in case the operation has finished.
         addDependency(operation)
     }
 

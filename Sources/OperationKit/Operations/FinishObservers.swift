@@ -2,15 +2,15 @@
 ///
 /// Complexity: adding and removing an observer cost O(1), however many there are.
 struct FinishObservers {
-    /// The first one, as long as it is there: mostly there is no other.
+    /// The first one, as long as it is there. Usually there is no other.
     private var first: (any FinishObserving)?
     private var others: Others?
 
     /// A class, because few operations have others.
     private final class Others {
-        /// Each with its place in the order of their addition. Observers are identified by the objects that are held here,
-        /// so that no identity is used again while it is in use.
-        var observers: [ObjectIdentifier: (place: Int, observer: any FinishObserving)] = [:]
+        /// Each with its number in the order of their addition. The observers are held here, so their identities are
+        /// not used again.
+        var observers: [ObjectIdentifier: (ordinal: Int, observer: any FinishObserving)] = [:]
         var added = 0
     }
 
@@ -39,6 +39,6 @@ struct FinishObservers {
     mutating func removeAll() -> [any FinishObserving] {
         let earliest = first.take().map { [$0] } ?? []
         guard let others = others.take() else { return earliest }
-        return earliest + others.observers.values.sorted { $0.place < $1.place }.map(\.observer)
+        return earliest + others.observers.values.sorted { $0.ordinal < $1.ordinal }.map(\.observer)
     }
 }

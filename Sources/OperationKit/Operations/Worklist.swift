@@ -1,4 +1,4 @@
-/// What is still to be done for the operations around and inside of one that has changed.
+/// What is still to be done for the composites around an operation that has changed, and for the operations inside it.
 ///
 /// Composites may be nested to any depth, so one that cancels what is inside of it, or that ends because the last of its
 /// children has, leaves this in a list instead of making nested calls, which would overflow the stack.
@@ -12,7 +12,7 @@ struct Worklist {
         tasks.append(task)
     }
 
-    /// Calls a closure, and performs what it adds, and what that adds, before returning. Nothing may be locked.
+    /// Calls a closure, and performs what it adds, and what that adds, before returning. Callers hold no lock.
     static func run<Value>(_ body: (inout Worklist) -> Value) -> Value {
         var list = Worklist()
         let value = body(&list)

@@ -1,22 +1,23 @@
 /// How much of a composite's work is done, as a value.
 ///
-/// Children count by their weights: wholly once they have ended, in whatever way, and in part while they report a fraction.
+/// Children count by their weights: in full once they have ended, in whatever way, and in part while they report a
+/// fraction.
 struct ProgressLedger {
     private var total: Int64 = 0
     private var finished: Int64 = 0
-    /// What live children have reached, times their weight.
+    /// The fractions that the children that have not ended have reported, times their weights.
     private var partials: [Int: Double] = [:]
     private var partial = 0.0
 
     /// A weight that counts: not negative, and not so large that sums could overflow.
     static func weight(_ given: Int64) -> Int64 { min(max(0, given), 1 << 31) }
 
-    /// Work comes, or, with a negative weight, is taken back.
+    /// Work was added, or, with a negative weight, taken back.
     mutating func added(_ weight: Int64) {
         total += weight
     }
 
-    /// Work is done that is no child's.
+    /// Work was done that belongs to no child, such as a job of a waterfall that makes a value.
     mutating func done(_ weight: Int64) {
         finished += weight
     }
@@ -37,7 +38,7 @@ struct ProgressLedger {
     /// The weights of what is done, and of all that there is.
     var units: (completed: Int64, total: Int64) { (finished, total) }
 
-    /// From 0 to 1. It falls when work comes; what is published of it does not.
+    /// From 0 to 1. It falls when work is added; the fraction that is published does not.
     var fraction: Double {
         total > 0 ? min(max((Double(finished) + partial) / Double(total), 0), 1) : 0
     }

@@ -9,20 +9,21 @@ extension OperationQueue {
     /// assert(count == 4)
     /// ```
     ///
-    /// An operation takes the closure's turn on the queue, with its limit and suspension, and keeps the place until the
-    /// closure has returned or thrown. The closure runs where the call was made: it has the task-local values, the priority
-    /// and the actor of the caller, may use what is not `Sendable`, and so may its result be. No thread is blocked.
+    /// The call puts an operation on the queue. At its turn, which its order, limit and suspension decide, the
+    /// operation takes a *place* on the queue: one of those that the limit counts. It keeps the place until the closure
+    /// has returned or thrown. The closure runs where the call was made, with the task-local values, the priority and
+    /// the actor of the caller. It may use values that are not `Sendable`, and return one. No thread is blocked.
     ///
-    /// Cancelling the task before the turn throws immediately, also on a suspended queue; the empty place leaves the queue
-    /// at its turn. In a task that was cancelled before, nothing is put on the queue. During the closure, the cancellation
-    /// of the task is the closure's to notice.
+    /// If the task is cancelled before the turn, the call throws immediately, even if the queue is suspended; the
+    /// operation leaves the queue at its turn. In a task that was cancelled before the call, nothing is put on the
+    /// queue. During the closure, the cancellation of the task is the closure's to notice.
     ///
     /// Cancelling the operation before its turn, for example with `cancelAllOperations()`, makes the call throw
     /// immediately. Afterward it has no effect on the closure. To have an operation's cancellation reach an `async`
     /// closure, run a ``TaskOperation``.
     ///
-    /// Don't run a closure of the same queue inside the closure where no place may be free: on a serial queue, the inner
-    /// call waits for the outer one for ever.
+    /// Don't call this method for the same queue inside the closure, unless a place is sure to be free: on a serial
+    /// queue, the inner call waits forever for the outer one.
     ///
     /// - Parameters:
     ///   - name: The name of the operation that holds the place.
@@ -35,7 +36,7 @@ extension OperationQueue {
         name: String? = nil, _ body: nonisolated(nonsending) () async throws -> Output
     ) async throws -> Output {
         let place = QueueTurnOperation(name: name)
-        try await place.begin(on: self)
+        try await place.waitForTurn(on: self)
         do {
             let output = try await body()
             place.finish()

@@ -9,15 +9,15 @@ extension OperationQueue {
     /// assert(lengths == [3, 5])
     /// ```
     ///
-    /// Each element runs in a child task of the caller and takes a place on the queue, as `run(name:_:)` does. So the
-    /// limit, the suspension and the order of the queue apply, and task-local values, the priority and the cancellation of the
-    /// task are inherited.
+    /// Each element runs in a child task of the caller and takes a place on the queue, one of those that its limit
+    /// counts, as `run(name:_:)` does. So the limit, the suspension and the order of the queue apply, and task-local
+    /// values, the priority and the cancellation of the task are inherited.
     ///
     /// An element is taken from the sequence when there is room for it. So there are never more elements in memory, and
     /// places taken, than the limit allows; only the outputs are kept.
     ///
-    /// The first error is thrown: no further element begins, those in flight are cancelled, and the call returns when they
-    /// have ended. Cancelling the task does the same. Elements that wait for their turn end immediately.
+    /// The first error is thrown: no further element starts, those in flight are cancelled, and the call returns when
+    /// they have ended. Cancelling the task does the same. Elements that wait for their turn end immediately.
     ///
     /// - Parameters:
     ///   - elements: The elements. The sequence is read in the task of the caller.

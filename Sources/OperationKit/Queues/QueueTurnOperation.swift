@@ -1,11 +1,11 @@
 import Foundation
 
-/// The place of a closure on a queue. It executes from the closure's turn until the closure is over, and the closure runs
-/// in the task of its caller.
+/// Holds a place on a queue for a closure, which runs in the task of its caller. The operation executes from its turn
+/// until the closure has returned or thrown.
 ///
-/// Before its turn the place can be given up: the caller's task is cancelled, the operation is cancelled, or it is given an
-/// outcome from outside. The caller then goes on immediately, and the empty place leaves the queue at its turn. Afterward
-/// only the caller decides.
+/// The place is given up if the caller's task is cancelled before the turn, or the operation is cancelled or finished
+/// by other code. The caller then goes on immediately, and the operation leaves the queue at its turn. From the turn
+/// on, only the caller decides when the operation ends.
 final class QueueTurnOperation: AsyncOperation, @unchecked Sendable {
     // The lock of the operation guards it.
     private var turn = QueueTurn<CheckedContinuation<Void, any Error>>()
@@ -18,9 +18,10 @@ final class QueueTurnOperation: AsyncOperation, @unchecked Sendable {
     /// Puts the operation on a queue, and suspends until its turn has come. The caller finishes it then.
     ///
     /// - Parameter queue: The queue.
-    /// - Throws: `CancellationError` when the task is cancelled before the turn, and nothing is put on the queue if it has
-    ///   been by now. Why the operation was cancelled, or what it was ended with, before its turn.
-    nonisolated(nonsending) func begin(on queue: OperationQueue) async throws {
+    /// - Throws: `CancellationError` if the task is cancelled before the turn; if it is cancelled already, nothing is
+    ///   put on the queue. If the operation is cancelled or finished before its turn, the reason or the error that it
+    ///   was given.
+    nonisolated(nonsending) func waitForTurn(on queue: OperationQueue) async throws {
         do {
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { continuation in

@@ -1,10 +1,10 @@
-/// Where a child stands.
+/// How far a child has come, from its addition to its end.
 enum ChildPhase: Hashable {
     /// No child has this slot.
     case free
     /// Counted, but its addition is not complete: it does not start, and the composite does not end without it.
     case adding
-    /// Added before the composite starts, which has not asked it what it depends on.
+    /// Added before the composite starts, which will read its dependencies then.
     case added
     /// Registered. Something that it depends on has not ended, or the composite has not started its children.
     case waiting
@@ -35,12 +35,12 @@ enum ChildPhase: Hashable {
     }
 }
 
-/// What a child that was started, or is about to be, counts as.
+/// The place that a child takes under the concurrency limit, from just before its start to its end.
 enum ChildPlace: Hashable {
-    /// It has a worker.
+    /// It has a worker, which is inside its `start()`.
     case worker
-    /// It has none any more.
+    /// Its worker has left it: `start()` returned before its end.
     case detached
-    /// It takes a place on the operation queue.
+    /// It was handed to the operation queue, which counts it.
     case queue
 }

@@ -6,8 +6,8 @@ struct ChildReference {
     let operation: Operation
 }
 
-/// What a child says of itself when it is added, or when its composite starts. These properties may be overridden, so they
-/// are asked for without the lock.
+/// The properties of a child, as they are read when it is added, or when its composite starts. They may be overridden,
+/// so they are read without the lock.
 struct ChildRegistration {
     /// Negative as long as the child has none.
     var slot: Int
@@ -16,18 +16,19 @@ struct ChildRegistration {
     let priority: Operation.QueuePriority
     /// Those of its dependencies that have not finished.
     let unfinished: [Operation]
-    /// Whether these do not matter, because of the state that the child has already.
+    /// Whether the child does not wait for these, because it is cancelled, executing or finished already.
     private(set) var ignoresDependencies: Bool
     let mayHaveDependencies: Bool
 
     var child: ChildReference { ChildReference(slot: slot, operation: operation) }
 
-    /// Asks a child that is about to be added.
+    /// Reads the properties of a child that is about to be added.
     init(adding operation: Operation, weight: Int64) {
         self.init(ChildReference(slot: -1, operation: operation), weight: weight)
     }
 
-    /// Asks a child that has its slot. If it is about to be cancelled, it only has to end, whatever it depends on.
+    /// Reads the properties of a child that has its slot. If it is about to be cancelled, it only has to end, whatever
+    /// it depends on.
     init(_ child: ChildReference, weight: Int64 = 1, isCancelled: Bool = false) {
         slot = child.slot
         operation = child.operation
@@ -36,18 +37,17 @@ struct ChildRegistration {
         let dependencies = operation.dependencies
         unfinished = isCancelled ? [] : dependencies.filter { !$0.isFinished }
         ignoresDependencies = !unfinished.isEmpty && operation.ignoresDependencies
-        // A class of another library may depend on something by now, and reach for it after its end.
+        // An operation of another class may be given a dependency later, and end before that does.
         mayHaveDependencies = !dependencies.isEmpty || !(operation is AsyncOperation)
     }
 
-    /// Asks once more. A child that was cancelled before it had its slot was not found when it was.
+    /// Reads this once more: a cancellation that came before the child had its slot could not find it.
     mutating func updateIgnoresDependencies() {
         ignoresDependencies = ignoresDependencies || !unfinished.isEmpty && operation.ignoresDependencies
     }
 }
 
 extension Operation {
-    /// Whether it makes no difference to the operation any more what it depends on. Asks the operation, so nothing may be
-    /// locked.
+    /// Whether the operation no longer has to wait for its dependencies. Asks the operation, so callers hold no lock.
     fileprivate var ignoresDependencies: Bool { isCancelled || isExecuting || isFinished }
 }

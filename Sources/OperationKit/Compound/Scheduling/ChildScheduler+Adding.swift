@@ -2,13 +2,13 @@ import Foundation
 
 // Adding children: all of a batch, or none.
 extension ChildScheduler {
-    /// The children that a compound is created with. What they wait for is asked when it starts, or when another child is
-    /// added.
+    /// Adds the children that a compound is created with. Their dependencies are read when it starts, or when another
+    /// child is added.
     ///
-    /// - Throws: An error for the first one that is there twice, or belongs to another composite. All that can be added have
-    ///   been.
+    /// - Throws: An error for the first one that is there twice, or belongs to another composite. All that can be added
+    ///   are added nevertheless.
     func addInitial(_ operations: [Operation], to composite: AsyncOperation) throws {
-        // Those that can be adopted twice are remembered.
+        // Foreign operations can be adopted twice, so they are remembered.
         var foreign: Set<ObjectIdentifier> = []
         func adopt(_ operation: Operation) -> Bool {
             guard operation.adopt(into: self) else { return false }
@@ -24,7 +24,7 @@ extension ChildScheduler {
             operation: operations[firstRejected].displayName, compound: composite.displayName)
     }
 
-    /// Adds a child that has been adopted, to a composite that has not started. What it waits for is asked when it does.
+    /// Adds a child that has been adopted, to a composite that has not started. Its dependencies are read at the start.
     func addAdopted(_ operation: AsyncOperation, weight: Int64) {
         update { $0.addedInitially(CollectionOfOne(operation), weight: weight) }
     }
@@ -34,7 +34,7 @@ extension ChildScheduler {
     /// They are counted from ``ChildStateMachine/adding(_:)`` on, so that the composite does not end meanwhile, and start only
     /// after ``ChildStateMachine/committed(_:)``, so that a cancelled composite can cancel them first.
     ///
-    /// The lock is taken three times, and once more for children that were not asked yet what they wait for.
+    /// The lock is taken three times, and once more if there are children whose dependencies have not been read.
     ///
     /// - Parameters:
     ///   - operations: The children.
@@ -66,7 +66,7 @@ extension ChildScheduler {
         return rejection
     }
 
-    /// Asks the children that were there when the compound was created what they wait for: a cycle may pass through them.
+    /// Reads the dependencies of the children that the compound was created with: a cycle may pass through them.
     private func connectEarlier() {
         let children = machine.withLock { $0.takeUnregistered() }
         if children.isEmpty { return }
@@ -118,7 +118,7 @@ extension ChildStateMachine.Rejection {
 extension Operation {
     /// Makes the operation a part of a composite.
     ///
-    /// - Returns: Whether it was not part of one already. Operations of other libraries cannot tell.
+    /// - Returns: Whether it was not part of one already. Always `true` for a foreign operation.
     func adopt(into parent: any ChildGroup) -> Bool {
         setParent(parent, from: nil)
     }

@@ -6,7 +6,7 @@ extension ChildScheduler {
     /// Starts the children, and reports to the composite when all of them have ended.
     func run() {
         let (composite, slots, isCancelled) = machine.withLock { $0.prepared() }
-        // It calls this, so it is there.
+        // The composite calls this, so it is there.
         guard let composite else { return }
         var error: CompoundOperationError?
         for first in stride(from: 0, to: slots.count, by: ChildScheduler.batch) {
@@ -18,7 +18,7 @@ extension ChildScheduler {
         update { $0.started() }
     }
 
-    /// Asks the children in some of the slots what they are like, and what they wait for.
+    /// Registers the children in some of the slots: reads their properties and dependencies.
     ///
     /// - Returns: An error, if one of them waits for the composite.
     private func register(
@@ -81,8 +81,9 @@ extension ChildScheduler {
         }
     }
 
-    /// Starts a child on this thread, if it can be. Foundation's own `start()` traps if the operation is not ready, and a
-    /// dependency that is added at this moment makes it so. A queue starts an operation without asking it again.
+    /// Starts a child on this thread, if that is safe. Foundation's own `start()` traps if the operation is not ready,
+    /// and a dependency that is added at this moment would make it so. A queue starts an operation without checking
+    /// again.
     private func start(_ child: ChildReference) -> Started {
         guard let operation = child.operation as? AsyncOperation else {
             let operation = child.operation
@@ -97,7 +98,8 @@ extension ChildScheduler {
         return .detached
     }
 
-    /// A worker starts many children, so what one of them leaves to the pool is released before the next one.
+    /// A worker starts many children, so what one of them leaves in the autorelease pool is released before the next
+    /// one.
     private func startOnWorker(_ operation: Operation) {
         #if canImport(ObjectiveC)
         autoreleasepool { operation.start() }
@@ -150,13 +152,13 @@ extension ChildScheduler: FinishObserving {
         return update(&list) { $0.childEnded(end) }
     }
 
-    /// What a child that has finished with this error reports, if it may count as a failure.
+    /// The failure of a child that has finished with this error, unless it cannot count as one.
     private func failure(of child: ChildReference, error: (any Error)?) -> ChildFailure? {
         guard let error else { return nil }
         let isCancellation = error.isCancellation
         if isCancellation, !failureRules.countsCancellations { return nil }
         let blocked = (child.operation as? AsyncOperation)?.blockedError
-        // A composite that reports one failure only passes on what that did not run because of.
+        // A composite that ends with the error of its first failure passes on what kept that child from running.
         let reported = failureRules.countsCancellations ? blocked ?? error : error
         let index = machine.withLock { $0.ordinal(of: child) }
         return ChildFailure(
@@ -190,8 +192,8 @@ final class ChildWorker: Operation, @unchecked Sendable {
         if priority != .normal { queuePriority = priority }
     }
 
-    /// Does nothing. A child that cancels all operations of its current queue reaches the worker that is on its way, too,
-    /// and a worker that does not arrive would be awaited forever.
+    /// Does nothing. A child that cancels all operations of its current queue also cancels the worker that is on its
+    /// way, and the scheduler would wait forever for a worker that does not arrive.
     override func cancel() {}
 
     override func main() {

@@ -8,11 +8,11 @@ import Foundation
 /// the queue, not a thousand.
 ///
 /// Workers hand all other children to the private queue, which starts them: Foundation's own `start()` traps if the
-/// operation is given a dependency at that moment, except where a queue calls it. So do they with an `AsyncOperation` that
-/// is not ready when its turn comes, because its class overrides `isReady`.
+/// operation is given a dependency at that moment, except where a queue calls it. They do the same with an
+/// `AsyncOperation` that is not ready when its turn comes, because its class overrides `isReady`.
 ///
-/// The end of an `AsyncOperation` is reported by itself. Others are observed, and so are external dependencies, each of them
-/// once.
+/// An `AsyncOperation` reports its end itself. Other children have a ``FinishObserver``, and so has each external
+/// dependency: see ``ExternalDependencies``.
 final class ChildScheduler: Sendable {
     /// After how many children a worker goes to the end of the queue, so that others get their turn.
     static let batch = 256
@@ -71,7 +71,7 @@ final class ChildScheduler: Sendable {
         if let child = effects.queued { enqueue(child) }
         if effects.requestsWorker { queue.addChild(ChildWorker(self, priority: effects.workerPriority)) }
         if let changes = others?.externals { perform(changes) }
-        // What is added last comes first.
+        // The list performs first what is added last.
         if let completion = others?.finished {
             list.add { completion.handlers?.finished(completion.failures, &$0) }
         }
@@ -106,7 +106,8 @@ final class ChildScheduler: Sendable {
     /// Keeps children at any depth from starting, before the first operation is cancelled: one of them may wait for another
     /// one to end, and would start before its turn to be cancelled comes.
     ///
-    /// A group that is stopped already has been asked with all that is inside it, so each is asked once.
+    /// A group that has been stopped returns no children, because all that is inside it was stopped, too. So each is
+    /// visited once.
     private func stopStarting(inside operations: [Operation]) {
         var open = operations
         while let operation = open.popLast() {
@@ -114,7 +115,8 @@ final class ChildScheduler: Sendable {
         }
     }
 
-    /// Tells the private queue its limit, and whether it is suspended. If that changes meanwhile, this thread tells it, too.
+    /// Sets the limit of the private queue, and whether it is suspended. If these change meanwhile, this thread sets
+    /// them again.
     private func apply(_ settings: QueueSettings) {
         var next: QueueSettings? = settings
         while let settings = next {
@@ -123,7 +125,7 @@ final class ChildScheduler: Sendable {
         }
     }
 
-    /// Notices the end of an operation that children wait for.
+    /// Observes the end of an external dependency.
     private func observe(_ operation: Operation) {
         let observer = FinishObserver(operation) { self.update { $0.externalDependencyFinished(operation) } }
         update { $0.externalDependencyObserved(operation, by: observer) }

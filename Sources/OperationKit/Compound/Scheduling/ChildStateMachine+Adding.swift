@@ -2,23 +2,23 @@ import Foundation
 
 // Adding children: all of a batch, or none.
 extension ChildStateMachine {
-    /// Children were added to a composite that has not started. What they wait for is asked when it does, or when another
-    /// child is added.
+    /// Children were added to a composite that has not started. Their dependencies are read when it starts, or when
+    /// another child is added.
     mutating func addedInitially(_ operations: some Collection<Operation>, weight: Int64 = 1) -> Effects {
         schedule.table.reserveCapacity(operations.count)
         for operation in operations { unregistered.append(insert(operation, weight: weight, phase: .added)) }
         return requests(to: operations)
     }
 
-    /// Takes the children that were not asked yet what they wait for.
+    /// Takes the children whose dependencies have not been read.
     mutating func takeUnregistered() -> [ChildReference] {
         if unregistered.isEmpty { return [] }
         return exchange(&unregistered, with: []).compactMap { schedule.table.child(in: $0) }
     }
 
-    /// These children were asked what they wait for, before another one is added.
+    /// The dependencies of these children were read, before another child is added.
     mutating func connected(_ children: [(child: ChildReference, unfinished: [Operation])]) {
-        // Otherwise the composite asks them itself.
+        // After the start, the composite reads all dependencies itself.
         guard schedule.stage == .idle else { return }
         for (child, unfinished) in children where schedule.table.isPresent(child) { connect(child, to: unfinished) }
     }
@@ -41,7 +41,8 @@ extension ChildStateMachine {
         return requests(to: registrations.lazy.map(\.operation))
     }
 
-    /// A thread that cancels or observes the children from now on finds these among them. Otherwise it has come before.
+    /// What is asked of new children because all children are cancelled or observed already. A thread that does so
+    /// later finds the new ones among them.
     private func requests(to operations: some Collection<Operation>) -> Effects {
         guard schedule.cancelsNewChildren || isProgressObserved else { return Effects() }
         return Effects(
@@ -97,7 +98,7 @@ extension ChildStateMachine {
         }
     }
 
-    /// Children that wait for each other, if there are some.
+    /// A cycle of children that wait for each other, if there is one.
     private mutating func dependencyCycle(
         through slots: some Sequence<Int>
     ) -> [(operation: Operation, index: Int)]? {
@@ -133,10 +134,11 @@ extension ChildStateMachine {
 // MARK: - Starting the composite
 
 extension ChildStateMachine {
-    /// The composite starts. All children are asked again what they wait for; those that are added meanwhile were asked
-    /// before.
+    /// The composite starts. The dependencies of all children are read again; those of children that are added
+    /// meanwhile were read before the addition.
     ///
-    /// - Returns: The slots of the children to ask, and whether these are about to be cancelled and only have to end.
+    /// - Returns: The slots of the children to register, and whether these are about to be cancelled and only have to
+    ///   end.
     mutating func prepared() -> (composite: AsyncOperation?, slots: Range<Int>, isCancelled: Bool) {
         let running = composite.run()
         unregistered = []
@@ -145,7 +147,7 @@ extension ChildStateMachine {
         return (running, schedule.table.records.indices, schedule.cancelsNewChildren)
     }
 
-    /// Children were asked what they are like, and what they wait for.
+    /// The properties and dependencies of children were read.
     mutating func registered(_ registrations: [ChildRegistration]) -> Effects {
         for registration in registrations where schedule.table.isPresent(registration.child) {
             connect(registration.child, to: registration.unfinished)
@@ -154,7 +156,7 @@ extension ChildStateMachine {
         return effects()
     }
 
-    /// Children that wait for each other, if there are some.
+    /// A cycle of children that wait for each other, if there is one.
     mutating func dependencyCycle() -> [(operation: Operation, index: Int)]? {
         dependencyCycle(through: schedule.table.records.indices)
     }

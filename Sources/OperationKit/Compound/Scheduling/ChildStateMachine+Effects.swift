@@ -1,8 +1,8 @@
 import Foundation
 
 extension ChildStateMachine {
-    /// What has to be done after an event, without the lock. Most events have no effects but the next child, so what is rare
-    /// is behind one reference that is `nil` then.
+    /// What has to be done after an event, without the lock. Most events have no effect but the next child, so the rare
+    /// effects are behind one reference, which is `nil` then.
     struct Effects {
         /// The child that the worker that caused the event starts next.
         var next: ChildReference?
@@ -15,7 +15,7 @@ extension ChildStateMachine {
         var workerPriority = Operation.QueuePriority.normal
         /// Whether all children have to be cancelled, because one has failed.
         var cancelsChildren = false
-        /// What the private queue has to be told. ``ChildStateMachine/settingsApplied(_:)`` follows.
+        /// The settings to give the private queue. ``ChildStateMachine/settingsApplied(_:)`` follows.
         var settings: QueueSettings?
         var others: Others?
     }
@@ -72,7 +72,7 @@ extension ChildStateMachine {
 
     /// The end of all children.
     struct Completion {
-        /// Kept alive until it has been told.
+        /// Kept alive until it has been notified.
         let composite: AsyncOperation
         let handlers: CompositeHandlers?
         let failures: [SuboperationError]
@@ -82,7 +82,7 @@ extension ChildStateMachine {
 }
 
 extension ChildStateMachine.Effects {
-    /// Nothing but a report of the progress: what else follows, does so after it.
+    /// Nothing but a report of the progress: everything else follows after it.
     init(progress: ChildStateMachine.ProgressReport) {
         self.init(others: .init(progress: progress))
     }
@@ -90,5 +90,39 @@ extension ChildStateMachine.Effects {
     /// Nothing but requests to children.
     init(requests: ChildStateMachine.ChildRequests) {
         self.init(others: .init(requests: requests))
+    }
+}
+
+// MARK: - Deriving the effects
+
+extension ChildStateMachine {
+    /// What follows from the state as it is, and from the event itself. Each event ends with it.
+    ///
+    /// The effects are put together in one expression: a variable would be copied.
+    mutating func effects(
+        next: ChildReference? = nil, queued: ChildReference? = nil, ended: Operation? = nil,
+        cancelsChildren: Bool = false, rejection: Rejection? = nil
+    ) -> Effects {
+        let requestsWorker = schedule.requestWorkerIfNeeded()
+        let isFinished = schedule.stage == .running && schedule.table.remaining == 0
+        let finished = isFinished ? finish() : nil
+        let externals = externals.takeChanges(isStarted: schedule.isStarted)
+        let hasOthers = finished != nil || externals != nil || rejection != nil
+        return Effects(
+            next: next, queued: queued, ended: ended, requestsWorker: requestsWorker,
+            workerPriority: requestsWorker ? schedule.places.workerPriority : .normal,
+            cancelsChildren: cancelsChildren, settings: settings.changed(to: schedule.queueSettings),
+            others: hasOthers
+                ? Others(externals: externals, rejection: rejection, finished: finished) : nil)
+    }
+
+    /// All children have ended. Happens once.
+    private mutating func finish() -> Completion? {
+        guard let running = composite.finish() else { return nil }
+        externals.removeAll()
+        schedule.finished()
+        let (failures, discarded) = failures.take(ofChildren: schedule.table.added)
+        return Completion(
+            composite: running, handlers: composite.handlers, failures: failures, discarded: discarded)
     }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Whether an event is caused by a worker, which takes its next child then.
+/// Whether a worker caused an event, and whether it then takes its next child.
 enum WorkerTurn {
     /// Another thread causes the event.
     case none
@@ -81,7 +81,7 @@ extension ChildStateMachine {
         return Effects(progress: report)
     }
 
-    /// The progress that a child has brought by its end has been reported.
+    /// The progress that the end of a child has brought was reported.
     mutating func progressReported(_ end: ChildEnd) -> Effects {
         removed(end)
     }
@@ -152,8 +152,8 @@ extension ChildStateMachine {
 extension ChildStateMachine {
     /// A thread is about to cancel all children, and those that are added from now on.
     ///
-    /// Several threads may do so at the same time, each of them for all children. Only one that is cancelling them already,
-    /// and comes here again from a hook of a child's, has nothing to do.
+    /// Several threads may do so at the same time, each for all children. Only a thread that is cancelling them
+    /// already, and comes here again from `didCancel()` of a child, has nothing to do.
     mutating func cancellationStarted(by thread: ObjectIdentifier) -> Effects {
         schedule.cancellationStarted()
         if schedule.cancellation == .complete || !cancellingThreads.insert(thread).inserted { return Effects() }
@@ -193,9 +193,9 @@ extension ChildStateMachine {
         return effects()
     }
 
-    /// The private queue has been told.
+    /// The private queue was given its settings.
     ///
-    /// - Returns: What it has to be told next, because that has changed meanwhile.
+    /// - Returns: The settings to give it next, because they have changed meanwhile.
     mutating func settingsApplied(_ applied: QueueSettings) -> QueueSettings? {
         settings.wrote(applied)
     }

@@ -3,10 +3,10 @@ import Foundation
 /// All that is known of the children of one composite, as a value: which of them can start, what they wait for, how they
 /// ended, and what is to be done about it.
 ///
-/// Each event is a method that is named as a fact, and returns its ``Effects``. ``ChildScheduler`` guards the machine with
-/// its lock, and performs the effects after unlocking. The machine holds operations, but calls nothing of theirs, except
-/// that an `AsyncOperation` stores its slot: what has to be asked of an operation is in the ``ChildRegistration`` with which
-/// an event comes.
+/// Each event is a method that is named as a fact, and returns its ``Effects``. ``ChildScheduler`` guards the machine
+/// with its lock, and performs the effects after unlocking. The machine holds operations, but calls nothing of theirs,
+/// except that an `AsyncOperation` stores its slot: what has to be known of an operation comes with the event, as a
+/// ``ChildRegistration``.
 ///
 /// | Part | What it knows |
 /// |---|---|
@@ -20,16 +20,16 @@ struct ChildStateMachine {
     var externals = ExternalDependencies()
     var failures: FailureCollection
     var ledger = ProgressLedger()
-    /// Whether the composite is told of its progress.
+    /// Whether the progress of the composite is observed.
     var isProgressObserved = false
-    /// How far the composite was when it was told last.
+    /// The fraction that was reported last.
     var reportedFraction = 0.0
     var composite = CompositeLink()
-    /// Children that were not asked yet what they wait for.
+    /// The slots of children whose dependencies have not been read.
     var unregistered: [Int] = []
     /// The threads that are cancelling the children.
     var cancellingThreads: Set<ObjectIdentifier> = []
-    /// What the private queue is told.
+    /// The settings that the private queue is given.
     var settings: LatestValueWriter<QueueSettings>
 
     init(limit: Int, failureRules: FailureCollection.Rules) {
@@ -51,38 +51,4 @@ struct ChildStateMachine {
 
     /// Empties the machine, so that the operations can be released one by one.
     mutating func removeAll() -> [Operation] { schedule.table.removeAll() }
-}
-
-// MARK: - What follows
-
-extension ChildStateMachine {
-    /// What follows from the state as it is, and from the event itself. Each event ends with it.
-    ///
-    /// The effects are put together in one expression: a variable would be copied.
-    mutating func effects(
-        next: ChildReference? = nil, queued: ChildReference? = nil, ended: Operation? = nil,
-        cancelsChildren: Bool = false, rejection: Rejection? = nil
-    ) -> Effects {
-        let requestsWorker = schedule.requestWorkerIfNeeded()
-        let isFinished = schedule.stage == .running && schedule.table.remaining == 0
-        let finished = isFinished ? finish() : nil
-        let externals = externals.takeChanges(isStarted: schedule.isStarted)
-        let hasOthers = finished != nil || externals != nil || rejection != nil
-        return Effects(
-            next: next, queued: queued, ended: ended, requestsWorker: requestsWorker,
-            workerPriority: requestsWorker ? schedule.places.workerPriority : .normal,
-            cancelsChildren: cancelsChildren, settings: settings.changed(to: schedule.queueSettings),
-            others: hasOthers
-                ? Others(externals: externals, rejection: rejection, finished: finished) : nil)
-    }
-
-    /// All children have ended. Happens once.
-    private mutating func finish() -> Completion? {
-        guard let running = composite.finish() else { return nil }
-        externals.removeAll()
-        schedule.finished()
-        let (failures, discarded) = failures.take(ofChildren: schedule.table.added)
-        return Completion(
-            composite: running, handlers: composite.handlers, failures: failures, discarded: discarded)
-    }
 }

@@ -6,7 +6,7 @@ struct CompositeLink {
     private(set) var handlers: CompositeHandlers?
     /// The composite, kept alive while it runs.
     private(set) var running: AsyncOperation?
-    /// What the composite depends on that does not know what it is part of.
+    /// The foreign operations that the composite depends on: see ``ChildGroup/foreignDependencies``.
     var foreignDependencies: Set<ObjectIdentifier> = []
 
     /// - Returns: The handlers of the composite before, to be released after unlocking.
@@ -39,7 +39,8 @@ struct CompositeHandlers: Sendable {
     let start: @Sendable () -> Void
     /// Called once with the failures that count, on the thread on which the last child finished.
     let finished: @Sendable (_ failures: [SuboperationError], _ list: inout Worklist) -> Void
-    /// Whether the user knows the children, and how many there are.
+    /// Whether the description of the progress counts the children. Not where users count them differently, as steps
+    /// and jobs.
     var countsChildren = false
     /// Called once, after `asyncCompletionBlock` and before the composite becomes finished.
     var outcomeWasDelivered: @Sendable () -> Void = {}

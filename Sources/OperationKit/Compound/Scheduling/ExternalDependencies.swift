@@ -1,7 +1,7 @@
 import Foundation
 
-/// An operation that is no child, but that children wait for. It may become a child later. The lock of the state
-/// machine guards it.
+/// An operation that is no child, but that children wait for. It has a slot in the ``ChildTable``, as children have,
+/// and may become a child later. The lock that guards the ``ChildStateMachine`` guards it.
 final class ExternalDependency: @unchecked Sendable {
     let slot: Int
     /// `nil` once it has ended, has become a child, or is not waited for any more.
@@ -19,11 +19,11 @@ final class ExternalDependency: @unchecked Sendable {
     }
 }
 
-/// The external dependencies of a composite's children: who waits for them, and how their ends are noticed.
+/// The external dependencies of a composite's children: which children wait for them, and how their ends are noticed.
 ///
-/// Each is observed once, however many children wait for it, and only while some do. Like the rest of the state machine
-/// it calls nothing: what has to be observed, and which observers are not needed any more, is taken with
-/// ``takeChanges(isStarted:)``.
+/// Each has one ``FinishObserver``, however many children wait for it, and only while some do. Like the rest of the
+/// ``ChildStateMachine`` this value calls nothing: which operations to observe, and which observers are not needed any
+/// more, is taken with ``takeChanges(isStarted:)``, for ``ChildScheduler`` to do.
 struct ExternalDependencies {
     /// What has to be done for external dependencies after unlocking.
     struct Changes {
@@ -43,7 +43,7 @@ struct ExternalDependencies {
     }
 
     private var dependencies: [ObjectIdentifier: ExternalDependency] = [:]
-    /// Those that a child waits for, by its slot.
+    /// The external dependencies of each child, by its slot.
     private var awaited: [Int: [ExternalDependency]] = [:]
     private var unobserved: [Operation] = []
     private var staleObservers: [FinishObserver] = []
@@ -92,7 +92,7 @@ extension ExternalDependencies {
             dependency.waiting -= 1
             dependency.abandoned += 1
             endIfNotAwaited(dependency, in: &schedule)
-            // Half of what is looked at is removed, so this costs O(1) for each child that has ended.
+            // At least half of those looked at are removed, so this costs O(1) for each child that has ended.
             if dependency.operation != nil, dependency.abandoned > dependency.waiting {
                 dependency.abandoned = 0
                 schedule.table.removeEndedDependents(of: dependency.slot)
@@ -100,7 +100,7 @@ extension ExternalDependencies {
         }
     }
 
-    /// A child that others wait for was taken back, and kept its slot.
+    /// A child that others wait for was taken back, and keeps its slot as an external dependency.
     mutating func childTakenBack(_ child: ChildReference, in schedule: ReadySchedule) {
         let dependents = schedule.table.records[child.slot].dependents
         let dependency = add(
@@ -135,8 +135,8 @@ extension ExternalDependencies {
         schedule.externalEnded(dependency.slot)
     }
 
-    /// An operation is observed. It has not to be if no child waits for it any more, or another observer is there: it may
-    /// have been a child for a moment, and have been observed anew since.
+    /// An operation is observed. The observer is stale if no child waits for the operation any more, or if there is
+    /// another observer: the operation may have been a child for a moment, and been observed again since.
     mutating func observed(_ operation: Operation, by observer: FinishObserver) {
         guard let dependency = dependencies[ObjectIdentifier(operation)], dependency.observer == nil else {
             return staleObservers.append(observer)
@@ -144,12 +144,12 @@ extension ExternalDependencies {
         dependency.observer = observer
     }
 
-    /// What only children waited for that were refused is not observed, nor held here any longer.
+    /// Forgets operations that only rejected children waited for: they need no observer.
     mutating func removeUnobservedThatAreNotAwaited() {
         unobserved.removeAll { dependencies[ObjectIdentifier($0)] == nil }
     }
 
-    /// Nothing is waited for any more. The slots are not touched.
+    /// Removes all external dependencies. Their slots stay as they are.
     mutating func removeAll() {
         for dependency in dependencies.values { removeExternalDependency(dependency) }
         awaited = [:]

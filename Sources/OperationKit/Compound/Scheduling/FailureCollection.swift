@@ -1,11 +1,11 @@
 import Foundation
 
-/// How a child ended that did not succeed. A class, because most children do.
+/// The end of a child that did not succeed. A class, so that the end of a child that does carries only `nil`.
 final class ChildFailure: Sendable {
     let report: SuboperationError
     let operation: Operation
-    /// The operation because of which the child did not run: another child, or one that is none and is inside none; `nil`
-    /// if the child failed by itself.
+    /// The operation that kept the child from running: another child, or an operation that is neither a child nor
+    /// inside one; `nil` if the child failed by itself.
     let cause: Operation?
     /// Whether the error stands for a cancellation. It may be of a class of the user's, so it is asked without the lock.
     let isCancellation: Bool
@@ -20,9 +20,9 @@ final class ChildFailure: Sendable {
 
 /// The failures of the children of a composite, and what they mean for the others.
 ///
-/// One cause is one failure: a child that did not run because of another operation is counted with the failure of that one.
-/// It is reported only in the place of an operation that reports no failure here: one that is no child, or a child that
-/// recovered from what happened inside it.
+/// One cause is one failure: a child that did not run because of another operation is counted with the failure of that
+/// one. If that operation reports no failure here, because it is no child, or because it recovered from what happened
+/// inside it, the first child that it kept from running is reported instead.
 struct FailureCollection {
     /// What counts as a failure, and what the first one means.
     struct Rules {
@@ -48,7 +48,7 @@ struct FailureCollection {
             self.operation = operation
         }
 
-        /// Who reports it: the operation itself, or the first child that it kept from running.
+        /// The failure to report: that of the operation itself, or of the first child that it kept from running.
         func report(siblingCount: Int) -> SuboperationError? {
             guard let reported = failure ?? firstBlocked else { return nil }
             return SuboperationError(
@@ -59,8 +59,8 @@ struct FailureCollection {
 
     let rules: Rules
     private var causes: [Cause] = []
-    /// The places of the causes, once a child did not run because of one.
-    private var places: [ObjectIdentifier: Int]?
+    /// The indices of the causes. Created when the first child did not run because of another operation.
+    private var indices: [ObjectIdentifier: Int]?
     /// Reports that are not needed, to be released after unlocking: their errors may be of classes of the user's.
     private var discarded: [SuboperationError] = []
 
@@ -79,31 +79,31 @@ struct FailureCollection {
         if let cause = failure.cause, !rules.countsCancellations {
             addBlocked(failure.report, by: cause)
         } else {
-            causes[place(of: failure.operation)].failure = failure.report
+            causes[index(of: failure.operation)].failure = failure.report
         }
         return rules.policy == .cancelRemaining && !isCancelling
     }
 
     private mutating func addBlocked(_ report: SuboperationError, by cause: Operation) {
-        if places == nil {
+        if indices == nil {
             let identifiers = causes.enumerated().map { ($1.identifier, $0) }
-            places = Dictionary(identifiers, uniquingKeysWith: { _, last in last })
+            indices = Dictionary(identifiers, uniquingKeysWith: { _, last in last })
         }
-        let place = place(of: cause)
-        causes[place].blockedCount += 1
-        if let first = causes[place].firstBlocked, first.index < report.index { return }
-        if let later = exchange(&causes[place].firstBlocked, with: report) { discarded.append(later) }
+        let index = index(of: cause)
+        causes[index].blockedCount += 1
+        if let first = causes[index].firstBlocked, first.index < report.index { return }
+        if let later = exchange(&causes[index].firstBlocked, with: report) { discarded.append(later) }
     }
 
-    /// The place of an operation among the causes, where it is added if it is not there. As long as no child is known that
-    /// did not run because of another one, each is added once.
+    /// The index of an operation among the causes, to which it is added if it is not there. As long as no child is
+    /// known that did not run because of another operation, each operation comes only once.
     ///
-    /// The caller holds the operation. So what has its identifier and is not gone is the same, and its release here is not
-    /// the last one.
-    private mutating func place(of operation: Operation) -> Int {
+    /// The caller holds the operation. So a cause with its identifier that is still alive is this operation, and
+    /// releasing the reference here cannot free it.
+    private mutating func index(of operation: Operation) -> Int {
         let identifier = ObjectIdentifier(operation)
-        if let place = places?[identifier], causes[place].operation === operation { return place }
-        places?[identifier] = causes.count
+        if let index = indices?[identifier], causes[index].operation === operation { return index }
+        indices?[identifier] = causes.count
         causes.append(Cause(operation))
         return causes.count - 1
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Children that may begin, in the order in which they should: by priority, then by the order of their addition.
+/// The children that can start, in the order in which they should: by priority, then by the order of their addition.
 ///
 /// Complexity: additions in increasing order, the common case, and their removals cost O(1); others cost O(log n).
 struct ReadyQueue {
@@ -28,7 +28,7 @@ struct ReadyQueue {
         return levels[level].popFirst()
     }
 
-    /// The values of Foundation's five priorities are 8, 4, 0, -4 and -8. An override may come with another one.
+    /// The values of Foundation's five priorities are 8, 4, 0, -4 and -8. An override may return another value.
     private static func level(of priority: Operation.QueuePriority) -> Int {
         (8 - min(max(priority.rawValue, -8), 8)) / 4
     }
@@ -49,7 +49,7 @@ struct ReadyQueue {
             }
         }
 
-        /// Not to be called when it is empty.
+        /// Valid only if the level is not empty.
         mutating func popFirst() -> Entry {
             // Those in the heap come before the last of the run, so the run is not empty before the heap is.
             if let first = heap.first, first < run[head] { return popHeap() }

@@ -5,10 +5,10 @@ import Foundation
 /// It knows children by their slots in its ``ChildTable``, holds no lock and calls nothing. Each event costs O(1), and
 /// O(log n) at the worst for one that makes a child ready, plus the dependents of the child that it concerns.
 struct ReadySchedule {
-    /// What has become of the composite.
+    /// How far the composite has come.
     enum Stage { case idle, preparing, running, finished }
 
-    /// What has become of the cancellation of all children.
+    /// How far the cancellation of all children has come.
     enum Cancellation {
         case none
         /// The children are being cancelled, so that none may start until all of them are.
@@ -22,8 +22,8 @@ struct ReadySchedule {
     private(set) var places: WorkerPlaces
     private(set) var stage = Stage.idle
     private(set) var cancellation = Cancellation.none
-    /// Whether a child whose dependencies do not matter any more waits for its siblings nevertheless: steps have their
-    /// turns.
+    /// Whether a child whose dependencies do not matter any more waits for its siblings nevertheless, so that the steps
+    /// of a chain end in their order.
     private let keepsOrder: Bool
 
     init(limit: Int, keepsOrder: Bool = false) {
@@ -35,9 +35,9 @@ struct ReadySchedule {
     var cancelsNewChildren: Bool { cancellation != .none }
     var isStarted: Bool { stage == .running || stage == .finished }
 
-    /// What the private queue is told. Cancelled children have to end, also where the limit is 0 or the composite is
-    /// suspended, and so has a worker that is still on its way when the last child has ended, or the queue would not be
-    /// freed.
+    /// The settings that the private queue is given. Cancelled children have to end, even if the limit is 0 or the
+    /// composite is suspended. So has a worker that is still on its way when the last child has ended, or the queue
+    /// would not be freed.
     var queueSettings: QueueSettings {
         if cancellation == .complete || stage == .finished {
             return QueueSettings(limit: places.limit == 0 ? 1 : places.limit, isSuspended: false)
@@ -109,7 +109,7 @@ extension ReadySchedule {
 // MARK: - The composite
 
 extension ReadySchedule {
-    /// The composite starts. The children are asked again what they depend on.
+    /// The composite starts. The dependencies of the children are read again.
     mutating func prepared() {
         stage = .preparing
         if table.hasDependencies { table.removeDependencies() }
@@ -168,7 +168,7 @@ extension ReadySchedule {
         places.handedToQueue(priority: table.records[slot].priority)
     }
 
-    /// `start()` of a child returned, and the child has not ended. If it is ending, it goes on so.
+    /// `start()` of a child returned, and the child has not ended. The report of its end may be under way.
     mutating func detached(_ slot: Int) {
         switch table.records[slot].phase {
         case .starting: table.records[slot].phase = .detached

@@ -1,12 +1,13 @@
 import Foundation
 
-/// What the private queue of a composite is told.
+/// The settings that the private queue of a composite is given.
 struct QueueSettings: Equatable {
     var limit: Int
     var isSuspended: Bool
 }
 
-/// How many children may run at the same time, how many do, and how many workers start them.
+/// How many children may run at the same time, how many do, and how many workers start them. A child takes a
+/// ``ChildPlace`` from just before its start to its end.
 struct WorkerPlaces {
     /// How many children may run at the same time; negative for as many as the system likes.
     var limit: Int
@@ -32,8 +33,8 @@ struct WorkerPlaces {
     /// Whether one more child may run.
     var hasPlaceForChild: Bool { limit < 0 || started < limit }
 
-    /// What the operation queue is limited to. Detached children have no place on it, which matters where it starts
-    /// children itself.
+    /// The limit of the operation queue. Detached children take no place on that queue, so while it starts children
+    /// itself, their number is subtracted.
     var effectiveLimit: Int { limit < 0 || queued == 0 ? limit : max(limit - detachedCount, 0) }
 }
 
@@ -84,7 +85,8 @@ extension WorkerPlaces {
         return true
     }
 
-    /// As many as there are places, and where there is no limit, as many as libdispatch would give threads at most.
+    /// The maximum number of workers: one for each place, and without a limit as many as libdispatch has threads at
+    /// most.
     private func mostWorkers(isCancelled: Bool) -> Int {
         if limit < 0 { return 64 }
         return isCancelled ? max(limit, 1) : limit - detachedCount
