@@ -50,7 +50,7 @@ extension ProgramOracle {
         ([id] + facts.ancestors(of: id)).contains { facts.isStep($0) && !facts.mustRun($0) }
     }
 
-    /// What the node was given by a call of `finish` from outside that returned true.
+    /// The outcome that an action gave the node by a call of `finish` that returned true.
     private func given(to node: StressNode) -> [StressOutcome]? {
         for (index, action) in facts.program.actions.enumerated() where log.isAccepted[index] == true {
             guard case .finish(node.id, let fails) = action.effect else { continue }

@@ -58,7 +58,7 @@ indirect enum StressOutcome: Equatable, Sendable {
     case unit(Int)
     /// The reason with which this operation was cancelled.
     case reason(Int)
-    /// What this operation was given from outside.
+    /// The outcome that an action gave this operation.
     case given(Int)
     case report(StressReport)
     /// It did not run because of the outcome of this operation, which another one may have awaited, too.

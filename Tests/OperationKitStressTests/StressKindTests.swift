@@ -62,7 +62,7 @@ extension Stress {
             }
         }
 
-        @Test("Children come with a state of their own, and may wait for what never begins")
+        @Test("Children come with a state of their own, and may wait for what never starts")
         func statesOfChildren() async {
             for entry in StressEntry.allCases {
                 for kind in [StressLeaf.Kind.inline, .throwing, .hopping, .stoppable] {

@@ -3,7 +3,8 @@ import Foundation
 /// How far a run of the tests goes where more always finds more: explorations, random programs, races and sizes.
 ///
 /// The short extent is for every change: it has each kind of event in it, with fewer orders, programs and children. The
-/// long one, `TEST_EXTENT=long`, tries every order and reaches full sizes, and prints how far it came.
+/// long one, `TEST_EXTENT=long`, tries every order, or every one within a bound where there are too many, reaches full
+/// sizes, and prints how far it came.
 package enum TestExtent: Sendable {
     case short, long
 

@@ -278,7 +278,7 @@ import Testing
         #expect(run(box) == [0, 1])
     }
 
-    @Test("A child whose dependencies do not matter any more begins, where there is no order to keep")
+    @Test("A child whose dependencies do not matter any more starts, where there is no order to keep")
     func releasedChildren() {
         let box = make(children: 2, dependencies: [(1, 0)])
         box { $0.ignoresDependencies(1) }

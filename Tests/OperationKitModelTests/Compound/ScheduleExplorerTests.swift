@@ -4,10 +4,10 @@ import Testing
 
 @testable import OperationKit
 
-/// Walks through everything that can happen to a few children, in every order, and checks at each step that they begin
-/// when they should, that none is forgotten, and that the counts are right; and in the end that there is always a way
-/// on. The short extent of a test run visits some of the states of each scene, and looks for the way on where that is all.
-@Suite("Ready schedule, every order of events", .serialized, .takesTurns, .hangGuard) struct ScheduleExplorerTests {
+/// Walks through what can happen to a few children, and checks at each step that they start when they should, that none
+/// is forgotten, and that the counts are right; and in the end that there is always a way on. The long extent of a test run
+/// visits every order of events, the short one some of the states of each scene, and looks for the way on if these are all.
+@Suite("Ready schedule, orders of events", .serialized, .takesTurns, .hangGuard) struct ScheduleExplorerTests {
     struct Scene: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let children: Int
@@ -58,7 +58,7 @@ import Testing
         ]
     }
 
-    @Test("The guarantees hold in every order of events", arguments: scenes)
+    @Test("The guarantees of a schedule hold in each state that is visited", arguments: scenes)
     func everyOrder(scene: Scene) async {
         let seed = SplitMix64.freshSeed()
         let failure = await onThread { Self.failure(in: scene, seed: seed) }

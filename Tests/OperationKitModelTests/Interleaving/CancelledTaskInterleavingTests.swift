@@ -8,7 +8,7 @@ import Testing
 /// A task that waits for an operation and is cancelled, against the end of the operation, in many orders of their
 /// steps. The runtime cancels a task with a lock held that resuming it takes, too, so no code of a user may be called
 /// there.
-@Suite("Every order of steps, cancelled tasks", .serialized, .takesTurns, .hangGuard)
+@Suite("Interleavings of cancelled tasks", .serialized, .takesTurns, .hangGuard)
 struct CancelledTaskInterleavingTests {
     private func tryOut(
         _ title: String, _ kind: AwaitedSubject.Kind, _ roles: [Role<AwaitedSubject>],

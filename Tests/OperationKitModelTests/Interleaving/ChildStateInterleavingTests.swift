@@ -7,7 +7,7 @@ import Testing
 
 /// Children with a state of their own before or while a compound gets them, and children that reach for the private
 /// queue, in many orders of their steps.
-@Suite("Every order of steps, states of children", .serialized, .takesTurns, .hangGuard)
+@Suite("Interleavings of children with a state of their own", .serialized, .takesTurns, .hangGuard)
 struct ChildStateInterleavingTests {
     private func tryOut(
         _ title: String, _ make: @escaping @Sendable () -> CompoundSubject, _ roles: [Role<CompoundSubject>],

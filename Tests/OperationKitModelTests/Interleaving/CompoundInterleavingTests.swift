@@ -7,7 +7,7 @@ import Testing
 
 /// A compound whose private queue starts its operations on virtual threads, and those who do something to it or its
 /// children, in many orders of their steps.
-@Suite("Every order of steps, compounds", .serialized, .takesTurns, .hangGuard) struct CompoundInterleavingTests {
+@Suite("Interleavings of compounds", .serialized, .takesTurns, .hangGuard) struct CompoundInterleavingTests {
     private func tryOut(
         _ title: String, _ make: @escaping @Sendable () -> CompoundSubject, _ roles: [Role<CompoundSubject>],
         _ location: SourceLocation = #_sourceLocation
@@ -22,7 +22,7 @@ import Testing
             [Role("start") { $0.compound.start() }, Role("cancel") { $0.cancel() }])
     }
 
-    @Test("A compound that is finished from outside while it is started ends with that outcome, if accepted")
+    @Test("A compound that is finished while it is started ends with that outcome, if accepted")
     func finishDuringTheStart() async {
         await tryOut(
             "start, finish", { CompoundSubject(children: 2, held: [0]) },
@@ -90,7 +90,7 @@ import Testing
             }, [Role("cancel") { $0.cancel() }, Role("cancel around") { $0.cancel(around: true) }])
     }
 
-    @Test("A cancellation reaches every child of a compound that another thread finishes from outside")
+    @Test("A cancellation reaches every child of a compound that another thread finishes")
     func finishAgainstCancel() async {
         await tryOut(
             "finish, cancel",

@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// The explorer itself: it finds mistakes that are there, and only those.
-@Suite("Trying every order", .serialized, .takesTurns, .hangGuard) struct ExplorationTests {
+@Suite("Exploring interleavings", .serialized, .takesTurns, .hangGuard) struct ExplorationTests {
     private final class Counter: Sendable {
         private let count = Locked(0)
 

@@ -23,7 +23,7 @@ final class Interleaving: @unchecked Sendable {
     private struct State {
         var choices: Choices
         var threads: [VirtualThread] = []
-        /// Whether none moves until a virtual thread returns from outside.
+        /// Whether none moves until a virtual thread returns from a call that blocks for real.
         var isIdle = false
         var isOver = false
         var problems: [String] = []
@@ -121,7 +121,7 @@ extension Interleaving {
         if let next { next.resume() } else if state.value.isOver { over.signal() }
     }
 
-    /// A virtual thread has returned from outside.
+    /// A virtual thread has returned from a call that blocks for real.
     ///
     /// - Returns: Whether it goes on immediately, because no other one can.
     func returned(_ thread: VirtualThread) -> Bool {

@@ -5,8 +5,9 @@ import Testing
 
 @testable import OperationKit
 
-/// An operation, and two or three who do something to it, in every order in which their steps can be mixed.
-@Suite("Every order of steps, operations", .serialized, .takesTurns, .hangGuard) struct OperationInterleavingTests {
+/// An operation, and two or three threads that do something to it, in many orders of their steps. In the long extent of a
+/// test run these are all orders of two short steps, and a bounded number of the others; in the short one a sample.
+@Suite("Interleavings of single operations", .serialized, .takesTurns, .hangGuard) struct OperationInterleavingTests {
     private enum Beginning: CaseIterable { case pending, executing, mainFinishes }
 
     /// Pairs of different steps, and each step twice.
@@ -44,7 +45,7 @@ import Testing
     }
 
     @Test(
-        "In every order of two steps an operation ends once and wakes those that wait for it",
+        "An operation on which two threads act at the same time ends once and wakes those that wait for it",
         arguments: Beginning.allCases
     )
     private func everyPair(beginning: Beginning) async {

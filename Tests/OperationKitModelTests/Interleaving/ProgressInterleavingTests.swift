@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// Reports of progress against the ends of those who report, in many orders of their steps.
-@Suite("Every order of steps, progress", .serialized, .takesTurns, .hangGuard) struct ProgressInterleavingTests {
+@Suite("Interleavings of progress", .serialized, .takesTurns, .hangGuard) struct ProgressInterleavingTests {
     private func tryOut(
         _ title: String, _ make: @escaping @Sendable () -> ProgressSubject, _ roles: [Role<ProgressSubject>],
         _ location: SourceLocation = #_sourceLocation

@@ -6,7 +6,7 @@ import Testing
 @testable import OperationKit
 
 /// The turn of a closure on a queue against what keeps it from running, in many orders of their steps.
-@Suite("Every order of steps, the turn of a closure", .serialized, .takesTurns, .hangGuard)
+@Suite("Interleavings of the turn of a closure", .serialized, .takesTurns, .hangGuard)
 struct QueueTurnInterleavingTests {
     private func tryOut(
         _ title: String, isFailing: Bool = false, _ roles: [Role<QueueTurnSubject>],

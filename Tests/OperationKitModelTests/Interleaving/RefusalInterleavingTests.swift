@@ -7,8 +7,7 @@ import Testing
 
 /// Additions that are refused because they would close a cycle, against others and the start, in many orders of their
 /// steps.
-@Suite("Every order of steps, refused additions", .serialized, .takesTurns, .hangGuard) struct RefusalInterleavingTests
-{
+@Suite("Interleavings of refused additions", .serialized, .takesTurns, .hangGuard) struct RefusalInterleavingTests {
     private func tryOut(
         _ title: String, _ roles: [Role<CompoundSubject>], _ location: SourceLocation = #_sourceLocation
     ) async {

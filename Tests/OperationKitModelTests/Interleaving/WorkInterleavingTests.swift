@@ -7,7 +7,7 @@ import Testing
 
 /// Runs over collections, macros and waterfalls whose workers and private queues are virtual threads, and those who do
 /// something to them, in many orders of their steps.
-@Suite("Every order of steps, runs", .serialized, .takesTurns, .hangGuard) struct WorkInterleavingTests {
+@Suite("Interleavings of runs", .serialized, .takesTurns, .hangGuard) struct WorkInterleavingTests {
     private func tryOut(
         _ title: String, _ kind: WorkSubject.Kind, _ make: @escaping @Sendable (WorkSubject.Kind) -> WorkSubject,
         _ roles: [Role<WorkSubject>], _ location: SourceLocation = #_sourceLocation
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(
-        "A run that is finished from outside while it is started ends with that outcome, if accepted",
+        "A run that is finished while it is started ends with that outcome, if accepted",
         arguments: WorkSubject.Kind.allCases
     )
     func finishDuringTheStart(kind: WorkSubject.Kind) async {

@@ -24,7 +24,7 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
         var released: Set<Int> = []
         var completions: [String] = []
         var problems: [String] = []
-        /// Whether the run was ended or cancelled from outside.
+        /// Whether a virtual thread has finished or cancelled the run.
         var isStopped = false
         /// Whether it is cancelled with a reason only.
         var isReasonGiven = false

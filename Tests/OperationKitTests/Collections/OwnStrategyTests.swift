@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test("A run that is finished successfully from outside is complete", arguments: Strategy.allCases)
+    @Test("A run that other code finishes successfully is complete", arguments: Strategy.allCases)
     func finishingFromOutsideCompletes(strategy: Strategy) async throws {
         let (begun, mayEnd) = (Gate(), Gate())
         let run = strategy.make { items, completion in
@@ -137,7 +137,7 @@ import Testing
         #expect(try await Self.fractions(of: early) == [1, 1, 1])
     }
 
-    @Test("The outcome may be given from outside while the run ends")
+    @Test("Other code may finish the run while it ends")
     func finishingFromOutsideMayMeetTheEnd() async {
         let incomplete = EventLog()
         await race(

@@ -54,7 +54,7 @@ import Testing
         #expect(isCancelled(await ended(compound)))
     }
 
-    @Test("Once a compound is being cancelled, no child of a nested one begins because another child ends")
+    @Test("Once a compound is being cancelled, no child of a nested one starts because another child ends")
     func nothingBeginsInside() async {
         let began = Gate()
         let (running, waiting) = (
@@ -195,7 +195,7 @@ import Testing
     }
 
     @Test(
-        "`finish(withError:)` from outside cancels the children; the compound ends after them with that outcome",
+        "`finish(withError:)` on a compound cancels its children; it ends after them with that outcome",
         arguments: [nil, TestError.first]
     )
     func finishFromOutside(_ error: TestError?) async {

@@ -123,7 +123,7 @@ import Testing
         never.finish()
     }
 
-    @Test("A child whose unfinished dependency was removed begins", arguments: Moment.allCases)
+    @Test("A child whose unfinished dependency was removed starts", arguments: Moment.allCases)
     func aRemovedDependency(moment: Moment) async throws {
         let never = ScriptedOperation.idle("never")
         let child = ScriptedOperation("child")

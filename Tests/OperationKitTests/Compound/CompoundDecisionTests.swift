@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(
-        "A compound is not asked when no child could run, or an outcome was given from outside",
+        "A compound is not asked when no child could run, or when it was given an outcome by a call of `finish`",
         arguments: Ending.allCases)
     func notAsked(_ ending: Ending) async {
         let compound = Deciding { _, _ in }

@@ -160,7 +160,7 @@ import Testing
         await finish([child], of: compound)
     }
 
-    @Test("A compound that was finished from outside names the child that it waits for")
+    @Test("A compound that was told to finish names the child that it waits for")
     func finishedFromOutside() async {
         let child = ScriptedOperation.idle("stubborn")
         let compound = CompoundOperation(name: "Sync", operations: [child])

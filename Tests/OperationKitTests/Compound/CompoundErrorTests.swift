@@ -3,7 +3,7 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// How failures are reported, and what an error looks like from outside.
+/// How failures are reported, and what users see of an error.
 @Suite("Compound: errors", .hangGuard) struct CompoundErrorTests {
     private func failing(_ error: any Error, _ name: String? = nil) -> Operation {
         ThrowingBlockOperation(name: name) { throw error }

@@ -155,7 +155,7 @@ import Testing
         #expect(child.isFinished && late.isFinished)
     }
 
-    @Test("Dependencies that come while children begin neither trap nor hang", arguments: [BlockOperation.self])
+    @Test("Dependencies that come while children start neither trap nor hang", arguments: [BlockOperation.self])
     func dependenciesAgainstWorkers(_ type: BlockOperation.Type) async throws {
         for _ in 0..<200 {
             let children = (0..<16).map { _ in BlockOperation {} }

@@ -17,7 +17,7 @@ import Testing
         await onThread(stackSize: 256 << 10, body)
     }
 
-    @Test("They begin, and end when the innermost child does")
+    @Test("They start, and end when the innermost child does")
     func end() async throws {
         let begun = Gate()
         let leaf = ScriptedOperation(main: { _ in begun.open() })

@@ -39,7 +39,7 @@ import Testing
         #expect(log.events == ["first", "left", "right"])
     }
 
-    @Test("A step that has begun holds no step before it")
+    @Test("A step that has started holds no step before it")
     func stepsAreReleasedAsTheyFinish() async throws {
         let tracker = LeakTracker()
         let began = Gate()

@@ -161,7 +161,7 @@ import Testing
         #expect(log.events == ["first", "external", "step"])
     }
 
-    @Test("`finish(with:)` from outside cancels the steps of a macro, which ends after them with that output")
+    @Test("`finish(with:)` on a macro cancels its steps; it ends after them with that output")
     func finishFromOutside() async {
         let began = Gate()
         let step = Step<Int, Int> { _, _ in began.open() }

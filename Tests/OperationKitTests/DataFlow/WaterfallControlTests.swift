@@ -169,7 +169,7 @@ import Testing
         #expect(running.isFinished)
     }
 
-    @Test("`finish(with:)` from outside cancels the operation of a job; the waterfall ends after it with that output")
+    @Test("`finish(with:)` on a waterfall cancels the operation of its job; it ends after that with that output")
     func finishFromOutside() async {
         let (began, gate, log) = (Gate(), Gate(), EventLog())
         let running = ScriptedStep(began: began, gate: gate)

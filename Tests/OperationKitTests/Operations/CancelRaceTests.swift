@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test("The error of a cancellation cannot be read before `isCancelled` is true") func isCancelledFirst() async {
-        // Read from outside, not from the completion: an error that says cancelled is never ahead of the flag.
+        // Read on this thread, not in the completion: an error that says cancelled is never ahead of the flag.
         struct Subject: Sendable {
             let operation = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
         }

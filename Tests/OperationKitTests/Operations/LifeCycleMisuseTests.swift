@@ -46,7 +46,7 @@ import Testing
         #expect(operation.dependencies == [never])
     }
 
-    @Test("An operation whose work never calls `finish` can be ended from outside")
+    @Test("An operation whose work never calls `finish` can be finished by other code")
     func endedFromOutside() async throws {
         let operation = AsyncBlockOperation { _ in }
         operation.start()
@@ -61,7 +61,7 @@ import Testing
         #expect(text(operation.error) == "first")
     }
 
-    @Test("An operation can be ended from outside before its `main()` returns, and holds its compound until then")
+    @Test("An operation can be finished by other code before its `main()` returns, and holds its compound until then")
     func mainDoesNotReturn() async {
         let log = EventLog()
         let (begun, gate) = (Gate(), Gate())

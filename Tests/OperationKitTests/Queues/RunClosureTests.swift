@@ -220,7 +220,7 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
-    @Test("An operation that is finished from outside before its turn throws at its turn", arguments: [true, false])
+    @Test("A call throws at its turn if other code finished its operation before", arguments: [true, false])
     func finishedFromOutside(isFailure: Bool) async {
         let log = EventLog()
         let queue = suspendedQueue()
