@@ -7,9 +7,9 @@ import Foundation
 ///
 /// This is about Foundation on Linux. On Apple platforms it has no effect: subclasses of `NSObject` count references as
 /// Objective-C does, so `isKnownUniquelyReferenced` is always false, and what is released here is only released. No
-/// `deinit` is compiled there either. How a chain is freed is up to `NSOperation` then, whose documentation does not say
-/// whether it recurses; it was not measured. Threads of dispatch queues have 512 KiB of stack there. Chains inside
-/// compounds and macros do not depend on it, because a child lets go of its dependencies when it has ended. That leaves
+/// `deinit` is compiled there either. How a chain is freed is up to `NSOperation` then, whose documentation does not
+/// say whether it recurses; it was not measured. Threads of dispatch queues have 512 KiB of stack there. Chains inside
+/// compounds and macros do not depend on it, because a child removes its dependencies when it has ended. That leaves
 /// chains that were put on an `OperationQueue`, or were never run.
 final class DependencyRelease: @unchecked Sendable {
     private var operations: [Operation]

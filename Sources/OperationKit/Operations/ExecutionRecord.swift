@@ -2,9 +2,9 @@ import Foundation
 
 /// When and where an operation started to execute. The operation holds it until its end is delivered.
 ///
-/// So if it is released without having been told of the end, the operation was released while executing. The `deinit`
-/// of the operation could not report that: the report needs the name, and an override of `name` must not be called on
-/// an object that is being freed.
+/// So if it is released before ``ended()`` was called, the operation was released while executing. The `deinit` of the
+/// operation could not report that: the report needs the name, and an override of `name` must not be called on an
+/// object that is being freed.
 final class ExecutionRecord: @unchecked Sendable {
     let startTime: ContinuousClock.Instant
     let origin: String

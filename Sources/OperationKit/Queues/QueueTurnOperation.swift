@@ -35,7 +35,7 @@ final class QueueTurnOperation: AsyncOperation, @unchecked Sendable {
                 decide(.failure(CancellationError()))
             }
         } catch {
-            // Not in the handler: a queue is told, and the runtime holds a lock there.
+            // Not in the handler: this notifies a queue, and the runtime holds a lock there.
             cancel()
             throw error
         }

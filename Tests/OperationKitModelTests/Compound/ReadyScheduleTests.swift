@@ -169,7 +169,7 @@ import Testing
         #expect(box.schedule.table.added == 4)
     }
 
-    @Test("A composite that is fed for ever uses few slots") func fewSlots() {
+    @Test("A composite that is fed forever uses few slots") func fewSlots() {
         let box = make(limit: 1, children: 1)
         for _ in 0..<1_000 {
             let running = box.schedule.startNext()!

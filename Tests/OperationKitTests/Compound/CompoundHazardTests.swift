@@ -171,7 +171,7 @@ import Testing
         #expect(child.isFinished && child.error == nil && after.isFinished)
     }
 
-    /// A finished operation keeps its dependencies, so a chain that is fed for ever would be kept whole.
+    /// A finished operation keeps its dependencies, so a chain that is fed forever would be kept whole.
     @Test(
         "A chain of dependencies that is fed while it runs holds only a few operations",
         arguments: [ChildKind.block, .throwing, .asynchronous, .hopping]

@@ -6,7 +6,7 @@ import Testing
 /// Parts of macros, waterfalls and the like that are cancelled by themselves while they wait for an operation that is
 /// not part of them.
 @Suite("Cancellation of a part that waits", .hangGuard) struct LoneCancellationTests {
-    /// Never started, so what waits for it waits for ever.
+    /// Never started, so what waits for it waits forever.
     private let never = BlockOperation()
 
     @Test("A step that is cancelled while it waits ends its macro")

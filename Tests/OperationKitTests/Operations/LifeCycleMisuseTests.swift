@@ -96,7 +96,7 @@ import Testing
 
     @Test("An operation may wait in `main()` for another one that a different thread finishes")
     func waitsInMain() async {
-        // Only waiting for oneself lasts for ever.
+        // Only waiting for oneself lasts forever.
         let log = EventLog()
         let awaited = ScriptedOperation.idle()
         let waiting = ScriptedOperation { operation in

@@ -7,7 +7,7 @@ final class ChildFailure: Sendable {
     /// The operation that kept the child from running: another child, or an operation that is neither a child nor
     /// inside one; `nil` if the child failed by itself.
     let cause: Operation?
-    /// Whether the error stands for a cancellation. It may be of a class of the user's, so it is asked without the lock.
+    /// Whether the error stands for a cancellation. Its type may be a user's, so this is read without the lock.
     let isCancellation: Bool
 
     init(_ report: SuboperationError, of operation: Operation, cause: Operation? = nil, isCancellation: Bool) {
@@ -61,7 +61,7 @@ struct FailureCollection {
     private var causes: [Cause] = []
     /// The indices of the causes. Created when the first child did not run because of another operation.
     private var indices: [ObjectIdentifier: Int]?
-    /// Reports that are not needed, to be released after unlocking: their errors may be of classes of the user's.
+    /// Reports that are not needed, to be released after unlocking: the types of their errors may be users' own.
     private var discarded: [SuboperationError] = []
 
     init(rules: Rules) {

@@ -55,7 +55,7 @@ struct ReadyQueue {
             if let first = heap.first, first < run[head] { return popHeap() }
             defer {
                 head += 1
-                // Forget what was taken once it is the larger half, so that a queue that is fed for ever stays small.
+                // Forget what was taken once it is the larger half, so that a queue that is fed forever stays small.
                 if head * 2 > run.count {
                     run.removeFirst(head)
                     head = 0
