@@ -129,8 +129,9 @@ struct ProgramFacts {
                 false
             }
         }
-        if isGivenFailure || !node.requires.isEmpty || node.leaf?.fails == true { return true }
-        if case .collection(let collection) = node.work { return collection.units.contains(true) }
+        if isGivenFailure || !node.requires.isEmpty { return true }
+        if let leaf = node.leaf { return leaf.outcome(of: node.id) != .success }
+        if case .collection(let collection) = node.work { return !collection.failing.isEmpty }
         return children(of: node.id).contains { mayFail($0, additionsToo: additionsToo) }
     }
 }
@@ -146,12 +147,12 @@ extension ProgramFacts {
         }
         switch node.work {
         case .leaf(let leaf):
-            return leaf.fails && canFail(node, leaf) ? .failed(node.id) : .success
+            return canFail(node, leaf) ? leaf.outcome(of: node.id) : .success
         case .macro(let steps), .waterfall(let steps):
             if steps.contains(where: { isDisturbed($0.id) }) { return nil }
-            return steps.first { $0.leaf?.fails == true }.map { .failed($0.id) } ?? .success
+            return steps.lazy.compactMap { $0.leaf?.outcome(of: $0.id) }.first { $0 != .success } ?? .success
         case .collection(let collection):
-            let failing = collection.units.indices.filter { collection.units[$0] }
+            let failing = collection.failing
             if collection.policy == .cancelRemaining, !failing.isEmpty { return nil }
             return ProgramFacts.report(of: node, units: collection, failing: failing, isCancelled: false)
         case .compound(let compound):
@@ -214,7 +215,8 @@ extension ProgramFacts {
         let word = units.strategy.isBatch ? "batch" : "item"
         let failures = failing.map { unit in
             StressReport.Failure(
-                name: "\(word) \(unit)", index: unit, outcome: .unit(unit), siblings: units.units.count)
+                name: "\(word) \(unit)", index: unit,
+                outcome: unit == units.lostUnit ? .lostUnit(unit) : .unit(unit), siblings: units.units.count)
         }
         if !isCancelled, failures.isEmpty { return .success }
         return .report(

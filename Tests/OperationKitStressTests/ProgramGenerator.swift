@@ -89,6 +89,10 @@ extension ProgramGenerator {
     private mutating func leaf(of kinds: [StressLeaf.Kind]) -> StressLeaf {
         var leaf = StressLeaf(kind: element(of: kinds), fails: chance(6), finishesTwice: chance(6))
         if leaf.kind == .guarded { leaf.fails = false }
+        if leaf.kind == .losing {
+            (leaf.fails, leaf.finishesTwice) = (false, false)
+            if chance(2) { leaf.kind = .hopping }
+        }
         return leaf
     }
 
@@ -116,7 +120,7 @@ extension ProgramGenerator {
     private mutating func steps(_ count: Int, areJobs: Bool = false) -> [StressNode] {
         var steps: [StressNode] = []
         for _ in 0..<count {
-            let kinds: [StressLeaf.Kind] = [.block, .throwing, .inline, .hopping, .later, .task]
+            let kinds: [StressLeaf.Kind] = [.block, .throwing, .inline, .hopping, .later, .losing, .task]
             var step = StressNode(id: newID(), work: .leaf(leaf(of: kinds)))
             if !isCalm, chance(16) {
                 step.entry = chance(3) ? .cancelled : .cancelledMeanwhile
@@ -137,7 +141,7 @@ extension ProgramGenerator {
         return StressCollection(
             strategy: element(of: Strategy.allCases), limit: 1 + pick(3),
             policy: chance(3) ? .cancelRemaining : .continueAll, units: units, hops: chance(2),
-            completesTwice: chance(4))
+            completesTwice: chance(4), lostUnit: chance(4) ? pick(7) : nil)
     }
 }
 

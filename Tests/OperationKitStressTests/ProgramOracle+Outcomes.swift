@@ -21,6 +21,9 @@ extension ProgramOracle {
         if outcome == .cancelled, !isCancelled, node.leaf != nil {
             complain("\(node.name) ended as cancelled, and is not")
         }
+        if outcome == .lost(node.id), let end = log.ended[node.id]?.first, wasCancelled(node.id, before: end) {
+            complain("\(node.name) was lost, although it had been cancelled")
+        }
         if let given = given(to: node) {
             if !given.contains(outcome) { complain("\(node.name) ended with \(outcome) instead of \(given)") }
             return
@@ -65,6 +68,14 @@ extension ProgramOracle {
         return nil
     }
 
+    /// Whether an action had cancelled the node itself before this position of the log.
+    private func wasCancelled(_ id: Int, before position: Int) -> Bool {
+        facts.program.actions.enumerated().contains { index, action in
+            guard log.isAccepted[index] == true, (log.acted[index] ?? .max) < position else { return false }
+            return action.effect == .cancel(id) || action.effect == .cancelWithReason(id)
+        }
+    }
+
     /// The reason with which the node was cancelled, if that was the case.
     private func reasons(_ node: StressNode) -> [StressOutcome] {
         facts.actions(on: node.id).contains { $0.effect == .cancelWithReason(node.id) } ? [.reason(node.id)] : []
@@ -76,7 +87,7 @@ extension ProgramOracle {
         switch node.work {
         case .leaf(let leaf):
             if log.began[node.id] == nil { return asCancelled }
-            let own: StressOutcome = leaf.fails ? .failed(node.id) : .success
+            let own = leaf.outcome(of: node.id)
             return endsWhenCancelled(node, leaf) ? [own] + asCancelled : [own]
         case .macro(let steps), .waterfall(let steps):
             var outcomes = asCancelled
@@ -86,13 +97,15 @@ extension ProgramOracle {
             if steps.allSatisfy({ ending(of: $0) == .success }) { outcomes.append(.success) }
             return outcomes
         case .collection(let collection):
-            let failing = collection.units.indices.filter {
-                collection.units[$0] && log.units[node.id]?[$0] != nil
-            }
-            return ([nil] + reasons(node)).map {
-                ProgramFacts.report(
-                    of: node, units: collection, failing: failing, isCancelled: isCancelled,
-                    reason: isCancelled ? $0 : nil)
+            let failing = collection.failing.filter { log.units[node.id]?[$0] != nil }
+            // A completion that is lost after the cancellation is no failure.
+            let mayBeLost = isCancelled ? [failing, failing.filter { $0 != collection.lostUnit }] : [failing]
+            return mayBeLost.flatMap { failing in
+                ([nil] + reasons(node)).map {
+                    ProgramFacts.report(
+                        of: node, units: collection, failing: failing, isCancelled: isCancelled,
+                        reason: isCancelled ? $0 : nil)
+                }
             }
         case .compound:
             return nil
@@ -100,6 +113,7 @@ extension ProgramOracle {
     }
 
     private func endsWhenCancelled(_ node: StressNode, _ leaf: StressLeaf) -> Bool {
+        if leaf.kind == .losing { return true }
         guard facts.isStep(node.id) else { return leaf.stops }
         return !leaf.isTask && leaf.kind != .block && leaf.kind != .throwing
     }
@@ -108,7 +122,7 @@ extension ProgramOracle {
     private func ending(of node: StressNode) -> StressOutcome? {
         if facts.isOperation(node), facts.isAsynchronous(node) { return log.outcome(of: node.id) }
         guard let leaf = node.leaf, log.began[node.id] != nil else { return .cancelled }
-        return leaf.fails && facts.canFail(node, leaf) ? .failed(node.id) : .success
+        return facts.canFail(node, leaf) ? leaf.outcome(of: node.id) : .success
     }
 }
 

@@ -151,6 +151,7 @@ extension ProgramRun {
             let unit = items[0] / size
             let end: @Sendable () -> Void = { [self] in
                 log.add(.unitEnded(node.id, unit: unit))
+                if unit == collection.lostUnit { return }
                 completion(collection.units[unit] ? StressError.unit(unit) : nil)
                 if collection.completesTwice { completion(StressError.unit(-1)) }
             }
@@ -214,18 +215,20 @@ extension ProgramRun {
         case .inline:
             return AsyncBlockOperation { [self] finish in
                 begin(node)
-                end(node, finish)
+                end(node, finish.callAsFunction)
             }
         case .hopping:
             return AsyncBlockOperation { [self] finish in
                 begin(node)
-                hop { self.end(node, finish) }
+                hop { self.end(node, finish.callAsFunction) }
             }
         case .later:
             return AsyncBlockOperation { [self] finish in
                 begin(node)
-                later { self.end(node, finish) }
+                later { self.end(node, finish.callAsFunction) }
             }
+        case .losing:
+            return AsyncBlockOperation { [self] finish in lose(finish, node) }
         case .foreign:
             return ForeignOperation { [self] operation in
                 begin(node)
@@ -239,6 +242,12 @@ extension ProgramRun {
                 begin(node)
                 await Task.yield()
                 try end(node)
+            }
+        case .stoppable where node.id.isMultiple(of: 2):
+            return AsyncBlockOperation { [self] finish in
+                begin(node)
+                finish.onCancel { finish(CancellationError()) }
+                hop { self.end(node, finish.callAsFunction) }
             }
         case .stoppable:
             return SlowlyReadOperation(
@@ -257,79 +266,6 @@ extension ProgramRun {
                 await awaitSomething(for: node)
                 try end(node)
             }
-        }
-    }
-}
-
-// Work with a lock of its own, and work that awaits other work.
-extension ProgramRun {
-    /// Takes the lock of an operation, and calls a body that can end the operation.
-    typealias Locked = @Sendable (_ body: (_ finish: ((any Error)?) -> Void) -> Void) -> Void
-
-    /// Spends a random short time, another one for each node.
-    func spinRandomly(_ id: Int, upTo turns: UInt64 = 3_000) {
-        var random = SplitMix64(seed: program.seed &+ UInt64(id))
-        random.spinRandomly(upTo: turns)
-    }
-
-    /// An operation that ends with a lock held that its `didCancel()` takes, too.
-    func guarded(_ work: @escaping @Sendable (_ locked: @escaping Locked) -> Void) -> ScriptedOperation {
-        let lock = NSLock()
-        return ScriptedOperation(
-            main: { operation in
-                work { body in lock.withLock { body { operation.finish(withError: $0) } } }
-            }, didCancel: { operation in lock.withLock { _ = operation.finish(withError: CancellationError()) } })
-    }
-
-    /// Suspends until something has ended that is cancelled with the task that awaits it, often at the moment of its
-    /// end.
-    func awaitSomething(for node: StressNode) async {
-        let task = Task { await end(ofSomethingFor: node) }
-        if node.id % 4 > 0 {
-            hop { [self] in
-                spinRandomly(node.id)
-                task.cancel()
-            }
-        }
-        await withTaskCancellationHandler {
-            await task.value
-        } onCancel: {
-            task.cancel()
-        }
-    }
-
-    /// Something that ends soon, perhaps while what depends on it is added to a queue.
-    func beginSomething(for node: StressNode) -> Operation {
-        let operation = AsyncBlockOperation { [self] finish in
-            hop {
-                self.spinRandomly(node.id + 2)
-                finish(nil)
-            }
-        }
-        tracker.track(operation, "what that waits for")
-        operation.start()
-        return operation
-    }
-
-    func end(ofSomethingFor node: StressNode) async {
-        let operation = guarded { [self] locked in
-            hop {
-                locked { finish in
-                    self.spinRandomly(node.id + 1)
-                    finish(nil)
-                }
-            }
-        }
-        tracker.track(operation, "what \(node.name) awaits")
-        switch node.id % 3 {
-        case 0:
-            operation.addDependency(beginSomething(for: node))
-            try? await tracker.track(OperationQueue(), "the queue that \(node.name) awaits").run(operation)
-        case 1:
-            _ = await Coordinator().performOperations([operation])
-        default:
-            let numbers = ParallelItems(2, 1, .continueAll) { [self] _, completion in hop { completion(nil) } }
-            _ = await numbers.performOperation(on: [1, 2, 3])
         }
     }
 }

@@ -17,6 +17,8 @@ extension ProgramRun {
                 begin(node)
                 later { self.end(step, node, input) }
             }
+        case .losing:
+            operation = IOBlockOperation<Int, Int>.finishing { [self] _, finish in lose(finish, node) }
         case .task, .awaiting:
             operation = IOTaskOperation { [self] (input: Int) async throws -> Int in
                 begin(node)

@@ -54,8 +54,12 @@ indirect enum StressOutcome: Equatable, Sendable {
     case cancelled
     /// What a leaf fails with.
     case failed(Int)
+    /// The `finish` of this leaf was lost.
+    case lost(Int)
     /// What a unit of a collection fails with.
     case unit(Int)
+    /// The completion of this unit was lost.
+    case lostUnit(Int)
     /// The reason with which this operation was cancelled.
     case reason(Int)
     /// The outcome that an action gave this operation.
@@ -84,6 +88,10 @@ indirect enum StressOutcome: Equatable, Sendable {
                     reason: reason.map { StressOutcome($0) }))
         case DependencyError.dependencyFailed(_, let root, let error)?:
             self = .dependency(StressNode.name(in: root), StressOutcome(error))
+        case LostFinishError.operation(let name)?:
+            self = Int(StressNode.name(in: name).dropFirst()).map { .lost($0) } ?? .other(name)
+        case LostFinishError.unit(let name, _)?:
+            self = name.split(separator: " ").last.flatMap { Int($0) }.map { .lostUnit($0) } ?? .other(name)
         case let error?: self = .other("\(error)")
         }
     }
@@ -96,7 +104,7 @@ indirect enum StressOutcome: Equatable, Sendable {
             !report.isCancellation || !report.failures.isEmpty || report.reason?.isFailure == true
         case .reason(let id): !StressError.isMild(id)
         case .dependency(_, let root): root.isFailure
-        case .failed, .unit, .given, .other: true
+        case .failed, .lost, .unit, .lostUnit, .given, .other: true
         }
     }
 

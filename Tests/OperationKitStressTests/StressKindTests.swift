@@ -102,6 +102,29 @@ extension Stress {
             await expectRight(Self.program(members))
         }
 
+        @Test("Closures lose their finish, and items their completion, while what they belong to is cancelled")
+        func losses() async {
+            var dependent = Self.leaf(3)
+            dependent.requires = [2]
+            let items = StressCollection(
+                strategy: .parallelItems, units: [false, true, false], hops: true, lostUnit: 2)
+            let collection = StressNode(id: 4, work: .collection(items))
+            let macro = StressNode(id: 5, work: .macro([Self.leaf(6, .hopping), Self.leaf(7, .losing)]))
+            let waterfall = StressNode(id: 8, work: .waterfall([Self.leaf(9, .throwing), Self.leaf(10, .losing)]))
+            let children = [Self.leaf(1, .losing), Self.leaf(2, .losing), dependent, collection, macro, waterfall]
+            await expectRight(Self.program(children))
+            await expectRight(Self.program(children, limit: 1))
+            for id in [0, 1, 2, 4, 7, 8] {
+                for trigger in [
+                    StressAction.Trigger.beforeStart, .inside([1, 7, 10].contains(id) ? id : 2),
+                    .outside(thread: 0, delay: 3_000),
+                ] {
+                    let action = StressAction(trigger: trigger, effect: .cancelWithReason(id))
+                    await expectRight(Self.program(children, [action]), times: 1)
+                }
+            }
+        }
+
         @Test("Other threads set names, units and blocks, and a progress of the user's is above all leaves")
         func notes() async {
             let children = [

@@ -109,6 +109,34 @@ extension Stress {
                 ])
         }
 
+        @Test("A child that lost its finish ends with an error that says so, and as cancelled after its cancellation")
+        func lost() {
+            var program = program
+            program.root.work = .compound(
+                StressCompound(children: [StressNode(id: 1, work: .leaf(StressLeaf(kind: .losing)))]))
+            func report(_ outcomes: [StressOutcome]) -> StressOutcome {
+                let failures = outcomes.map { StressReport.Failure(name: "n1", index: 0, outcome: $0, siblings: 1) }
+                let report = StressReport(isCancellation: false, name: "n0", failures: failures)
+                return outcomes.isEmpty ? .success : .report(report)
+            }
+            func violations(_ outcome: StressOutcome, _ inside: [StressEvent] = [], isCancelled: Bool = false)
+                -> [String]
+            {
+                let work = [.began(1)] + inside + [.ended(1)] + end(1, outcome, isCancelled: isCancelled)
+                let end = end(0, report([outcome].filter(\.isFailure)))
+                return ProgramOracle.violations(of: program, [.built(1), .built(0), .began(0)] + work + end)
+            }
+            #expect(violations(.lost(1)) == [])
+            for wrong in [StressOutcome.success, .lost(2), .failed(1), .cancelled] {
+                #expect(!violations(wrong).isEmpty, "\(wrong)")
+            }
+            program.actions = [StressAction(trigger: .inside(1), effect: .cancel(1))]
+            let cancelled = [StressEvent.acted(0, isAccepted: true)]
+            #expect(violations(.cancelled, cancelled, isCancelled: true) == [])
+            #expect(
+                violations(.lost(1), cancelled, isCancelled: true) == ["n1 was lost, although it had been cancelled"])
+        }
+
         @Test("A child that a serial compound starts after its cancellation is seen") func ranAfterCancellation() {
             var program = program
             program.actions = [StressAction(trigger: .inside(1), effect: .cancel(0))]

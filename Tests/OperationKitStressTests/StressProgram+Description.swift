@@ -43,11 +43,12 @@ extension StressNode: CustomStringConvertible {
         case .macro: return "macro"
         case .waterfall: return "waterfall"
         case .collection(let collection):
-            let failing = collection.units.indices.filter { collection.units[$0] }
+            let failing = collection.failing
             return "\(collection.strategy) of \(collection.units.count) units, limit \(collection.limit)"
                 + (failing.isEmpty ? "" : ", failing \(failing)")
                 + (collection.policy == .continueAll ? "" : ", cancelRemaining") + (collection.hops ? ", hopping" : "")
                 + (collection.completesTwice ? ", completes twice" : "")
+                + (collection.lostUnit.map { ", loses the completion of \($0)" } ?? "")
         }
     }
 }

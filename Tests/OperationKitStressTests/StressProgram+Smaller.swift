@@ -174,6 +174,9 @@ extension StressNode {
                 smaller.units.remove(at: index)
                 add { $0.work = .collection(smaller) }
             }
+            var complete = collection
+            complete.lostUnit = nil
+            add { $0.work = .collection(complete) }
             add { $0.work = .leaf(StressLeaf(kind: .inline)) }
         }
         return all

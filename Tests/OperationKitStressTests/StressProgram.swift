@@ -99,11 +99,13 @@ struct StressLeaf: Equatable, Sendable {
         case throwing
         /// An `AsyncBlockOperation` that finishes in its block, on another thread, or by a queue.
         case inline, hopping, later
+        /// An `AsyncBlockOperation` that releases its `finish` without calling it, in its block or on another thread.
+        case losing
         /// An asynchronous operation of another library, which cannot fail.
         case foreign
         /// A `TaskOperation`.
         case task
-        /// An `AsyncOperation` that ends as soon as it is cancelled.
+        /// An `AsyncOperation` or `AsyncBlockOperation` that ends as soon as it is cancelled.
         case stoppable
         /// The same, but it ends with a lock of its own held, which `didCancel()` takes, too. It cannot fail.
         case guarded
@@ -133,6 +135,8 @@ struct StressCollection: Equatable, Sendable {
     /// Whether the units end on another thread.
     var hops = false
     var completesTwice = false
+    /// The unit whose completion is released without a call, if it is there.
+    var lostUnit: Int?
 }
 
 /// Something that is done to an operation.
@@ -245,8 +249,18 @@ extension StressLeaf {
     /// Whether its work is done in a task.
     var isTask: Bool { kind == .task || kind == .awaiting }
 
+    /// How it ends by itself, if it can fail.
+    func outcome(of id: Int) -> StressOutcome {
+        kind == .losing ? .lost(id) : fails ? .failed(id) : .success
+    }
+
     /// Whether it is no `AsyncOperation`, where it is no step.
     var isStock: Bool { kind == .block || kind == .throwing || kind == .foreign }
+}
+
+extension StressCollection {
+    /// The units that do not succeed.
+    var failing: [Int] { units.indices.filter { units[$0] || $0 == lostUnit } }
 }
 
 extension StressProgram {

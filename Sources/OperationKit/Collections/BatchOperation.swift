@@ -8,7 +8,8 @@ public protocol BatchOperation<CollectionType>: CollectionOperation {
     /// Receives the outcome of a batch: its error, or `nil` for success.
     ///
     /// May be called from any thread, before the method returns or later. Only the first call for a batch counts. It
-    /// has to be called on every path, or the run never ends.
+    /// has to be called on every path: when it is released without a call, the batch ends with ``LostFinishError``, soon
+    /// and on another thread, or with `CancellationError` if the run is cancelled.
     typealias BatchCompletion = @Sendable (_ error: (any Error)?) -> Void
 
     /// The number of items of a batch. Only the last batch may have fewer.

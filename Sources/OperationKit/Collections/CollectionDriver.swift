@@ -21,6 +21,7 @@ final class CollectionDriver: Sendable {
         var machine: CollectionStateMachine
         var units: CollectionUnits?
         var completion: Completion?
+        var isCancelled = false
     }
 
     private let qos: DispatchQoS
@@ -55,7 +56,11 @@ final class CollectionDriver: Sendable {
 
     /// Stops starting new units, and cancels the tasks of those in flight; units in flight run to completion.
     func cancel() {
-        perform(state.withLock { $0.machine.cancelled() })
+        let action = state.withLock { state in
+            state.isCancelled = true
+            return state.machine.cancelled()
+        }
+        perform(action)
     }
 
     private func perform(_ action: CollectionStateMachine.Action?) {
@@ -82,7 +87,7 @@ final class CollectionDriver: Sendable {
         var next = first
         for _ in 0..<CollectionDriver.share {
             guard case .start(let index) = next else { return }
-            units.start(index) { [self] error in ended(index, error) }
+            units.start(index, UnitToken(self, index).end)
             let (workerAction, action) = state.withLock { $0.machine.returned(index) }
             perform(action)
             next = workerAction
@@ -90,19 +95,63 @@ final class CollectionDriver: Sendable {
         if next != .stop { CollectionDriver.queue.performAsync(qos: qos) { [next] in self.work(next) } }
     }
 
-    private func ended(_ index: Int, _ error: (any Error)?) {
+    /// Ends a unit. `onAcceptance` is called with the lock held, if this is the first report of its end.
+    ///
+    /// - Returns: Whether it is.
+    @discardableResult
+    fileprivate func ended(_ index: Int, _ error: (any Error)?, onAcceptance: () -> Void = {}) -> Bool {
         // The error may be of a class of the user's, so it is asked before locking.
         let isCancellation = error?.isCancellation ?? false
-        let (isAccepted, action) = state.withLock {
-            $0.machine.ended(index, error: error, isCancellation: isCancellation)
+        let (isAccepted, action) = state.withLock { state in
+            let answer = state.machine.ended(index, error: error, isCancellation: isCancellation)
+            if answer.isAccepted { onAcceptance() }
+            return answer
         }
         if isAccepted { unitEnded?() }
         perform(action)
+        return isAccepted
+    }
+
+    /// Ends a unit soon, because nothing else can. Called where the last copy of its completion was released.
+    fileprivate func completionWasLost(_ index: Int) {
+        guard let units = state.withLock({ $0.machine.isInFlight(index) ? $0.units : nil }) else { return }
+        // The releasing thread may hold arbitrary locks.
+        CollectionDriver.queue.performAsync(qos: qos) {
+            let error = LostFinishError.unit(name: units.name(of: index), type: units.typeName)
+            if self.state.withLock(\.isCancelled) {
+                self.ended(index, CancellationError())
+            } else if self.ended(index, error) {
+                ExecutionRecording.current.report(.lostFinish(error, operation: nil))
+            }
+        }
     }
 
     private func finish(_ errors: [(any Error)?]) {
         // Release the work after unlocking and before the call: the receiver finds nothing held by the run.
         _ = state.withLock { $0.units.take() }
         state.withLock { $0.completion.take() }?(errors)
+    }
+}
+
+/// What all copies of the completion of one unit share. It goes with the last of them.
+private final class UnitToken: @unchecked Sendable {
+    private let driver: CollectionDriver
+    private let index: Int
+    /// Whether the unit was ended by this. Written with the lock of the driver held, and read by the thread that releases
+    /// the object last.
+    private var hasEnded = false
+
+    init(_ driver: CollectionDriver, _ index: Int) {
+        self.driver = driver
+        self.index = index
+    }
+
+    deinit {
+        if !hasEnded { driver.completionWasLost(index) }
+    }
+
+    /// The completion.
+    @Sendable func end(_ error: (any Error)?) {
+        driver.ended(index, error) { hasEnded = true }
     }
 }

@@ -80,12 +80,12 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         // A cancellation before the call has found nothing to cancel.
         if isCancelled { return finishWithoutRun() }
         let unitName = object.unitName
+        let token = RunToken(self, itemCount: input.count, unitName: unitName)
         let units = WorkRequest.work(of: object, by: CollectionUnits.$request) {
-            object.performOperation(on: input) { slots in
-                self.finish(
-                    slots: slots, endedCount: slots.count { $0?.isCancellation != true }, unitName: unitName)
-            }
+            object.performOperation(on: input, completion: token.end)
         }
+        // The default implementation does not use its completion.
+        if units != nil { token.isLossExpected = true }
         switch units {
         case nil:
             _ = endCall(unitCount: input.count, nil)
@@ -211,6 +211,27 @@ extension CollectionRun {
         Worklist.run { childrenFinished(&$0, own: own) }
     }
 
+    /// A type's own implementation has reported the end.
+    fileprivate func ended(_ slots: [(any Error)?], unitName: String) {
+        finish(slots: slots, endedCount: slots.count { $0?.isCancellation != true }, unitName: unitName)
+    }
+
+    /// Ends the run soon, because the completion that a type's own implementation was given has been released.
+    fileprivate func completionWasLost(itemCount: Int, unitName: String) {
+        let isFinished = lock.withLock { if case .finished = stage { true } else { false } }
+        if isFinished { return }
+        // The releasing thread may hold arbitrary locks.
+        DispatchQueue.global(qos: .userInitiated).performAsync { [self] in
+            if isCancelled {
+                let slots = Array(repeating: CancellationError() as (any Error)?, count: itemCount)
+                return finish(slots: slots, endedCount: 0, unitName: unitName)
+            }
+            let error = LostFinishError.run(name: displayName)
+            finish(slots: Array(repeating: error, count: itemCount), endedCount: itemCount) { _, _ in .failure(error) }
+            ExecutionRecording.current.report(.lostFinish(error, operation: nil))
+        }
+    }
+
     private func reportProgress() {
         guard lock.withLock({ isProgressObserved }) else { return }
         let (ended, total) = count
@@ -224,5 +245,29 @@ extension CollectionRun {
             guard case .finished = stage else { return (driver?.endedCount ?? 0, unitCount.map { max($0, 1) }) }
             return slots.isEmpty ? (1, 1) : (endedCount, slots.count)
         }
+    }
+}
+
+/// What all copies of the completion share that a type's own implementation is given. It goes with the last of them.
+private final class RunToken<Item: Sendable>: @unchecked Sendable {
+    private let run: CollectionRun<Item>
+    private let itemCount: Int
+    private let unitName: String
+    /// Written by the thread that holds a reference, and read by the one that releases the last one.
+    var isLossExpected = false
+
+    init(_ run: CollectionRun<Item>, itemCount: Int, unitName: String) {
+        self.run = run
+        self.itemCount = itemCount
+        self.unitName = unitName
+    }
+
+    deinit {
+        if !isLossExpected { run.completionWasLost(itemCount: itemCount, unitName: unitName) }
+    }
+
+    /// The completion.
+    @Sendable func end(_ slots: [(any Error)?]) {
+        run.ended(slots, unitName: unitName)
     }
 }

@@ -140,6 +140,12 @@ extension CollectionStateMachine {
         return (true, action())
     }
 
+    /// Whether a unit has started, and its end was not reported.
+    func isInFlight(_ index: Int) -> Bool {
+        if case .finished = stage { return false }
+        return units[index] == .onStack || units[index] == .detached
+    }
+
     /// The run was cancelled: no further unit starts. Those in flight are cancelled, and waited for.
     mutating func cancelled() -> Action? {
         switch stage {

@@ -12,6 +12,10 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
         case async(@Sendable (_ items: [Item], _ unit: Range<Int>) async throws -> Void)
     }
 
+    /// The type that performs the items.
+    let typeName: String
+    /// What errors call a unit.
+    let unitName: String
     /// The number of items of a unit, at least 1.
     let unitSize: Int
     /// The maximum number of units in flight, at least 1.
@@ -21,6 +25,8 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
 
     init<Operation: CollectionOperation<Item>>(of operation: Operation) throws(CoordinationError) {
         let type = operation.displayName
+        typeName = type
+        unitName = operation.unitName
         let batchSize = (operation as? any BatchOperation)?.batchSize
         if let batchSize, batchSize < 1 { throw .invalidBatchSize(type: type, batchSize: batchSize) }
         unitSize = batchSize ?? 1
@@ -79,22 +85,23 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
             cancelRunning = { tasks.cancel() }
         }
         return CollectionUnits(
-            count: unitCount(count, size: size), limit: limit, failurePolicy: failurePolicy,
-            start: start, cancelRunning: cancelRunning)
+            typeName: typeName, unitName: unitName, count: unitCount(count, size: size), limit: limit,
+            failurePolicy: failurePolicy, start: start, cancelRunning: cancelRunning)
     }
 
     /// Performs one unit. If its method is `async`, that is in a task among others, or in the current one.
     ///
     /// - Parameters:
     ///   - unit: Its items.
-    ///   - index: A number of its own.
+    ///   - index: The index of the unit.
     ///   - tasks: The tasks that are cancelled together.
     /// - Returns: The error of the unit.
     func perform(_ unit: [Item], index: Int, in tasks: RunningTasks?) async -> (any Error)? {
         switch method {
         case .completion(let perform):
             let units = CollectionUnits(
-                count: 1, limit: 1, failurePolicy: .continueAll,
+                typeName: typeName, unitName: unitName, firstIndex: index, count: 1, limit: 1,
+                failurePolicy: .continueAll,
                 start: { perform(unit, unit.indices, $1) }, cancelRunning: nil)
             return await withCheckedContinuation { continuation in
                 CollectionDriver(units) { continuation.resume(returning: $0[0]) }.start()

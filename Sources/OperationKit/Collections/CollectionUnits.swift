@@ -7,6 +7,12 @@ struct CollectionUnits: Sendable {
     /// the options.
     @TaskLocal static var request: WorkRequest<Result<CollectionUnits, CoordinationError>>?
 
+    /// The type that performs the units.
+    let typeName: String
+    /// What errors call a unit.
+    let unitName: String
+    /// The index of the first unit, among those of the whole run.
+    var firstIndex = 0
     let count: Int
     /// At least 1.
     let limit: Int
@@ -14,4 +20,7 @@ struct CollectionUnits: Sendable {
     let start: Start
     /// Asks the units in flight to stop, if they can be.
     let cancelRunning: (@Sendable () -> Void)?
+
+    /// What errors call the unit at an index of these.
+    func name(of index: Int) -> String { "\(unitName) \(firstIndex + index)" }
 }

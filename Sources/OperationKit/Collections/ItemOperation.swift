@@ -10,7 +10,8 @@ public protocol ItemOperation<CollectionType>: CollectionOperation {
     /// Receives the outcome of an item: its error, or `nil` for success.
     ///
     /// May be called from any thread, before the method returns or later. Only the first call for an item counts. It
-    /// has to be called on every path, or the run never ends.
+    /// has to be called on every path: when it is released without a call, the item ends with ``LostFinishError``, soon
+    /// and on another thread, or with `CancellationError` if the run is cancelled.
     typealias ItemCompletion = @Sendable (_ error: (any Error)?) -> Void
 
     /// Performs the operation on one item.

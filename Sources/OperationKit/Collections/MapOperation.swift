@@ -93,8 +93,7 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
         startTask(with: input)
     }
 
-    /// Cancels the elements in flight.
-    public override func didCancel() {
+    override func cancellationTookEffect() {
         cancelTask()
     }
 

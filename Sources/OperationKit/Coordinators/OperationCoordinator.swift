@@ -11,7 +11,7 @@ public import Foundation
 /// }
 ///
 /// let backup = ThrowingBlockOperation(name: "backup") { /* … */ }
-/// let report = AsyncBlockOperation(name: "report") { finish in finish(nil) }
+/// let report = AsyncBlockOperation(name: "report") { finish in finish() }
 /// let errors = await Nightly().performOperations([backup, report])
 /// assert(errors.allSatisfy { $0 == nil })
 /// ```

@@ -113,7 +113,7 @@ extension AsyncOperation {
     ///
     /// ```swift
     /// let save = ThrowingBlockOperation(name: "save") { /* … */ }
-    /// let announce = AsyncBlockOperation(name: "announce") { finish in finish(nil) }
+    /// let announce = AsyncBlockOperation(name: "announce") { finish in finish() }
     /// announce.requireSuccess(of: save)
     /// ```
     ///

@@ -93,7 +93,11 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     ///
     /// Called under the conditions of ``AsyncOperation/main()``.
     open func main(input: Input) {
+        #if DEBUG
+        finishInDefaultMain(calledAt: .mainWithInput)
+        #else
         finish()
+        #endif
     }
 
     /// Does nothing: ``main(input:)`` is called by `start()`.
@@ -125,6 +129,19 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     @discardableResult
     public final func finish(with output: Output) -> Bool {
         finish(with: .success(())) { storedOutput = output }
+    }
+
+    /// Ends the operation with the result of its work. `onAcceptance` is called with the lock held.
+    final func settle(with result: Result<Output, any Error>, onAcceptance: () -> Void) {
+        switch result {
+        case .success(let output):
+            finish(with: .success(())) {
+                storedOutput = output
+                onAcceptance()
+            }
+        case .failure(let error):
+            finish(with: .failure(error), onAcceptance: onAcceptance)
+        }
     }
 
     /// A composite's children have all finished, with this as the composite's own result.

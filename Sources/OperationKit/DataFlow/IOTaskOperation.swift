@@ -38,8 +38,7 @@ public final class IOTaskOperation<Input: Sendable, Output: Sendable>: IOOperati
         startTask(with: input)
     }
 
-    /// Cancels the task.
-    public override func didCancel() {
+    override func cancellationTookEffect() {
         cancelTask()
     }
 

@@ -40,8 +40,7 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
         startTask(with: input)
     }
 
-    /// Cancels the task.
-    public override func didCancel() {
+    override func cancellationTookEffect() {
         cancelTask()
     }
 

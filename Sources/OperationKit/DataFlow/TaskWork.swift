@@ -56,12 +56,17 @@ protocol TaskRunning: AsyncOperation {
 extension TaskRunning {
     /// Starts the task. One that is cancelled from inside cancels the operation: soon, and before the operation ends.
     func startTask(with input: Input) {
-        let task = Task.detached(priority: TaskPriority(qualityOfService)) {
-            guard let result = await self.result(of: input) else { return }
-            if Task.isCancelled { self.cancel() }
-            self.end(with: result)
+        let priority = TaskPriority(qualityOfService)
+        withState { state in
+            // The closure is not called before the lock is released, so from its beginning on `Task.isCancelled` is what
+            // the operation's `isCancelled` is. And nothing is called when the task is cancelled here.
+            let task = Task.detached(priority: priority) {
+                guard let result = await self.result(of: input) else { return }
+                if Task.isCancelled { self.cancel() }
+                self.end(with: result)
+            }
+            if taskWork.created(task) || state.lifecycle.isCancelled { task.cancel() }
         }
-        if lock.withLock({ taskWork.created(task) }) { task.cancel() }
     }
 
     /// Calls the closure and releases it, unless the operation has ended.

@@ -1,8 +1,9 @@
-/// Finds operations that never finish: those that were released while they were executing, and those that go on for long.
+/// Finds operations that never finish, and others that are not used as they should be.
 ///
 /// An ``AsyncOperation`` that is never finished never ends, and neither does what waits for it. If it is still
 /// referenced, the `debugDescription` of the compound around it shows it (`po compound`), and
-/// ``operations(executingLongerThan:)`` lists it. If it is not, it can never be finished, and ``handler`` is called.
+/// ``operations(executingLongerThan:)`` lists it. If it is not, it can never be finished, and ``handler``
+/// receives a ``MisuseReport``.
 ///
 /// How much is recorded is the ``level-swift.type.property`` of the process.
 public enum OperationDiagnostics {
@@ -23,18 +24,17 @@ public enum OperationDiagnostics {
     /// The variable is read when the first operation starts, and not again. To decide it in code, call `setenv` before.
     public static let level = Level(ExecutionRecording.current)
 
-    /// Called with each operation that was released while executing. The default handler prints the description to
-    /// standard error.
+    /// Called with each ``MisuseReport``. The default handler prints the description to standard error.
     ///
-    /// Called on a queue of its own, one report after the other, some time after the release. The operation is gone by
-    /// then, and nothing is locked, so the handler may do whatever it likes; further reports wait until it returns. It
-    /// may be replaced at any time; the new handler gets the reports that come later. With `nil` there are no reports.
+    /// Called on a queue of its own, one report after the other, some time after the mistake. Nothing is locked, so the
+    /// handler may do whatever it likes; further reports wait until it returns. It may be replaced at any time; the new
+    /// handler gets the reports that come later. With `nil`, and at the level ``Level/off``, there are no reports.
     ///
     /// Releasing an operation while it is executing is a mistake in any case: its work goes on with no operation left
     /// to finish, and what depends on it never starts.
-    public static var handler: (@Sendable (UnfinishedOperation) -> Void)? {
-        get { UnfinishedReporter.shared.handler }
-        set { UnfinishedReporter.shared.handler = newValue }
+    public static var handler: (@Sendable (MisuseReport) -> Void)? {
+        get { MisuseReporter.shared.handler }
+        set { MisuseReporter.shared.handler = newValue }
     }
 
     /// The operations that are executing and have been for longer than a time, oldest first.

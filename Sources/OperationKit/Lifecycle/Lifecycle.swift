@@ -114,6 +114,15 @@ extension Lifecycle {
         }
     }
 
+    /// Whether an outcome that is given now would be the first one.
+    var acceptsOutcome: Bool {
+        switch state {
+        case .pending(let outcome), .starting(let outcome), .draining(let outcome, _): outcome == nil
+        case .executing: true
+        case .finishing, .finished: false
+        }
+    }
+
     /// Whether a cancellation has taken effect.
     var isCancelled: Bool {
         switch cancellation {

@@ -4,19 +4,35 @@ import Foundation
 ///
 /// ```swift
 /// let pause = AsyncBlockOperation { finish in
-///     DispatchQueue.global().asyncAfter(deadline: .now() + 0.01) { finish(nil) }
+///     DispatchQueue.global().asyncAfter(deadline: .now() + 0.01) { finish() }
 /// }
 /// ```
 ///
 /// The block runs once, on the thread that starts the operation, unless the operation was cancelled or given an outcome
-/// before. It has to call `finish` on every path, with an error or with `nil` for success, from any thread; the first
-/// call decides. Blocks that work for long look at `isCancelled`; for work that can be stopped, subclass
-/// ``AsyncOperation`` or use ``TaskOperation``. The block is released when the operation finishes.
+/// before. It has to call `finish` on every path, with an error or without one for success, from any thread; the first
+/// call decides. A `finish` that can never be called, because the last copy was released, ends the operation with
+/// ``LostFinishError``. The block is released when the operation finishes.
+///
+/// Blocks that work for long look at `finish.isCancelled`. Work that can be stopped is stopped by a handler:
+///
+/// ```swift
+/// enum Mail {
+///     static func send(_ text: String, done: @escaping @Sendable ((any Error)?) -> Void) -> Progress {
+///         Progress(totalUnitCount: 1)   // …
+///     }
+/// }
+///
+/// let message = AsyncBlockOperation(name: "message") { finish in
+///     let transfer = Mail.send("Hello", done: finish.callAsFunction)
+///     finish.onCancel { transfer.cancel() }
+/// }
+/// ```
 public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
     /// A block that starts the work, and calls `finish` when it is done.
-    public typealias Block = @Sendable (_ finish: @escaping AsyncCompletionBlock) -> Void
+    public typealias Block = @Sendable (_ finish: FinishHandle<Void>) -> Void
 
     private var block: Block?
+    private var cancellationHandlers = CancellationHandlers()
 
     /// Creates an operation that runs a block.
     ///
@@ -33,12 +49,26 @@ public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
     public override func main() {}
 
     override func startWork() {
-        let block = lock.withLock { self.block }
-        block? { error in self.finish(withError: error) }
+        lock.withLock { block }?(FinishHandle(of: self))
+    }
+
+    override func cancellationTookEffect() {
+        callCancellationHandlers()
     }
 
     override func releaseWork() {
-        var discarded: Block?
-        lock.withLock { swap(&discarded, &block) }
+        // Release the block and the handlers after unlocking; their deinitializers may run arbitrary code.
+        let discarded = lock.withLock { (block.take(), cancellationHandlers.ended()) }
+        withExtendedLifetime(discarded) {}
+    }
+}
+
+extension AsyncBlockOperation: HandleFinishing {
+    func settle(with result: Result<Void, any Error>, onAcceptance: () -> Void) {
+        finish(with: result, onAcceptance: onAcceptance)
+    }
+
+    func changeCancellationHandlers<Value>(_ body: (inout CancellationHandlers) -> Value) -> Value {
+        lock.withLock { body(&cancellationHandlers) }
     }
 }

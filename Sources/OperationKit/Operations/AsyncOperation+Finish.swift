@@ -31,6 +31,9 @@ extension AsyncOperation {
             return answer
         }
         perform(action)
+        #if DEBUG
+        if !isAccepted { reportFinishAfterSuperMain() }
+        #endif
         return isAccepted
     }
 

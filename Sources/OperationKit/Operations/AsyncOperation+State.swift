@@ -23,6 +23,10 @@ extension AsyncOperation {
         var membership = Membership()
         /// The slot of the operation in the ``ChildTable`` of its composite.
         var slot: Int?
+        #if DEBUG
+        /// Whether an override of `main()` called the default implementation, which finished the operation.
+        var hasFinishedInSuperMain = false
+        #endif
 
         init(lifecycle: Lifecycle) {
             self.lifecycle = lifecycle

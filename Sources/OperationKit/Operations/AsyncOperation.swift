@@ -28,7 +28,8 @@ public import Foundation
 ///
 /// ## The contract for subclasses
 ///
-/// 1. Override ``main()``. Start the work there and return; do not block, and do not call `super`.
+/// 1. Override ``main()``. Start the work there and return; do not block, and do not call `super`, which would finish the
+///    operation. Debug builds report a `finish` that comes after that.
 /// 2. Call ``finish(withError:)`` once the work is over, from any thread, inside `main()` or long after it. Every path
 ///    has to get there, or the operation never ends. Calling it more than once is harmless: the first call decides.
 /// 3. Override ``didCancel()`` if the work can be stopped, and stop it there. It never runs at the same time as
@@ -40,7 +41,7 @@ public import Foundation
 /// A test that holds for every correct subclass:
 ///
 /// ```swift
-/// let operation = AsyncBlockOperation { finish in finish(nil) }   // yours
+/// let operation = AsyncBlockOperation { finish in finish() }   // yours
 /// let queue = OperationQueue()
 /// try await queue.run(operation)
 /// assert(operation.isFinished && operation.error == nil)
@@ -110,7 +111,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Called at most once, on the thread that calls `start()`; not at all when the operation was cancelled or given an
     /// outcome before its start. Don't call this method yourself.
     open override func main() {
+        #if DEBUG
+        finishInDefaultMain(calledAt: .main)
+        #else
         finish()
+        #endif
     }
 
     /// Stops the work of an operation that was cancelled while it was executing. The default implementation does nothing.

@@ -12,14 +12,14 @@ final class ExecutionRecord: @unchecked Sendable {
     private let name: String?
     private let type: AsyncOperation.Type
     private let registry: ExecutionRegistry?
-    private let reporter: UnfinishedReporter
+    private let reporter: MisuseReporter
     /// Written and read by threads that come one after the other: the one that delivers the end, and the one that lets
     /// go of the object last.
     private var hasEnded = false
 
     /// To be called on the thread that starts the operation, without its lock: its name may be overridden.
     init(
-        _ operation: AsyncOperation, _ registry: ExecutionRegistry?, _ reporter: UnfinishedReporter,
+        _ operation: AsyncOperation, _ registry: ExecutionRegistry?, _ reporter: MisuseReporter,
         at now: ContinuousClock.Instant
     ) {
         startTime = now
@@ -35,15 +35,23 @@ final class ExecutionRecord: @unchecked Sendable {
     deinit {
         registry?.ended(self)
         if hasEnded { return }
-        reporter.report(
-            UnfinishedOperation(
-                name: name ?? "\(type)", type: type, age: startTime.age(at: .now), origin: origin, callStack: callStack)
-        )
+        reporter.report(.released(unfinishedOperation))
+    }
+
+    /// What is known of the operation, as long as it has not finished.
+    private var unfinishedOperation: UnfinishedOperation {
+        UnfinishedOperation(
+            name: name ?? "\(type)", type: type, age: startTime.age(at: .now), origin: origin, callStack: callStack)
     }
 
     /// The end is being delivered. Called once.
     func ended() {
         hasEnded = true
+    }
+
+    /// The operation was ended, because nothing else could end it any more.
+    func reportLostFinish(_ error: LostFinishError) {
+        reporter.report(.lostFinish(error, operation: unfinishedOperation))
     }
 
     private static var place: String {

@@ -30,6 +30,12 @@ enum ExecutionRecording: Sendable {
         if case .all(let registry) = self { registry } else { nil }
     }
 
+    /// Reports a mistake, unless nothing is recorded.
+    func report(_ report: MisuseReport) {
+        if case .off = self { return }
+        MisuseReporter.shared.report(report)
+    }
+
     /// What is recorded of an operation that is about to execute. To be called on the thread that starts it.
     func record(of operation: AsyncOperation) -> ExecutionRecord? {
         if case .off = self { return nil }

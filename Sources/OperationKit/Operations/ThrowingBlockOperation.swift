@@ -5,12 +5,28 @@ public import Foundation
 /// The block runs once, on the thread that starts the operation, and the operation finishes when it returns or throws.
 /// The thrown error is the operation's ``error``. For an operation that was cancelled before its start the block does
 /// not run, and the error is `CancellationError`. The block is released when the operation finishes.
+///
+/// A cancellation does not disturb a block that has begun. One that works for long asks for a ``WorkHandle``:
+///
+/// ```swift
+/// let search = ThrowingBlockOperation(name: "search") { work in
+///     for page in 1...1_000 where page.isMultiple(of: 7) {
+///         try work.checkCancellation()
+///     }
+/// }
+/// ```
 public final class ThrowingBlockOperation: Operation, FailableOperation, @unchecked Sendable {
     /// The work.
     public typealias Block = @Sendable () throws -> Void
 
+    private enum Work {
+        case plain(Block)
+        case observing(@Sendable (WorkHandle) throws -> Void)
+    }
+
     private struct State {
-        var block: Block?
+        var work: Work?
+        var cancellationHandlers = CancellationHandlers()
         var failure: (any Error)?
         var membership = Membership()
         #if !canImport(ObjectiveC)
@@ -29,7 +45,18 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
     ///   - name: The name of the operation, for messages and errors.
     ///   - block: The work.
     public init(name: String? = nil, _ block: @escaping Block) {
-        state = Locked(State(block: block))
+        state = Locked(State(work: .plain(block)))
+        super.init()
+        self.name = name
+    }
+
+    /// Creates an operation that runs a block, which can see that the operation is cancelled.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the operation, for messages and errors.
+    ///   - block: The work.
+    public init(name: String? = nil, _ block: @escaping @Sendable (_ work: WorkHandle) throws -> Void) {
+        state = Locked(State(work: .observing(block)))
         super.init()
         self.name = name
     }
@@ -47,7 +74,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         // A cancellation may come when Foundation is about to look for one. Then the operation is finished before that
         // is known here, but its block is still there.
         let isFinished = isFinished
-        return state.withLock { $0.failure ?? (isFinished && $0.block != nil ? CancellationError() : nil) }
+        return state.withLock { $0.failure ?? (isFinished && $0.work != nil ? CancellationError() : nil) }
     }
 
     /// Runs the block, or finishes with `CancellationError` if the operation was cancelled.
@@ -81,22 +108,27 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
 
     /// Runs the block.
     public override func main() {
-        guard let block = state.withLock({ $0.block }) else { return }
-        settle(Result { try block() })
+        switch state.withLock({ $0.work }) {
+        case .plain(let block): settle(Result { try block() })
+        case .observing(let block): settle(Result { try block(WorkHandle(operation: self)) })
+        case nil: return
+        }
     }
 
-    /// Cancels the operation. A block that has begun is not disturbed.
+    /// Cancels the operation. A block that has begun goes on, and is told by its ``WorkHandle``, if it has one.
     public override func cancel() {
         super.cancel()
+        callCancellationHandlers()
         state.withLock { $0.membership.parent }?.childWasCancelled(self)
     }
 
     /// Stores the first outcome, and lets go of the block.
     private func settle(_ outcome: Lifecycle.Outcome) {
+        // Release the block and the handlers after unlocking; their deinitializers may run arbitrary code.
         let discarded = state.withLock { state in
-            let block = state.block.take()
-            if block != nil { state.failure = outcome.error }
-            return block
+            let work = state.work.take()
+            if work != nil { state.failure = outcome.error }
+            return (work, state.cancellationHandlers.ended())
         }
         withExtendedLifetime(discarded) {}
     }
@@ -124,6 +156,12 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         }
     }
     #endif
+}
+
+extension ThrowingBlockOperation: CancellableWork {
+    func changeCancellationHandlers<Value>(_ body: (inout CancellationHandlers) -> Value) -> Value {
+        state.withLock { body(&$0.cancellationHandlers) }
+    }
 }
 
 extension ThrowingBlockOperation {

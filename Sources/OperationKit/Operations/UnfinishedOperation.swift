@@ -1,13 +1,10 @@
-import Dispatch
-import Foundation
-
-/// An operation that was released while it was executing, so that it never finished.
+/// An operation that had not finished when something went wrong with it.
 public struct UnfinishedOperation: Sendable, CustomStringConvertible {
     /// The name that it had when it started, or else its type.
     public let name: String
     /// Its type.
     public let type: AsyncOperation.Type
-    /// How long it had been executing when it was released.
+    /// How long it had been executing then.
     public let age: Duration
     /// Where it was started: the name of the operation queue, or of the thread.
     public let origin: String
@@ -15,47 +12,19 @@ public struct UnfinishedOperation: Sendable, CustomStringConvertible {
     /// ``OperationDiagnostics/Level/all``. Otherwise it is empty.
     public let callStack: [String]
 
-    /// A sentence with all of this.
+    /// A sentence with all of this, for an operation that was released.
     public var description: String {
         let lines = [
             "OperationKit: “\(name)” (\(type)) was released while executing, after \(ageText(age)), without having finished. "
                 + "It was started on \(origin)."
         ]
-        return (lines + callStack.map { "    \($0)" }).joined(separator: "\n")
+        return (lines + indented(callStack)).joined(separator: "\n")
     }
 }
 
-/// Hands reports to the handler, one after the other.
-final class UnfinishedReporter: Sendable {
-    static let shared = UnfinishedReporter()
-
-    typealias Handler = @Sendable (UnfinishedOperation) -> Void
-
-    private let queue = DispatchQueue(label: "UnfinishedOperation")
-    private let current = Locked<Handler?>(UnfinishedReporter.print)
-
-    var handler: Handler? {
-        get { current.withLock { $0 } }
-        set {
-            // Release the old handler after unlocking; its deinitializers may run arbitrary code.
-            let previous = current.withLock { exchange(&$0, with: newValue) }
-            withExtendedLifetime(previous) {}
-        }
-    }
-
-    /// Reports asynchronously: the releasing thread may hold arbitrary locks.
-    func report(_ operation: UnfinishedOperation) {
-        queue.async { self.handler?(operation) }
-    }
-
-    /// Waits until the reports up to now have been handed over.
-    func waitForReports() {
-        queue.sync {}
-    }
-
-    private static func print(_ operation: UnfinishedOperation) {
-        FileHandle.standardError.write(Data("\(operation)\n".utf8))
-    }
+/// The lines of a call stack, below a sentence.
+func indented(_ lines: [String]) -> [String] {
+    lines.map { "    \($0)" }
 }
 
 /// A time as people say it, about as exact as they want to know.

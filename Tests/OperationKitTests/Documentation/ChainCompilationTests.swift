@@ -76,6 +76,14 @@ import Testing
         chain(
             "MacroLists", macro,
             [".then(concurrently: [IOBlockOperation { x in x + 1 }, IOBlockOperation { x in x - 1 }])", ".then(Sum())"]),
+        chain("MacroFinishing", macro, [".then(IOBlockOperation.finishing { x, finish in finish(with: x + 1) })"]),
+        chain(
+            "MacroHandles", macro,
+            [
+                ".then(IOBlockOperation<Int, Int>.finishing { x, finish in finish.onCancel {}; finish(with: x + 1) })",
+                ".then(IOBlockOperation<Int, Int>.observing { x, work in try work.checkCancellation(); return x + 1 })",
+                ".then(IOBlockOperation { x in x + 1 })",
+            ]),
         chain("MacroMaps", macro, [".then(Add().map { x in x + 1 })"]),
     ]
 

@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test("A block may finish its operation later, on another thread") func finishesLater() async throws {
-        let stored = Shared<AsyncOperation.AsyncCompletionBlock?>(nil)
+        let stored = Shared<FinishHandle<Void>?>(nil)
         let begun = Gate()
         let operation = AsyncBlockOperation { finish in
             stored.value = finish
@@ -74,7 +74,7 @@ import Testing
 
     @Test("An `AsyncBlockOperation` that is cancelled while executing goes on, and ends with what its block gives")
     func cancelledWhileExecuting() async {
-        let stored = Shared<AsyncOperation.AsyncCompletionBlock?>(nil)
+        let stored = Shared<FinishHandle<Void>?>(nil)
         let operation = AsyncBlockOperation { stored.value = $0 }
         await onThread {
             operation.start()
@@ -104,7 +104,7 @@ import Testing
 
     @Test("An operation whose `finish` was stored, called and let go is released") func storedFinish() async {
         let tracker = LeakTracker()
-        let stored = Shared<AsyncOperation.AsyncCompletionBlock?>(nil)
+        let stored = Shared<FinishHandle<Void>?>(nil)
         do {
             let operation = tracker.track(AsyncBlockOperation { stored.value = $0 })
             await onThread { operation.start() }

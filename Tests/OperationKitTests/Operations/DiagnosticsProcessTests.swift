@@ -11,7 +11,9 @@ import Testing
         await #expect(processExitsWith: .success) {
             unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "all", 1)
             let reports = Shared<[UnfinishedOperation]>([])
-            OperationDiagnostics.handler = { report in reports.change { $0.append(report) } }
+            OperationDiagnostics.handler = { report in
+                if case .released(let operation) = report { reports.change { $0.append(operation) } }
+            }
             do {
                 let operation = ScriptedOperation.idle("upload")
                 operation.start()
@@ -21,7 +23,7 @@ import Testing
                 precondition(OperationDiagnostics.operations(executingLongerThan: .seconds(1_000)) == [])
                 precondition(OperationDiagnostics.callStack(of: operation).count > 1)
             }
-            UnfinishedReporter.shared.waitForReports()
+            MisuseReporter.shared.waitForReports()
             precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [])
             precondition(reports.value.map(\.name) == ["upload"])
             precondition(reports.value[0].callStack.count > 1)
@@ -36,7 +38,7 @@ import Testing
             unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "starts", 1)
             do { ScriptedOperation.idle("upload").start() }
             precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [])
-            UnfinishedReporter.shared.waitForReports()
+            MisuseReporter.shared.waitForReports()
         }
         let printed = String(decoding: result.standardErrorContent, as: UTF8.self)
         #expect(printed.contains("OperationKit: “upload” (ScriptedOperation) was released while executing"))
@@ -52,7 +54,7 @@ import Testing
             precondition(operation.debugDescription == "“held”: executing")
             operation.finish()
             do { ScriptedOperation.idle("upload").start() }
-            UnfinishedReporter.shared.waitForReports()
+            MisuseReporter.shared.waitForReports()
         }
         #expect(!String(decoding: result.standardErrorContent, as: UTF8.self).contains("upload"))
     }

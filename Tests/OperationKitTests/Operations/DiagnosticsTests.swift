@@ -9,12 +9,14 @@ import Testing
 @Suite("Diagnostics", .hangGuard, .enabled(if: OperationDiagnostics.level != .off)) struct DiagnosticsTests {
     /// A reporter of its own, so that operations of other tests are not in the way.
     private struct Reports {
-        let reporter = UnfinishedReporter()
+        let reporter = MisuseReporter()
         let reports = Shared<[UnfinishedOperation]>([])
 
         init() {
             let reports = reports
-            reporter.handler = { report in reports.change { $0.append(report) } }
+            reporter.handler = { report in
+                if case .released(let operation) = report { reports.change { $0.append(operation) } }
+            }
         }
 
         /// Records the start of an operation here, as if it began now.
@@ -163,9 +165,10 @@ import Testing
 
     @Test("A handler may use operations, and one that it releases is reported after it")
     func handlerUsesOperations() async {
-        let reporter = UnfinishedReporter()
+        let reporter = MisuseReporter()
         let log = EventLog()
         reporter.handler = { [weak reporter] report in
+            guard case .released(let report) = report else { return }
             // Another one is released in here, which is reported after this one.
             let another = ScriptedOperation.idle("another")
             if report.name == "first", let reporter {
@@ -210,7 +213,7 @@ import Testing
 /// Operations that are executing can be listed.
 @Suite("Diagnostics: registry", .hangGuard, .enabled(if: OperationDiagnostics.level != .off))
 struct ExecutionRegistryTests {
-    private let reporter = UnfinishedReporter()
+    private let reporter = MisuseReporter()
     private let origin = ContinuousClock.now
 
     private func execution(

@@ -48,7 +48,7 @@ import Testing
 
     @Test("An operation whose work never calls `finish` can be finished by other code")
     func endedFromOutside() async throws {
-        let operation = AsyncBlockOperation { _ in }
+        let operation = ScriptedOperation.idle()
         operation.start()
         let wait = Task { try await operation.finished() }
         await operation.becomesAwaited()
@@ -88,7 +88,7 @@ import Testing
         let tracker = LeakTracker()
         do {
             let token = tracker.token("block")
-            let operation = tracker.track(AsyncBlockOperation { _ in token.use() })
+            let operation = tracker.track(ScriptedOperation(main: { _ in token.use() }))
             operation.start()
         }
         await tracker.expectAllReleased()

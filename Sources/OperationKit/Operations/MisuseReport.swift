@@ -1,0 +1,62 @@
+import Dispatch
+import Foundation
+
+/// A mistake that was noticed while the program runs.
+public enum MisuseReport: Sendable, CustomStringConvertible {
+    /// An operation was released while it was executing, so that it never finished.
+    case released(UnfinishedOperation)
+    /// The last way to end an operation, an item or a batch was released without having been used, and it was ended with
+    /// this error. The operation is `nil` for items and batches.
+    case lostFinish(LostFinishError, operation: UnfinishedOperation?)
+    /// An operation of this class was finished after its `main()` had called `super.main()`, which had finished it before.
+    /// Debug builds of the library report it, once for each class.
+    case finishedAfterSuperMain(AsyncOperation.Type)
+
+    /// A sentence, and the call stack of the start if it was recorded.
+    public var description: String {
+        switch self {
+        case .released(let operation):
+            return operation.description
+        case .lostFinish(let error, let operation):
+            let start = operation.map { " It was started on \($0.origin), \(ageText($0.age)) before." } ?? ""
+            let lines = ["OperationKit: " + (error.errorDescription ?? "") + start]
+            return (lines + indented(operation?.callStack ?? [])).joined(separator: "\n")
+        case .finishedAfterSuperMain(let type):
+            return "OperationKit: finish was called without effect for an operation of the class \(type), because "
+                + "super.main had finished it before. Don't call super.main() or super.main(input:)."
+        }
+    }
+}
+
+/// Hands reports to the handler, one after the other.
+final class MisuseReporter: Sendable {
+    static let shared = MisuseReporter()
+
+    typealias Handler = @Sendable (MisuseReport) -> Void
+
+    private let queue = DispatchQueue(label: "MisuseReport")
+    private let current = Locked<Handler?>(MisuseReporter.print)
+
+    var handler: Handler? {
+        get { current.withLock { $0 } }
+        set {
+            // Release the old handler after unlocking; its deinitializers may run arbitrary code.
+            let previous = current.withLock { exchange(&$0, with: newValue) }
+            withExtendedLifetime(previous) {}
+        }
+    }
+
+    /// Reports asynchronously: the reporting thread may hold arbitrary locks.
+    func report(_ report: MisuseReport) {
+        queue.async { self.handler?(report) }
+    }
+
+    /// Waits until the reports up to now have been handed over.
+    func waitForReports() {
+        queue.sync {}
+    }
+
+    private static func print(_ report: MisuseReport) {
+        FileHandle.standardError.write(Data("\(report)\n".utf8))
+    }
+}

@@ -1,0 +1,283 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+/// The closure of an operation sees that it is cancelled, and can be told of it.
+@Suite("Cancellation seen by closures", .hangGuard) struct WorkHandleTests {
+    /// What a closure is handed, whichever kind of operation it belongs to.
+    struct Handle: Sendable {
+        let isCancelled: @Sendable () -> Bool
+        let checkCancellation: @Sendable () throws -> Void
+        let onCancel: @Sendable (@escaping @Sendable () -> Void) -> Void
+
+        init(_ work: WorkHandle) {
+            isCancelled = { work.isCancelled }
+            checkCancellation = work.checkCancellation
+            onCancel = work.onCancel
+        }
+
+        init<Output>(_ finish: FinishHandle<Output>) {
+            isCancelled = { finish.isCancelled }
+            checkCancellation = finish.checkCancellation
+            onCancel = finish.onCancel
+        }
+    }
+
+    enum Kind: CaseIterable {
+        case throwing, typed, block, typedBlock
+
+        /// Whether the cancellation may have a reason.
+        var isAsync: Bool { self != .throwing }
+
+        func make(_ body: @escaping @Sendable (Handle) throws -> Void) -> Operation {
+            switch self {
+            case .throwing:
+                return ThrowingBlockOperation { work in try body(Handle(work)) }
+            case .typed:
+                let operation = IOBlockOperation<Int, Int>.observing { input, work in
+                    try body(Handle(work))
+                    return input
+                }
+                operation.input = 1
+                return operation
+            case .block:
+                return AsyncBlockOperation { finish in
+                    do {
+                        try body(Handle(finish))
+                        finish()
+                    } catch {
+                        finish(error)
+                    }
+                }
+            case .typedBlock:
+                let operation = IOBlockOperation<Int, Int>.finishing { input, finish in
+                    do {
+                        try body(Handle(finish))
+                        finish(with: input)
+                    } catch {
+                        finish(error)
+                    }
+                }
+                operation.input = 1
+                return operation
+            }
+        }
+    }
+
+    private func error(of operation: Operation) -> (any Error)? {
+        (operation as? any FailableOperation)?.error
+    }
+
+    @Test(
+        "A closure on the stack sees the cancellation, and its handlers run once each, in order, on the cancelling thread",
+        arguments: Kind.allCases)
+    func cancelledOnTheStack(kind: Kind) async {
+        let log = EventLog()
+        let (begun, cancelled) = (Gate(), Gate())
+        let canceller = Shared<Thread?>(nil)
+        let operation = kind.make { handle in
+            log.add("cancelled: \(handle.isCancelled())")
+            for number in 1...3 {
+                handle.onCancel { log.add("handler \(number), \(Thread.current === canceller.value)") }
+            }
+            try handle.checkCancellation()
+            begun.open()
+            cancelled.pass()
+            log.add("cancelled: \(handle.isCancelled())")
+            try handle.checkCancellation()
+            log.add("not reached")
+        }
+        async let ended: Void = Start.byHand(operation)
+        await begun.opened()
+        await onThread {
+            canceller.value = .current
+            operation.cancel()
+            operation.cancel()
+            log.add("cancel returns")
+        }
+        cancelled.open()
+        await ended
+        #expect(
+            log.events == [
+                "cancelled: false", "handler 1, true", "handler 2, true", "handler 3, true", "cancel returns",
+                "cancelled: true",
+            ])
+        #expect(text(error(of: operation)) == "cancelled")
+    }
+
+    @Test("A handler that is registered after the cancellation is called immediately", arguments: Kind.allCases)
+    func registeredLate(kind: Kind) async {
+        let log = EventLog()
+        let holder = Shared<Operation?>(nil)
+        let operation = kind.make { handle in
+            holder.value?.cancel()
+            handle.onCancel {
+                log.add("outer")
+                handle.onCancel { log.add("inner") }
+            }
+            log.add("registered")
+        }
+        holder.value = operation
+        await Start.byHand(operation)
+        holder.value = nil
+        #expect(log.events == ["outer", "inner", "registered"])
+        #expect(operation.isFinished && error(of: operation) == nil)
+    }
+
+    @Test(
+        "A handler is not called when the operation ends without a cancellation, nor after its end",
+        arguments: Kind.allCases)
+    func notCancelled(kind: Kind) async {
+        let log = EventLog()
+        let kept = Shared<Handle?>(nil)
+        let operation = kind.make { handle in
+            handle.onCancel { log.add("handler") }
+            kept.value = handle
+        }
+        await Start.byHand(operation)
+        operation.cancel()
+        kept.value?.onCancel { log.add("late handler") }
+        #expect(log.events.isEmpty)
+        kept.value = nil
+    }
+
+    @Test("Handlers are released when the operation has ended", arguments: Kind.allCases, [false, true])
+    func released(kind: Kind, isCancelled: Bool) async {
+        let tracker = LeakTracker()
+        let kept = Shared<Handle?>(nil)
+        let operation: Operation
+        do {
+            let token = tracker.token("handler")
+            let holder = Shared<Operation?>(nil)
+            operation = kind.make { [token] handle in
+                handle.onCancel { [token] in token.use() }
+                kept.value = handle
+                if isCancelled { holder.value?.cancel() }
+            }
+            holder.value = operation
+            await Start.byHand(operation)
+            holder.value = nil
+        }
+        await tracker.expectAllReleased()
+        #expect(operation.isCancelled == isCancelled)
+        kept.value = nil
+    }
+
+    @Test(
+        "No lock is held while a handler runs: it may wait for another thread that uses the operation",
+        arguments: Kind.allCases)
+    func handlersUseTheOperation(kind: Kind) async {
+        let log = EventLog()
+        let (begun, cancelled) = (Gate(), Gate())
+        let holder = Shared<Operation?>(nil)
+        let operation = kind.make { handle in
+            handle.onCancel {
+                let used = Gate()
+                Thread {
+                    guard let operation = holder.value else { return }
+                    handle.onCancel { log.add("registered in a handler") }
+                    operation.cancel()
+                    log.add("cancelled: \(operation.isCancelled), finished: \(operation.isFinished)")
+                    used.open()
+                }.start()
+                used.pass()
+            }
+            begun.open()
+            cancelled.pass()
+        }
+        holder.value = operation
+        async let ended: Void = Start.byHand(operation)
+        await begun.opened()
+        await onThread { operation.cancel() }
+        cancelled.open()
+        await ended
+        holder.value = nil
+        #expect(log.events == ["registered in a handler", "cancelled: true, finished: false"])
+    }
+
+    @Test("A handler may end the operation, which has its reason then", arguments: [false, true])
+    func handlerFinishes(isTyped: Bool) async throws {
+        let operation: AsyncOperation
+        if isTyped {
+            let typed = IOBlockOperation<Int, Int>.finishing { _, finish in
+                finish.onCancel { finish(CancellationError()) }
+            }
+            typed.input = 1
+            operation = typed
+        } else {
+            operation = AsyncBlockOperation { finish in finish.onCancel { finish(CancellationError()) } }
+        }
+        operation.start()
+        #expect(operation.isExecuting)
+        operation.cancel(withError: TestError.reason)
+        #expect(operation.isFinished && text(operation.error) == "reason")
+    }
+
+    @Test("Cancelling a compound calls the handlers of its children", arguments: Kind.allCases)
+    func compound(kind: Kind) async {
+        let log = EventLog()
+        let (begun, cancelled) = (Gate(), Gate())
+        let child = kind.make { handle in
+            handle.onCancel {
+                log.add("handler")
+                cancelled.open()
+            }
+            begun.open()
+            cancelled.pass()
+            try handle.checkCancellation()
+        }
+        let compound = CompoundOperation(operations: [child])
+        OperationQueue().addOperation(compound)
+        await begun.opened()
+        compound.cancel()
+        #expect(log.events == ["handler"])
+        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+    }
+
+    @Test(
+        "Of a cancellation and a registration at the same time, each handler is called exactly once",
+        arguments: Kind.allCases)
+    func races(kind: Kind) async {
+        struct Subject: Sendable {
+            let calls = Shared(0)
+            let handle = Shared<Handle?>(nil)
+            let begun = Gate()
+            let registered = Gate()
+            let cancelled = Gate()
+            let operation: Operation
+            init(_ kind: Kind) {
+                operation = kind.make { [handle, begun, registered, cancelled] in
+                    handle.value = $0
+                    begun.open()
+                    registered.pass()
+                    cancelled.pass()
+                }
+            }
+        }
+        let seed = SplitMix64.freshSeed()
+        let wrong = EventLog()
+        await race(
+            rounds: TestExtent.choose(300, long: 5_000), seed: seed, prepare: { _ in Subject(kind) },
+            [
+                { $0.operation.start() },
+                { subject in
+                    subject.begun.pass()
+                    for _ in 0..<3 { subject.handle.value?.onCancel { subject.calls.change { $0 += 1 } } }
+                    subject.registered.open()
+                },
+                { subject in
+                    subject.begun.pass()
+                    subject.operation.cancel()
+                    subject.cancelled.open()
+                },
+            ],
+            check: { subject, _ in
+                subject.handle.value = nil
+                if subject.calls.value != 3 { wrong.add("\(subject.calls.value) calls") }
+                if !subject.operation.isFinished { wrong.add("not finished") }
+            })
+        #expect(wrong.events.isEmpty, "seed \(seed)")
+    }
+}
