@@ -38,7 +38,8 @@ extension AsyncOperation {
                 super.cancel()
                 next = withState { $0.lifecycle.cancelChildrenIfUnfinished }
             case .cancelChildren:
-                if let children = ownChildren { list.add { children.cancelAll(&$0) } }
+                // Another child that is cancelled first may end this operation, and its children refer to it unowned.
+                list.add { self.ownChildren?.cancelAll(&$0) }
             case .drain:
                 drainChildren(&list)
             case .deliver:

@@ -298,6 +298,33 @@ import Testing
         #expect(runs.map(\.errors.count) == [1, 1])
     }
 
+    @Test("A run in a compound may end and go while the compound is being cancelled", arguments: Strategy.allCases)
+    func goneWhileCancelled(strategy: Strategy) async {
+        let completion = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)
+        let (begun, blocked) = (Gate(), Gate())
+        let compound: CompoundOperation
+        do {
+            let run = strategy.make { _, completed in
+                completion.value = completed
+                begun.open()
+            }.makeOperation(on: [1])
+            let sibling = AsyncBlockOperation { finish in
+                finish.onCancel {
+                    completion.value?(nil)
+                    finish()
+                }
+                blocked.open()
+            }
+            compound = CompoundOperation(operations: [run, sibling])
+        }
+        OperationQueue().addOperation(compound)
+        await begun.opened()
+        await blocked.opened()
+        compound.cancel()
+        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+        completion.value = nil
+    }
+
     @Test("Runs are released, cancelled ones too", arguments: Strategy.allCases)
     func release(strategy: Strategy) async {
         let tracker = LeakTracker()
