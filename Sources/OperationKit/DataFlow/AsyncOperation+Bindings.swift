@@ -64,6 +64,38 @@ extension BindingTarget {
         }
     }
 
+    /// Makes the operation depend on another one, and hands over the value of an optional property before it begins its work.
+    ///
+    /// ```swift
+    /// final class Greet: AsyncOperation, @unchecked Sendable { var names: [String] = [] }
+    ///
+    /// let fetch = TaskOperation(name: "fetch") { ["Ada", "Grace"] }
+    /// let greet = Greet()
+    /// greet.bind(\.names, to: fetch, \.output)
+    /// ```
+    ///
+    /// If `source` succeeded but has no value there, this operation finishes without running, with
+    /// ``DependencyError/missingValue(operation:property:dependency:dependencyProperty:)``. Everything else is as for a property
+    /// of the same type. A target that is optional, too, takes `nil` as a value.
+    ///
+    /// - Parameters:
+    ///   - property: What is set on this operation.
+    ///   - source: The operation that has to finish first. Not this one.
+    ///   - sourceProperty: What is read from `source`.
+    public func bind<Source: Operation, Value>(
+        _ property: any ReferenceWritableKeyPath<Self, Value> & Sendable, to source: Source,
+        _ sourceProperty: any KeyPath<Source, Value?> & Sendable
+    ) {
+        bindAfterSuccess(of: source) { target, source in
+            guard let value = source[keyPath: sourceProperty] else {
+                throw DependencyError.missingValue(
+                    operation: target.displayName, property: property.name(in: Self.self),
+                    dependency: source.displayName, dependencyProperty: sourceProperty.name(in: Source.self))
+            }
+            target[keyPath: property] = value
+        }
+    }
+
     /// Makes the operation depend on another one, and has a closure look at both before it begins its work.
     ///
     /// ```swift
@@ -94,11 +126,11 @@ extension BindingTarget {
     }
 
     private func bindAfterSuccess<Source: Operation>(
-        of source: Source, _ transfer: @escaping @Sendable (_ target: Self, _ source: Source) -> Void
+        of source: Source, _ transfer: @escaping @Sendable (_ target: Self, _ source: Source) throws -> Void
     ) {
         depend(on: source) { target, source in
             try target.checkSuccess(of: source)
-            if let target = target as? Self { transfer(target, source) }
+            if let target = target as? Self { try transfer(target, source) }
         }
     }
 }
@@ -150,5 +182,16 @@ extension AsyncOperation {
         let cause = (source as? AsyncOperation)?.blockedError?.cause ?? source
         throw BlockedError(
             error: DependencyError.failed(displayName, dependency: source.displayName, error: error), cause: cause)
+    }
+}
+
+extension AnyKeyPath {
+    /// The names of the properties on the path, if all of them are known at run time: those of computed properties are not, nor
+    /// those of stored ones that subclasses may override.
+    fileprivate func name(in root: Any.Type) -> String? {
+        let (text, prefix) = (debugDescription, "\\\(root).")
+        guard text.hasPrefix(prefix) else { return nil }
+        let name = text.dropFirst(prefix.count)
+        return name.contains("<") ? nil : String(name)
     }
 }

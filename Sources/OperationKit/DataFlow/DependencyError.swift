@@ -10,6 +10,12 @@ public enum DependencyError: Error {
     case dependencyFailed(operation: String, dependency: String, error: any Error)
     /// A dependency of the operation had not finished when the operation was started. Code 2.
     case dependencyUnfinished(operation: String, dependency: String)
+    /// The dependency succeeded, but the optional property that was bound had no value. Code 3.
+    ///
+    /// `property` is the name of the property that was to be set, and `dependencyProperty` that of the one without a value. Each
+    /// is `nil` where the name is not known at run time: those of stored properties of final classes are known, those of
+    /// computed properties like ``IOOperation/output`` are not.
+    case missingValue(operation: String, property: String?, dependency: String, dependencyProperty: String?)
 }
 
 extension DependencyError: LocalizedError, CustomNSError, NestingError {
@@ -21,6 +27,7 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
         switch self {
         case .dependencyFailed: 1
         case .dependencyUnfinished: 2
+        case .missingValue: 3
         }
     }
 
@@ -40,6 +47,10 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
             "The operation “\(operation)” did not run, because “\(dependency)”" + error.explanation(depth: depth)
         case .dependencyUnfinished(let operation, let dependency):
             "The operation “\(operation)” did not run, because “\(dependency)” had not finished. Put it on a queue, or start it later."
+        case .missingValue(let operation, let property, let dependency, let dependencyProperty):
+            "The operation “\(operation)” did not run, because “\(dependency)” had no value"
+                + (dependencyProperty.map { " in “\($0)”" } ?? "") + " for " + (property.map { "“\($0)”" } ?? "it")
+                + "."
         }
     }
 
@@ -61,7 +72,7 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
     var cancellationAnswer: CancellationAnswer {
         switch self {
         case .dependencyFailed(_, _, let error): .sameAs(error)
-        case .dependencyUnfinished: .known(false)
+        case .dependencyUnfinished, .missingValue: .known(false)
         }
     }
 

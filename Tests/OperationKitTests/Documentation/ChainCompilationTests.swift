@@ -101,8 +101,10 @@ import Testing
                 + Array(
                     repeating: [
                         "target.bind(\\.value, to: source, \\.value)", "target.bind(\\.maybe, to: source, \\.value)",
+                        "target.bind(\\.value, to: source, \\.maybe)", "target.bind(\\.maybe, to: source, \\.maybe)",
                         "target.bind(to: source) { target, source in target.value = source.value + 1 }",
-                    ], count: length / 3
+                        "target.bind(\\.value, to: Add(), \\.output)",
+                    ], count: length / 6
                 ).joined()),
         CodeBlock(
             file: "Builder.swift", line: 1,

@@ -1,0 +1,152 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// Bindings of properties that may have no value, to properties that take one.
+@Suite("Bindings of optional values", .hangGuard) struct OptionalBindingTests {
+    private final class Search: AsyncOperation, @unchecked Sendable {
+        private(set) var found: [String]?
+        private(set) var note: String?
+        var last: String? { found?.last }
+        let failure: (any Error)?
+
+        init(_ found: [String]? = nil, _ failure: (any Error)? = nil) {
+            self.found = found
+            self.failure = failure
+            super.init()
+            name = "search"
+        }
+
+        override func main() { elsewhere { self.finish(withError: self.failure) } }
+    }
+
+    private final class Show: AsyncOperation, @unchecked Sendable {
+        var names: [String] = []
+        var title = "none"
+        var subtitle: String? = "none"
+        var heading: String {
+            get { title }
+            set { title = newValue }
+        }
+        let log = EventLog()
+
+        override init() {
+            super.init()
+            name = "show"
+        }
+
+        override func main() {
+            log.add("main \(names) \(title)")
+            finish()
+        }
+    }
+
+    private final class PlainSearch: Operation, @unchecked Sendable {
+        let found: [String]? = nil
+    }
+
+    private func run(_ operations: [Operation]) async {
+        await onThread { OperationQueue().addOperations(operations, waitUntilFinished: true) }
+    }
+
+    @Test("The value of an optional property is handed to one that takes no `nil`") func value() async {
+        let (fetch, search, show) = (TaskOperation { ["Ada"] }, Search(["Grace"]), Show())
+        show.bind(\.names, to: fetch, \.output)
+        show.bind(\.title, to: search, \.last)
+        await run([show, fetch, search])
+        #expect(show.log.events == ["main [\"Ada\"] Grace"] && show.error == nil)
+    }
+
+    @Test("A target that is optional, too, takes `nil` as a value") func optionalTarget() async {
+        let (search, show) = (Search(), Show())
+        show.bind(\.subtitle, to: search, \.last)
+        await run([show, search])
+        #expect(show.subtitle == nil && show.error == nil && show.log.events.count == 1)
+    }
+
+    /// A binding whose source has no value, and what is known of the names of its properties.
+    private struct Missing: CustomTestStringConvertible, Sendable {
+        let property: String?
+        let dependencyProperty: String?
+        let text: String
+        let bind: @Sendable (Show, Search) -> Void
+
+        var testDescription: String { text }
+    }
+
+    private static let missing = [
+        Missing(property: "names", dependencyProperty: "found", text: "had no value in “found” for “names”.") {
+            $0.bind(\.names, to: $1, \.found)
+        },
+        Missing(property: "title", dependencyProperty: nil, text: "had no value for “title”.") {
+            $0.bind(\.title, to: $1, \.last)
+        },
+        Missing(property: nil, dependencyProperty: "note", text: "had no value in “note” for it.") {
+            $0.bind(\.heading, to: $1, \.note)
+        },
+        Missing(property: nil, dependencyProperty: nil, text: "had no value for it.") {
+            $0.bind(\.heading, to: $1, \.last)
+        },
+    ]
+
+    @Test(
+        "A missing value ends the target without its work, with an error that names both operations and what is known of the properties",
+        arguments: missing)
+    private func missingValue(_ missing: Missing) async throws {
+        let (search, show) = (Search(), Show())
+        missing.bind(show, search)
+        await run([show, search])
+        #expect(show.log.events.isEmpty && show.names.isEmpty && search.error == nil)
+        let error = try #require(show.error as? DependencyError)
+        guard case .missingValue("show", let property, "search", let dependencyProperty) = error else {
+            Issue.record("\(error)")
+            return
+        }
+        #expect(property == missing.property && dependencyProperty == missing.dependencyProperty)
+        #expect(error.localizedDescription == "The operation “show” did not run, because “search” " + missing.text)
+        let converted = error as NSError
+        #expect(converted.domain == DependencyError.errorDomain && converted.code == 3 && !error.isCancellation)
+    }
+
+    @Test("A plain `Operation` without a value is an error of its target") func plainSource() async {
+        let (search, show) = (PlainSearch(), Show())
+        search.name = "plain"
+        show.bind(\.names, to: search, \.found)
+        await run([show, search])
+        guard case .missingValue("show", "names", "plain", "found")? = show.error as? DependencyError else {
+            Issue.record("\(text(show.error))")
+            return
+        }
+    }
+
+    @Test(
+        "A source that failed or was cancelled hands nothing over, and is not asked for its value",
+        arguments: [true, false])
+    func failedSource(isCancelled: Bool) async {
+        let (search, show) = (Search(["Ada"], TestError.first), Show())
+        show.bind(\.names, to: search, \.found)
+        if isCancelled { search.cancel() }
+        await run([show, search])
+        guard case .dependencyFailed("show", "search", let error)? = show.error as? DependencyError else {
+            Issue.record("\(text(show.error))")
+            return
+        }
+        #expect(error is CancellationError == isCancelled && show.names.isEmpty && show.log.events.isEmpty)
+    }
+
+    @Test("In a compound a missing value is a failure of the target, and what requires that counts with it")
+    func compound() async {
+        let (search, show, last) = (Search(), Show(), ScriptedOperation("last"))
+        show.bind(\.names, to: search, \.found)
+        last.requireSuccess(of: show)
+        let compound = CompoundOperation(operations: [last, show, search])
+        await Start.byHand(compound)
+        let errors = (compound.error as? CompoundOperationError)?.suboperationErrors ?? []
+        #expect(errors.map(\.name) == ["show"] && errors.map(\.blockedCount) == [1])
+        guard case .missingValue? = errors.first?.error as? DependencyError else {
+            Issue.record("\(text(compound.error))")
+            return
+        }
+    }
+}
