@@ -74,10 +74,10 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
 {
     typealias Transform = @Sendable (Result<Middle, any Error>) throws -> Output
 
-    private let steps = StepList()
-    /// Set until the end, unless it belongs to another operation.
+    /// Set until the end, unless it belongs to another operation. Freed before the steps, which take long chains apart.
     private var source: IOOperation<Input, Middle>?
     private var transform: Transform?
+    private let steps = StepList()
 
     init(_ source: IOOperation<Input, Middle>, _ transform: @escaping Transform) {
         self.transform = transform

@@ -49,4 +49,13 @@ import Testing
             #expect(transformed.output == (isCancelled ? nil : 1))
         }
     }
+
+    @Test("A long chain of transforming operations that was never run is freed without recursion")
+    func longChain() async {
+        await onThread(stackSize: workerStackSize) {
+            let count = TestExtent.choose(10_000, long: 100_000)
+            var mapped: IOOperation<Int, Int> = Step.increment("mapped")
+            for _ in 0..<count { mapped = mapped.map { $0 } }
+        }
+    }
 }
