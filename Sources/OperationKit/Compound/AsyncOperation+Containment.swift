@@ -16,6 +16,16 @@ extension AsyncOperation {
             "OperationKit: “\(operation.displayName)” cannot be added to “\(displayName)”: it would contain itself")
     }
 
+    /// Checks an operation that a closure of this composite has made while that runs, and that it is about to wait for.
+    ///
+    /// - Throws: ``CompoundAdditionError``, if the composite is inside the operation, or may be: one that executes and is a
+    ///   composite itself waits for its children, so both would wait for each other.
+    final func requireOutside(_ operation: AsyncOperation) throws {
+        if isInside(operation) || operation.children != nil && operation.isExecuting {
+            throw CompoundAdditionError.alreadyAdded(operation: operation.displayName, compound: displayName)
+        }
+    }
+
     /// Whether the composite cannot depend on an operation, because that is inside it. Then it ends with an error when it
     /// is started.
     ///

@@ -138,11 +138,7 @@ final class JobRunner: Sendable {
         guard let waterfall = children.operation else { return }
         let turn = JobTurnOperation(self)
         guard let operation else { return try children.add([turn], weights: [0], to: waterfall) }
-        // What is around the waterfall waits for it, so both would wait for each other.
-        if waterfall.isInside(operation) || operation.children != nil && operation.isExecuting {
-            throw CompoundAdditionError.alreadyAdded(
-                operation: operation.displayName, compound: waterfall.displayName)
-        }
+        try waterfall.requireOutside(operation)
         turn.addDependency(operation)
         do {
             try children.add([operation, turn], weights: [weight, 0], to: waterfall)

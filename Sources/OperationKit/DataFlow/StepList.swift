@@ -8,9 +8,7 @@ final class StepList: Sendable {
     /// Makes an error from the name of the composite.
     typealias Refusal = @Sendable (String) -> any Error
 
-    let children = ChildScheduler(
-        limit: OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: .cancelRemaining,
-        countsCancellations: true, unit: "steps")
+    let children: ChildScheduler
 
     private struct State {
         /// The places of those steps that the user knows of, once there are others; negative for the others.
@@ -27,22 +25,33 @@ final class StepList: Sendable {
 
     private let state = Locked(State())
 
+    /// Creates an empty list.
+    ///
+    /// - Parameter failurePolicy: What the first step that fails or is cancelled means for the others.
+    init(failurePolicy: FailurePolicy = .cancelRemaining) {
+        children = ChildScheduler(
+            limit: OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: failurePolicy,
+            countsCancellations: true, unit: "steps")
+    }
+
     /// Makes the steps those of a composite.
     ///
     /// - Parameters:
     ///   - composite: The composite.
     ///   - start: Called on the thread that starts the composite. It hands over the input, and then calls ``run(for:)``.
     ///   - finished: Called once with the failures that count, on the thread on which the last step ended.
+    ///   - describe: Called instead of ``describe(_:)`` of this list, if the composite describes its steps itself.
     func attach(
         to composite: AsyncOperation, start: @escaping @Sendable () -> Void,
-        finished: @escaping @Sendable (_ failures: [SuboperationError], _ list: inout Worklist) -> Void
+        finished: @escaping @Sendable (_ failures: [SuboperationError], _ list: inout Worklist) -> Void,
+        describe: (@Sendable (_ snapshot: inout ChildSnapshot) -> Void)? = nil
     ) {
         children.attach(
             to: composite,
             CompositeHandlers(
                 start: start, finished: finished,
                 willDrain: { [unowned self, unowned composite] in prepare(for: composite) },
-                describe: { [weak self] in self?.describe(&$0) }))
+                describe: describe ?? { [weak self] in self?.describe(&$0) }))
     }
 
     /// Appends a step. If it is part of another operation, the steps are not to run.

@@ -56,6 +56,8 @@ import Testing
             let count = TestExtent.choose(10_000, long: 100_000)
             var mapped: IOOperation<Int, Int> = Step.increment("mapped")
             for _ in 0..<count { mapped = mapped.map { $0 } }
+            var recovered: IOOperation<Int, Int> = Step.increment("recovered")
+            for _ in 0..<count { recovered = recovered.recoverRun { _ in TaskOperation { 1 } } }
         }
     }
 }

@@ -92,6 +92,13 @@ import Testing
         chain("MapsTyped", "Add()", [".map(to: Int.self) { x in [x, x + 1].map { $0 * 2 }.reduce(0, +) }"]),
         chain("MapsChanging", "Add()", [".map { x in \"\\(x)\" }", ".map { text in text.count }"]),
         chain("Recoveries", "Add()", [".map { x in x + 1 }", ".recover { _ in 1 }", ".mapError { $0 }"]),
+        chain("OperationsInstead", "Add()", [".recoverRun { _ in TaskOperation { try await load(1) } }"]),
+        chain(
+            "OperationsInsteadMixed", "Add()",
+            [
+                ".recoverRun { error in Add().with(input: error.isCancellation ? 1 : 2) }", ".map { x in x + 1 }",
+                ".recover { _ in 1 }", ".recoverRun { _ in IOBlockOperation { x in x + 1 }.with(input: 1) }",
+            ]),
     ]
 
     private static let others = [

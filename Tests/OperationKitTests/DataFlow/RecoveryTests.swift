@@ -1,0 +1,345 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// Operations that run in place of one that failed.
+@Suite("Recovery by an operation", .hangGuard) struct RecoveryTests {
+    private static func failing(_ name: String = "source") -> Step<Int, Int> {
+        Step(name) { step, input in elsewhere { step.finish(withError: TestError.numbered(input)) } }
+    }
+
+    @Test("The operation that `recoverRun` makes runs in place of the one that failed", arguments: Start.allCases)
+    func recovery(start: Start) async {
+        let log = EventLog()
+        let recovered = Self.failing().recoverRun { error in
+            log.add(text(error))
+            return Step<Int, Int>.increment("made", log: log).with(input: 4)
+        }
+        await start(recovered.with(input: 3))
+        #expect(recovered.output == 5 && recovered.error == nil && log.events == ["numbered(3)", "made"])
+    }
+
+    @Test("`recoverRun` is asked neither after a success nor for a cancelled source")
+    func notAsked() async {
+        let log = EventLog()
+        func recovered(_ source: Step<Int, Int>) -> IOOperation<Int, Int> {
+            source.recoverRun { _ in
+                log.add("recover")
+                return TaskOperation { 0 }
+            }.with(input: 1)
+        }
+        let successful = recovered(Step.increment("source"))
+        let cancelled = recovered(Step { step, _ in step.cancel() })
+        let missing = recovered(Step.increment("source"))
+        missing.input = nil
+        for operation in [successful, cancelled, missing] { await Start.byHand(operation) }
+        #expect(successful.output == 2 && cancelled.error is CancellationError && log.events.isEmpty)
+        #expect(missing.error as? IOOperationError == .missingInput(operation: "source"))
+    }
+
+    @Test("An error that `recoverRun` throws, or that its operation ends with, is the error")
+    func failures() async {
+        let throwing = Self.failing().recoverRun { _ -> TaskOperation<Int> in throw TestError.first }
+        let failing = Self.failing().recoverRun { _ in TaskOperation<Int> { throw TestError.second } }
+        for operation in [throwing, failing] { await Start.byHand(operation.with(input: 1)) }
+        #expect(text(throwing.error) == "first" && text(failing.error) == "second")
+    }
+
+    @Test("Cancelling while the operation of a recovery runs cancels it, and ends after it")
+    func cancellation() async {
+        let (began, gate) = (Gate(), Gate())
+        let made = Step<Void, Int>("made") { step, _ in
+            began.open()
+            elsewhere {
+                gate.pass()
+                step.finish(withError: CancellationError())
+            }
+        }
+        let recovered = Self.failing().recoverRun { _ in made }.with(input: 1)
+        recovered.start()
+        await began.opened()
+        recovered.cancel(withError: TestError.reason)
+        #expect(made.isCancelled)
+        gate.open()
+        await #expect(throws: TestError.reason) { try await recovered.value }
+        #expect(made.isFinished)
+    }
+
+    @Test(
+        "A recovery is not asked when it is cancelled before the start, or while its source runs",
+        arguments: [true, false])
+    func cancelledEarly(beforeStart: Bool) async {
+        let (log, began) = (EventLog(), Gate())
+        let recovered = Step<Int, Int>("source") { _, _ in began.open() }.recoverRun { _ in
+            log.add("recover")
+            return TaskOperation { 0 }
+        }.with(input: 1)
+        if beforeStart { recovered.cancel() }
+        recovered.start()
+        if !beforeStart {
+            await began.opened()
+            recovered.cancel()
+        }
+        await #expect(throws: CancellationError.self) { try await recovered.value }
+        #expect(log.events.isEmpty)
+    }
+
+    @Test(
+        "A recovery that returns what contains it, its source, or an operation of another, is an error with both names")
+    func containment() async {
+        let around = Shared<IOOperation<Int, Int>?>(nil)
+        let inner = Self.failing("inner").recoverRun { _ in try #require(around.value) }
+        let outer = inner.map { $0 }.with(input: 0)
+        outer.name = "outer"
+        around.value = outer
+        await Start.byHand(outer)
+        #expect(outer.error as? CompoundAdditionError == .alreadyAdded(operation: "outer", compound: "inner"))
+        let itself = Self.failing("itself").recoverRun { _ in try #require(around.value) }.with(input: 0)
+        around.value = itself
+        await Start.byHand(itself)
+        around.value = nil
+        #expect(itself.error as? CompoundAdditionError == .alreadyAdded(operation: "itself", compound: "itself"))
+        let source = Self.failing("source")
+        let same = source.recoverRun { [unowned source] _ in source }.with(input: 0)
+        same.name = "same"
+        await Start.byHand(same)
+        #expect(same.error as? CompoundAdditionError == .alreadyAdded(operation: "source", compound: "same"))
+        let child = Step<Int, Int>.increment("child").with(input: 1)
+        let compound = CompoundOperation(operations: [child])
+        let other = Self.failing("other").recoverRun { _ in child }.with(input: 0)
+        await Start.byHand(other)
+        #expect(other.error as? CompoundAdditionError == .alreadyAdded(operation: "child", compound: "other"))
+        await Start.byHand(compound)
+        #expect(child.output == 2)
+    }
+
+    @Test("A recovery that returns a composite that is executing is an error, because that may be waiting for it")
+    func executingComposite() async {
+        let began = Gate()
+        let macro = MacroOperation(Step<Int, Int>("step") { _, _ in began.open() }).with(input: 1)
+        macro.name = "macro"
+        macro.start()
+        await began.opened()
+        let recovered = Self.failing().recoverRun { _ in macro }.with(input: 0)
+        await Start.byHand(recovered)
+        #expect(recovered.error as? CompoundAdditionError == .alreadyAdded(operation: "macro", compound: "source"))
+        macro.cancel()
+        await #expect(throws: CancellationError.self) { try await macro.value }
+    }
+
+    @Test("An operation that waits for the recovering one is a cycle, reported with both names") func cycle() async {
+        let made = Step<Int, Int>.increment("made").with(input: 0)
+        let recovered = Self.failing("source").recoverRun { _ in made }.with(input: 0)
+        made.addDependency(recovered)
+        await Start.byHand(recovered)
+        guard case .dependencyCycle("source", ["made", "source"])? = recovered.error as? CompoundOperationError else {
+            Issue.record("\(text(recovered.error))")
+            return
+        }
+        made.removeDependency(recovered)
+    }
+
+    @Test("A recovery's operation that runs already is waited for, and one that has finished counts")
+    func startedElsewhere() async {
+        let (began, running) = (Gate(), Step<Int, Int> { _, _ in }.with(input: 1))
+        running.start()
+        let waiting = Self.failing().recoverRun { _ in
+            began.open()
+            return running
+        }.with(input: 0)
+        waiting.start()
+        await began.opened()
+        #expect(!waiting.isFinished)
+        running.finish(with: 7)
+        await #expect(throws: Never.self) { try await waiting.finished() }
+        #expect(waiting.output == 7)
+        let finished = Step<Int, Int>.increment("made").with(input: 1)
+        finished.start()
+        let counting = Self.failing().recoverRun { _ in finished }.with(input: 0)
+        await Start.byHand(counting)
+        #expect(counting.output == 2)
+    }
+
+    @Test("`recoverRun` is asked for a source that was cancelled with a reason, as `recover` is") func reason() async {
+        func source() -> Step<Int, Int> { Step("source") { step, _ in step.cancel(withError: TestError.reason) } }
+        let (errors, value) = (EventLog(), TaskOperation { 5 })
+        let operations = [
+            source().recover { error in
+                errors.add(text(error))
+                return 5
+            },
+            source().recoverRun { error in
+                errors.add(text(error))
+                return value
+            },
+        ]
+        for operation in operations { await Start.byHand(operation.with(input: 0)) }
+        #expect(operations.map(\.output) == [5, 5] && errors.events == ["reason", "reason"])
+    }
+
+    @Test("A source that fails although its recovery was cancelled is not recovered, and its error stands")
+    func cancelledAndFailed() async {
+        let (began, log, source) = (Gate(), EventLog(), ScriptedSource())
+        source.began = began
+        let recovered = source.recoverRun { _ in
+            log.add("recover")
+            return TaskOperation { 0 }
+        }.with(input: 0)
+        recovered.start()
+        await began.opened()
+        recovered.cancel()
+        source.finish(withError: TestError.first)
+        await #expect(throws: TestError.first) { try await recovered.value }
+        #expect(log.events.isEmpty)
+    }
+
+    /// Goes on when it is cancelled, until it is finished.
+    private final class ScriptedSource: IOOperation<Int, Int>, @unchecked Sendable {
+        var began: Gate?
+        override func main(input: Int) { began?.open() }
+    }
+
+    @Test("A recovery is recovered from in turn; in a macro the next step gets the output of the last one")
+    func nested() async {
+        let log = EventLog()
+        let recovered = Self.failing("source")
+            .recoverRun { error in
+                log.add(text(error))
+                return TaskOperation<Int> { throw TestError.second }
+            }
+            .recoverRun { error in
+                log.add(text(error))
+                return Step<Int, Int>.increment("made").with(input: 8)
+            }
+        let macro = MacroOperation(recovered).then(Step<Int, Int>.increment("next")).with(input: 1)
+        await Start.byHand(macro)
+        #expect(macro.output == 10 && log.events == ["numbered(1)", "second"])
+    }
+
+    @Test("An outcome that is given from outside cancels the recovery's operation, and stands after it") func given()
+        async
+    {
+        let (began, made) = (Gate(), Shared<Step<Void, Int>?>(nil))
+        let recovered = Self.failing().recoverRun { _ in
+            let step = Step<Void, Int>("made") { _, _ in began.open() }
+            made.value = step
+            return step
+        }.with(input: 1)
+        recovered.start()
+        await began.opened()
+        recovered.finish(with: 5)
+        await #expect(throws: Never.self) { try await recovered.finished() }
+        #expect(recovered.output == 5)
+        #expect(made.value?.isCancelled == true && made.value?.isFinished == true)
+    }
+
+    @Test("The recovery's operation that is cancelled by itself ends the recovery with a cancellation")
+    func loneCancellation() async {
+        let recovered = Self.failing().recoverRun { _ in Step<Void, Int> { step, _ in step.cancel() } }.with(input: 1)
+        await Start.byHand(recovered)
+        #expect(recovered.error is CancellationError && !recovered.isCancelled)
+    }
+
+    @Test("What did not run because of another operation counts with that one, recovered in vain or not") func blocked()
+        async
+    {
+        let first = ScriptedOperation("first") { $0.finish(withError: TestError.first) }
+        let (source, made) = (Step.increment("source").with(input: 0), Step.increment("made").with(input: 0))
+        for operation in [source, made] { operation.requireSuccess(of: first) }
+        let recovered = source.recoverRun { _ in made }.with(input: 0)
+        let compound = CompoundOperation(operations: [first, recovered])
+        await Start.byHand(compound)
+        let errors = (compound.error as? CompoundOperationError)?.suboperationErrors ?? []
+        #expect(errors.map(\.name) == ["first"] && errors.map(\.blockedCount) == [1])
+    }
+
+    @Test("A description has the operation that runs, and nothing else") func description() async {
+        let (began, second) = (Gate(), Gate())
+        let source = Step<Int, Int>("source") { _, _ in began.open() }
+        let recovered = source.recoverRun { _ in Step<Void, Int>("made") { _, _ in second.open() } }.with(input: 1)
+        recovered.name = "recovered"
+        #expect(withoutAges(recovered).split(separator: "\n").count == 2, "\(withoutAges(recovered))")
+        recovered.start()
+        await began.opened()
+        #expect(withoutAges(recovered).split(separator: "\n").count == 2, "\(withoutAges(recovered))")
+        source.finish(withError: TestError.first)
+        await second.opened()
+        let lines = withoutAges(recovered).split(separator: "\n")
+        #expect(lines.count == 2 && lines.last?.contains("made") == true, "\(lines)")
+        recovered.cancel()
+        await #expect(throws: CancellationError.self) { try await recovered.value }
+    }
+
+    @Test("An operation that belongs to another one has no recovery") func sourceOfAnother() async {
+        let source = Self.failing()
+        let owner = source.map { $0 }
+        let recovered = source.recoverRun { _ in TaskOperation { 0 } }.with(input: 0)
+        await Start.byHand(recovered)
+        #expect(recovered.error as? ChainError == .alreadyUsed(operation: "source", chain: "source"))
+        withExtendedLifetime(owner) {}
+    }
+
+    @Test("The recovery's operation counts in the progress") func progress() async {
+        let seen = Shared<[Double]>([])
+        let holder = Shared<Progress?>(nil)
+        let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
+        let recovered = Self.failing().recoverRun { _ in
+            Step<Void, Int> { step, _ in
+                step.progress.totalUnitCount = 2
+                step.progress.completedUnitCount = 1
+                look()
+                step.finish(with: 1)
+            }
+        }.with(input: 1)
+        holder.value = recovered.progress
+        await Start.byHand(recovered)
+        // Half of the last tenth.
+        #expect(seen.value.count == 1 && seen.value.allSatisfy { abs($0 - 0.95) < 0.000_001 }, "\(seen.value)")
+        #expect(recovered.progress.fractionCompleted == 1)
+        let successful = Step<Int, Int>.increment("source").recoverRun { _ in TaskOperation { 1 } }.with(input: 1)
+        let progress = successful.progress
+        await Start.byHand(successful)
+        #expect(progress.fractionCompleted == 1)
+    }
+
+    @Test(
+        "All operations of a recovery and its closure are released, run or not",
+        arguments: ["success", "failure", "drop"])
+    func releases(moment: String) async {
+        let tracker = LeakTracker()
+        do {
+            let token = tracker.token("closure")
+            let source = moment == "success" ? Step<Int, Int>.increment("source") : Self.failing()
+            let recovered = tracker.track(
+                tracker.track(source).recoverRun { _ in
+                    token.use()
+                    return tracker.track(TaskOperation { 1 })
+                }.with(input: 1))
+            if moment != "drop" { await Start.onSuspendedQueue(recovered) }
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test("Cancelling races with the recovery") func race() async {
+        let wrong = EventLog()
+        let seed = SplitMix64.freshSeed()
+        await OperationKitTestSupport.race(
+            rounds: 300, seed: seed,
+            prepare: { _ in
+                Self.failing().recoverRun { _ in Step<Int, Int>.increment("made").with(input: 1) }.with(input: 0)
+            },
+            [
+                { @Sendable in
+                    $0.start()
+                    $0.waitUntilFinished()
+                },
+                { @Sendable in if $0.isExecuting { $0.cancel() } },
+            ],
+            check: { recovered, round in
+                let isRight = recovered.isCancelled || recovered.output == 2
+                if !isRight { wrong.add("round \(round): \(String(describing: recovered.result))") }
+            })
+        #expect(wrong.events.isEmpty, "seed \(seed)")
+    }
+}
