@@ -227,7 +227,7 @@ extension CompoundOperation {
 }
 
 extension CompoundOperation {
-    private static func requireLimit(_ limit: Int, of name: String?) {
+    static func requireLimit(_ limit: Int, of name: String?) {
         precondition(
             limit >= 0 || limit == OperationQueue.defaultMaxConcurrentOperationCount,
             "OperationKit: the limit of “\(name ?? "CompoundOperation")” cannot be \(limit)")

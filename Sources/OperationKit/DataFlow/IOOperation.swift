@@ -148,8 +148,16 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     final func childrenFinished(with result: Result<Output, any Error>, _ list: inout Worklist) {
         var result = result
         if case .failure(let error) = result { result = .failure(replacedByReason(error)) }
-        childrenFinished(&list) { [result] _, _ in
-            result.map { output in if storedOutput == nil { storedOutput = output } }
+        childrenFinished(withResult: { [result] _, _ in result }, &list)
+    }
+
+    /// A composite's children have all finished. Its own result depends on whether it was cancelled, and why.
+    final func childrenFinished(
+        withResult result: (_ isCancelled: Bool, _ reason: (any Error)?) -> Result<Output, any Error>,
+        _ list: inout Worklist
+    ) {
+        childrenFinished(&list) { isCancelled, reason in
+            result(isCancelled, reason).map { output in if storedOutput == nil { storedOutput = output } }
         }
     }
 

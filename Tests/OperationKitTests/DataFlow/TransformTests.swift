@@ -58,6 +58,8 @@ import Testing
             for _ in 0..<count { mapped = mapped.map { $0 } }
             var recovered: IOOperation<Int, Int> = Step.increment("recovered")
             for _ in 0..<count { recovered = recovered.recoverRun { _ in TaskOperation { 1 } } }
+            var gathered: IOOperation<Void, Int> = TaskOperation { 1 }
+            for _ in 0..<count { gathered = [gathered].gathered().map { $0[0] } }
         }
     }
 }

@@ -99,6 +99,21 @@ import Testing
                 ".recoverRun { error in Add().with(input: error.isCancellation ? 1 : 2) }", ".map { x in x + 1 }",
                 ".recover { _ in 1 }", ".recoverRun { _ in IOBlockOperation { x in x + 1 }.with(input: 1) }",
             ]),
+        chain(
+            "Gathered", "[Add().with(input: 1), Add().with(input: 2)].gathered()",
+            [".map { numbers in numbers.count }", ".map { x in [x] }"]),
+        chain(
+            "GatheredInside", waterfall,
+            [
+                ".thenRun { x in (0..<x).map { y in TaskOperation { try await load(y) } }.gathered() }",
+                ".then { numbers in numbers.count }",
+            ]),
+        chain(
+            "GatheredTyped", waterfall,
+            [
+                ".thenRun(to: [Int].self) { x in [x, x + 1].map { y in Add().with(input: y) }.gathered() }",
+                ".then(to: Int.self) { numbers in numbers.reduce(0, +) }",
+            ]),
     ]
 
     private static let others = [

@@ -1,0 +1,98 @@
+public import Foundation
+
+extension Sequence where Element: OutputOperation {
+    /// Returns an operation that runs these operations, and whose output is all their outputs, in the order of the sequence.
+    ///
+    /// ```swift
+    /// let pages = (1...3).map { page in
+    ///     IOTaskOperation<Int, String>(name: "page \(page)") { "text of page \($0)" }.with(input: page)
+    /// }
+    /// let book = pages.gathered(maxConcurrentOperationCount: 2).map { $0.joined(separator: "\n") }
+    /// let text = try await OperationQueue().run(book)
+    /// ```
+    ///
+    /// The operations become the children of the new one, as those of a ``CompoundOperation`` do: on threads of a private queue,
+    /// as many at the same time as the limit allows, and after their dependencies, which may be among them. Each has its input,
+    /// is part of no other operation, and is started by the new one only. If one is there twice, or part of another operation,
+    /// the new one ends with ``CompoundAdditionError/alreadyAdded(operation:compound:)`` when it is started, and none of them
+    /// runs. Without operations the output is an empty array.
+    ///
+    /// The new operation ends after all of them, on the thread on which the last one ended, and releases them then:
+    ///
+    /// | What happens | How the new operation ends |
+    /// |---|---|
+    /// | all have an output | with these, even if it was cancelled meanwhile |
+    /// | some failed | with one ``CompoundOperationError/suboperationFailure(name:errors:)`` |
+    /// | it is cancelled, and with it all that have not finished | with ``CompoundOperationError/cancelled(name:errors:reason:)`` |
+    /// | some were cancelled by themselves, and none failed | with that error, too |
+    ///
+    /// All operations count equally in ``AsyncOperation/progress``.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the new operation, for messages and errors.
+    ///   - maxConcurrentOperationCount: How many of them may run at the same time. The default leaves it to the system.
+    ///   - failurePolicy: What the first failure means for the others.
+    /// - Returns: The new operation.
+    public func gathered(
+        name: String? = nil,
+        maxConcurrentOperationCount: Int = OperationQueue.defaultMaxConcurrentOperationCount,
+        failurePolicy: FailurePolicy = .continueAll
+    ) -> IOOperation<Void, [Element.Output]> {
+        CompoundOperation.requireLimit(maxConcurrentOperationCount, of: name ?? "gathered()")
+        return GatheringOperation(
+            Array(self), name: name, ChildScheduler(limit: maxConcurrentOperationCount, failurePolicy: failurePolicy))
+    }
+}
+
+/// Runs operations, and collects their outputs.
+private final class GatheringOperation<Source: OutputOperation>: IOOperation<Void, [Source.Output]>,
+    @unchecked Sendable
+{
+    /// Set until the end. Freed before the scheduler, which takes long chains apart.
+    private var sources: [Source]
+    private var initialError: (any Error)?
+    private let scheduler: ChildScheduler
+
+    init(_ sources: [Source], name: String?, _ scheduler: ChildScheduler) {
+        self.scheduler = scheduler
+        self.sources = sources
+        super.init()
+        becomeComposite(of: scheduler)
+        self.name = name
+        scheduler.attach(
+            to: self,
+            CompositeHandlers(
+                start: { [unowned self] in startSources() },
+                finished: { [unowned self] failures, list in sourcesFinished(failures: failures, &list) },
+                countsChildren: true))
+        do { try scheduler.addInitial(sources, to: self) } catch { initialError = error }
+    }
+
+    override func main(input: Void) {}
+
+    private func startSources() {
+        if let initialError { finish(withError: initialError) }
+        scheduler.queue.name = displayName
+        scheduler.queue.qualityOfService = qualityOfService
+        scheduler.run()
+    }
+
+    private func sourcesFinished(failures: [SuboperationError], _ list: inout Worklist) {
+        let (name, (outputs, isComplete)) = (displayName, takeOutputs())
+        childrenFinished(
+            withResult: { isCancelled, reason in
+                if isComplete { return .success(outputs) }
+                let isCancelled = isCancelled || failures.isEmpty
+                let outcome = CompoundOperationError.outcome(
+                    name: name, failures, isCancelled: isCancelled, reason: reason)
+                return outcome.map { outputs }
+            }, &list)
+    }
+
+    /// Releases the operations before the end, and after unlocking: what they hold may run arbitrary code when it is freed.
+    private func takeOutputs() -> (outputs: [Source.Output], isComplete: Bool) {
+        let sources = lock.withLock { exchange(&self.sources, with: []) }
+        let outputs = sources.compactMap(\.output)
+        return (outputs, outputs.count == sources.count)
+    }
+}

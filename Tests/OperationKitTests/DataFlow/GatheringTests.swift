@@ -1,0 +1,285 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// Operations whose outputs are gathered by one.
+@Suite("Gathered outputs", .hangGuard) struct GatheringTests {
+    @Test("The outputs come in the order of the operations, however these end", arguments: Start.allCases)
+    func order(start: Start) async {
+        let first = Gate()
+        let steps = (0..<4).map { number in
+            Step<Int, Int>("\(number)") { step, input in
+                elsewhere {
+                    // The first one ends last.
+                    if number == 0 { first.pass() }
+                    step.finish(with: input * 10)
+                    if number == 3 { first.open() }
+                }
+            }.with(input: number)
+        }
+        let gathered = steps.gathered(name: "all")
+        await start(gathered)
+        #expect(gathered.output == [0, 10, 20, 30] && gathered.error == nil && gathered.name == "all")
+    }
+
+    @Test("No operations have no outputs, and optional and `Void` outputs count") func special() async {
+        let none = [TaskOperation<Int>]().gathered()
+        let optionals = [TaskOperation<Int?> { nil }, TaskOperation<Int?> { 1 }].gathered()
+        let voids = [TaskOperation<Void> {}, TaskOperation<Void> {}].gathered()
+        for operation in [none, optionals, voids] as [AsyncOperation] { await Start.byHand(operation) }
+        #expect(none.output == [] && optionals.output == [nil, 1] && voids.output?.count == 2)
+    }
+
+    @Test("A gathering operation is a step of a macro") func step() async {
+        let sum = (1...3).map { number in TaskOperation { number } }.gathered().map { $0.reduce(0, +) }
+        let macro = MacroOperation(sum).then(Step<Int, Int>.increment("next"))
+        await Start.byHand(macro)
+        #expect(macro.output == 7)
+    }
+
+    @Test("No more operations run at the same time than the limit of what gathers them allows") func limit() async {
+        let counts = Shared((now: 0, most: 0))
+        let steps = (0..<20).map { number in
+            TaskOperation {
+                counts.change { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+                await Task.yield()
+                counts.change { $0.now -= 1 }
+                return number
+            }
+        }
+        let gathered = steps.gathered(maxConcurrentOperationCount: 2)
+        await Start.byHand(gathered)
+        #expect(gathered.output == Array(0..<20) && counts.value.most <= 2)
+    }
+
+    @Test(
+        "All failures of gathered operations arrive as one error, in the order of the operations; a missing input is one of them"
+    )
+    func failures() async {
+        let steps = [
+            Step<Int, Int>("a") { step, _ in step.finish(withError: TestError.first) }.with(input: 1),
+            Step<Int, Int>.increment("b").with(input: 1), Step<Int, Int>.increment("c"),
+        ]
+        let gathered = steps.gathered(name: "all", maxConcurrentOperationCount: 1)
+        await Start.byHand(gathered)
+        guard case .suboperationFailure("all", let errors)? = gathered.error as? CompoundOperationError else {
+            Issue.record("\(String(describing: gathered.error))")
+            return
+        }
+        #expect(errors.map(\.name) == ["a", "c"] && errors.map(\.index) == [0, 2])
+        #expect(errors.last?.error as? IOOperationError == .missingInput(operation: "c"))
+        #expect(steps[1].output == 2 && gathered.output == nil)
+    }
+
+    @Test("With `cancelRemaining` the first failure cancels the others") func policy() async {
+        let steps = [
+            Step<Int, Int>("a") { step, _ in step.finish(withError: TestError.first) }.with(input: 1),
+            Step<Int, Int>.increment("b").with(input: 1),
+        ]
+        let gathered = steps.gathered(maxConcurrentOperationCount: 1, failurePolicy: .cancelRemaining)
+        await Start.byHand(gathered)
+        #expect((gathered.error as? CompoundOperationError)?.leafErrors.map { $0 as? TestError } == [.first])
+        #expect(steps[1].error is CancellationError)
+    }
+
+    @Test("Cancelling cancels all gathered operations, before the start and while they run", arguments: [true, false])
+    func cancellation(beforeStart: Bool) async {
+        let began = Gate()
+        let steps = (0..<3).map { Step<Int, Int>("\($0)") { _, _ in began.open() }.with(input: $0) }
+        let gathered = steps.gathered(name: "all")
+        if beforeStart { gathered.cancel(withError: TestError.reason) }
+        gathered.start()
+        if !beforeStart {
+            await began.opened()
+            gathered.cancel(withError: TestError.reason)
+        }
+        let error = await #expect(throws: (any Error).self) { try await gathered.value }
+        #expect(steps.allSatisfy { $0.isFinished && $0.isCancelled } && gathered.isCancelled)
+        guard case .cancelled("all", let errors, TestError.reason?)? = error as? CompoundOperationError else {
+            Issue.record("\(text(error))")
+            return
+        }
+        #expect(errors.isEmpty)
+    }
+
+    @Test("Where an operation was cancelled by itself there is no output, and the error is a cancellation")
+    func loneCancellation() async {
+        let steps = [Step<Int, Int>.increment("a").with(input: 1), Step<Int, Int>.increment("b").with(input: 1)]
+        steps[0].cancel()
+        let gathered = steps.gathered(name: "all")
+        await Start.byHand(gathered)
+        guard case .cancelled("all", let errors, nil)? = gathered.error as? CompoundOperationError else {
+            Issue.record("\(String(describing: gathered.error))")
+            return
+        }
+        #expect(errors.isEmpty && !gathered.isCancelled && steps[1].output == 2)
+    }
+
+    @Test("An operation that is gathered twice, or part of another one, is an error with its name, and none runs")
+    func rejected() async {
+        let log = EventLog()
+        func step(_ name: String) -> IOOperation<Int, Int> { Step<Int, Int>.increment(name, log: log).with(input: 1) }
+        let (step, child, other) = (step("a"), step("b"), step("c"))
+        let compound = CompoundOperation(operations: [child])
+        let gathered = [
+            [step, other, step].gathered(name: "twice"), [step].gathered(name: "again"),
+            [child].gathered(name: "child"),
+        ]
+        let macro = MacroOperation(step).with(input: 1)
+        macro.name = "macro"
+        for operation in gathered + [macro] as [AsyncOperation] { await Start.byHand(operation) }
+        #expect(
+            gathered.map { $0.error as? CompoundAdditionError } == [
+                .alreadyAdded(operation: "a", compound: "twice"), .alreadyAdded(operation: "a", compound: "again"),
+                .alreadyAdded(operation: "b", compound: "child"),
+            ])
+        #expect(macro.error as? ChainError == .alreadyUsed(operation: "a", chain: "macro"))
+        #expect(log.events.isEmpty && step.isFinished && other.isFinished && !child.isFinished)
+        await Start.byHand(compound)
+        #expect(child.output == 2)
+    }
+
+    @Test("A gathered operation that runs already is waited for, and one that has finished counts") func started() async
+    {
+        let (running, finished) = (Step<Int, Int> { _, _ in }.with(input: 1), Step.increment("b").with(input: 1))
+        running.start()
+        finished.start()
+        let gathered = [running, finished].gathered()
+        gathered.start()
+        #expect(!gathered.isFinished)
+        running.finish(with: 7)
+        await #expect(throws: Never.self) { try await gathered.finished() }
+        #expect(gathered.output == [7, 2])
+    }
+
+    @Test(
+        "Gathered operations that wait for each other start in that order, and a cycle of them is an error with its path"
+    )
+    func dependencies() async {
+        let log = EventLog()
+        let steps = (0..<3).map { Step<Int, Int>.increment("\($0)", log: log).with(input: $0) }
+        for index in 0..<2 { steps[index].addDependency(steps[index + 1]) }
+        let gathered = steps.gathered()
+        await Start.byHand(gathered)
+        #expect(gathered.output == [1, 2, 3] && log.events == ["2", "1", "0"])
+        let pair = ["a", "b"].map { Step<Int, Int>.increment($0, log: log).with(input: 0) }
+        pair[0].addDependency(pair[1])
+        pair[1].addDependency(pair[0])
+        let cycle = pair.gathered(name: "all")
+        await Start.byHand(cycle)
+        guard case .dependencyCycle("all", let path)? = cycle.error as? CompoundOperationError else {
+            Issue.record("\(text(cycle.error))")
+            return
+        }
+        #expect(path.sorted() == ["a", "b"] && log.events.count == 3)
+    }
+
+    @Test("What did not run because of another one counts with the failure of that one") func blocked() async {
+        let steps = [
+            Step<Int, Int>("a") { step, _ in step.finish(withError: TestError.first) }.with(input: 1),
+            Step<Int, Int>.increment("b").with(input: 1),
+        ]
+        steps[1].requireSuccess(of: steps[0])
+        let gathered = steps.gathered()
+        await Start.byHand(gathered)
+        let errors = (gathered.error as? CompoundOperationError)?.suboperationErrors ?? []
+        #expect(errors.map(\.name) == ["a"] && errors.map(\.blockedCount) == [1])
+    }
+
+    @Test("An outcome that is given from outside cancels the operations, and stands after the last one") func given()
+        async
+    {
+        let began = Gate()
+        let steps = [Step<Int, Int>("a") { _, _ in began.open() }.with(input: 1)]
+        let gathered = steps.gathered()
+        gathered.start()
+        await began.opened()
+        gathered.finish(with: [5])
+        await #expect(throws: Never.self) { try await gathered.finished() }
+        #expect(gathered.output == [5] && steps[0].isFinished && steps[0].isCancelled)
+    }
+
+    @Test("All outputs are there although it was cancelled: it succeeds") func cancelledButSuccessful() async {
+        let (began, gate) = (Gate(), Gate())
+        let gathered = [
+            IOBlockOperation<Int, Int> { input in
+                began.open()
+                gate.pass()
+                return input
+            }.with(input: 3)
+        ].gathered()
+        gathered.start()
+        await began.opened()
+        gathered.cancel()
+        gate.open()
+        await #expect(throws: Never.self) { try await gathered.finished() }
+        #expect(gathered.output == [3] && gathered.isCancelled)
+    }
+
+    @Test("A negative limit of a gathering operation traps") func negativeLimit() async {
+        await #expect(processExitsWith: .failure) {
+            _ = [TaskOperation { 1 }].gathered(maxConcurrentOperationCount: -2)
+        }
+    }
+
+    @Test("A gathering operation takes the quality of service that it has when it starts") func qualityOfService() async
+    {
+        let gathered = [IOBlockOperation<Void, QualityOfService?> { OperationQueue.current?.qualityOfService }]
+            .gathered()
+        gathered.qualityOfService = .utility
+        await Start.byHand(gathered)
+        #expect(gathered.output == [.utility])
+    }
+
+    @Test("The operations count equally in the progress") func progress() async {
+        let seen = Shared<[Double]>([])
+        let holder = Shared<Progress?>(nil)
+        let steps = (0..<4).map { _ in
+            IOBlockOperation<Void, Void> { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
+        }
+        let gathered = steps.gathered(maxConcurrentOperationCount: 1)
+        holder.value = gathered.progress
+        await Start.byHand(gathered)
+        #expect(seen.value == [0, 0.25, 0.5, 0.75] && gathered.progress.fractionCompleted == 1)
+        #expect(gathered.debugDescription.contains("finished"))
+    }
+
+    @Test("Cancelling races with the end of gathered operations: all outputs are there, or it ends as cancelled")
+    func race() async {
+        let wrong = EventLog()
+        let seed = SplitMix64.freshSeed()
+        await OperationKitTestSupport.race(
+            rounds: 200, seed: seed,
+            prepare: { _ in
+                (0..<3).map { number in
+                    Step<Int, Int> { step, input in elsewhere { step.finish(with: input) } }.with(input: number)
+                }.gathered()
+            },
+            [
+                { @Sendable in
+                    $0.start()
+                    $0.waitUntilFinished()
+                }, { @Sendable in if $0.isExecuting { $0.cancel() } },
+            ],
+            check: { gathered, round in
+                let error = gathered.error as? CompoundOperationError
+                let isRight = gathered.output == [0, 1, 2] || gathered.isCancelled && error?.isCancelled == true
+                if !isRight { wrong.add("round \(round): \(text(gathered.error))") }
+            })
+        #expect(wrong.events.isEmpty, "seed \(seed)")
+    }
+
+    @Test("The operations and their outputs are released, run or not", arguments: ["run", "cancel", "drop"])
+    func releases(moment: String) async {
+        let tracker = LeakTracker()
+        do {
+            let gathered = tracker.track(
+                (0..<3).map { _ in tracker.track(TaskOperation { 1 }) }.gathered())
+            if moment == "cancel" { gathered.cancel() }
+            if moment != "drop" { await Start.onSuspendedQueue(gathered) }
+            if moment == "run" { #expect(gathered.output == [1, 1, 1]) }
+        }
+        await tracker.expectAllReleased()
+    }
+}
