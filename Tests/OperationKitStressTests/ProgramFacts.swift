@@ -70,7 +70,7 @@ struct ProgramFacts {
         guard let node = nodes[id] else { return true }
         if disturbed.contains(id) { return true }
         if node.requires.contains(where: { !mustSucceed($0) }) { return true }
-        if node.compound?.policy == .cancelRemaining {
+        if node.limitedChildren?.policy == .cancelRemaining {
             return mayFail(node, additionsToo: true)
         }
         return node.isChain && node.children.contains { isInterrupted($0.id) }
@@ -155,7 +155,10 @@ extension ProgramFacts {
             let failing = collection.failing
             if collection.policy == .cancelRemaining, !failing.isEmpty { return nil }
             return ProgramFacts.report(of: node, units: collection, failing: failing, isCancelled: false)
-        case .compound(let compound):
+        case .recovery(let source, let made):
+            guard !isDisturbed(made.id), let outcome = predicted(source) else { return nil }
+            return outcome == .success ? .success : predicted(made)
+        case .compound(let compound), .gathering(let compound):
             if children(of: node.id).count != compound.children.count { return nil }
             var outcomes: [StressOutcome] = []
             for child in compound.children {
@@ -182,10 +185,18 @@ extension ProgramFacts {
         guard let parent = parents[id] else { return true }
         guard let around = nodes[parent], mustRun(parent) else { return false }
         guard around.isChain else { return true }
-        return around.children.prefix { $0.id != id }.allSatisfy { predicted($0) == .success }
+        return around.children.prefix { $0.id != id }.allSatisfy { step in
+            guard let outcome = predicted(step) else { return false }
+            return leadsOn(outcome, in: around)
+        }
     }
 
-    func isStep(_ id: Int) -> Bool { parents[id].flatMap { nodes[$0] }?.isChain ?? false }
+    /// Whether the next step runs after one that has ended so.
+    func leadsOn(_ outcome: StressOutcome, in chain: StressNode) -> Bool {
+        chain.isRecovery ? outcome.isFailure : outcome == .success
+    }
+
+    func isStep(_ id: Int) -> Bool { parents[id].flatMap { nodes[$0] }?.hasSteps ?? false }
 
     /// Whether the node becomes an operation. Some jobs of waterfalls do not.
     func isOperation(_ node: StressNode) -> Bool {

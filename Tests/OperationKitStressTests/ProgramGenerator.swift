@@ -65,11 +65,17 @@ extension ProgramGenerator {
     private mutating func child(depth: Int, siblings: [StressNode]) -> StressNode {
         let id = newID()
         var node: StressNode
-        switch depth < 4 ? pick(12) : 2 + pick(10) {
+        switch depth < 4 ? pick(14) : 2 + pick(12) {
         case 0, 1: node = compound(id: id, depth: depth)
         case 2: node = StressNode(id: id, work: .macro(steps(1 + pick(4))))
         case 3: node = StressNode(id: id, work: .waterfall(steps(pick(5), areJobs: true)))
         case 4: node = StressNode(id: id, work: .collection(collection()))
+        case 5: node = StressNode(id: id, work: recovery())
+        case 6:
+            let gathered = StressCompound(
+                limit: element(of: [-1, -1, 1, 2]), policy: chance(3) ? .cancelRemaining : .continueAll,
+                children: steps(pick(5)))
+            node = StressNode(id: id, work: .gathering(gathered))
         default: node = StressNode(id: id, work: .leaf(leaf(of: StressLeaf.Kind.allCases)))
         }
         for sibling in siblings where chance(4) {
@@ -134,6 +140,18 @@ extension ProgramGenerator {
             steps.append(areJobs && step.isClosure ? StressNode(id: step.id, work: step.work) : step)
         }
         return steps
+    }
+
+    private mutating func recovery() -> StressWork {
+        var pair = steps(2)
+        // The second one does not exist while the first one does.
+        pair[1].requires = []
+        // Otherwise it would never run.
+        if case .leaf(var leaf) = pair[0].work, !chance(3) {
+            leaf.fails = true
+            pair[0].work = .leaf(leaf)
+        }
+        return .recovery(pair[0], pair[1])
     }
 
     private mutating func collection() -> StressCollection {

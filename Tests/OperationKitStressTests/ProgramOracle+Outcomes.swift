@@ -32,7 +32,7 @@ extension ProgramOracle {
         let possible = possible(node, isCancelled: isCancelled)
         if let possible, !possible.contains(outcome) {
             complain("\(node.name) ended with \(outcome) instead of \(possible)")
-        } else if let compound = node.compound {
+        } else if let compound = node.limitedChildren {
             judgeReport(of: node, compound, outcome, isCancelled: isCancelled)
         }
     }
@@ -59,7 +59,7 @@ extension ProgramOracle {
             guard case .finish(node.id, let fails) = action.effect else { continue }
             if fails { return [.given(node.id)] }
             // Success without an output is none for an operation that has one.
-            let needsOutput = facts.isStep(node.id) || node.isChain
+            let needsOutput = facts.isStep(node.id) || node.hasSteps
             guard needsOutput else { return [.success] }
             return log.outcome(of: node.id).map { outcome in
                 if case .other(let text) = outcome, text.hasPrefix("missingOutput") { [outcome] } else { [] }
@@ -96,6 +96,9 @@ extension ProgramOracle {
             }
             if steps.allSatisfy({ ending(of: $0) == .success }) { outcomes.append(.success) }
             return outcomes
+        case .recovery(let source, let made):
+            let last = log.built.contains(made.id) ? made : source
+            return asCancelled + [ending(of: last)].compactMap { $0 }
         case .collection(let collection):
             let failing = collection.failing.filter { log.units[node.id]?[$0] != nil }
             // A completion that is lost after the cancellation is no failure.
@@ -107,7 +110,7 @@ extension ProgramOracle {
                         reason: isCancelled ? $0 : nil)
                 }
             }
-        case .compound:
+        case .compound, .gathering:
             return nil
         }
     }
@@ -143,6 +146,11 @@ extension ProgramOracle {
             } else {
                 failed[child.name] = outcome
             }
+        }
+        var isCancelled = isCancelled
+        if node.isGathering {
+            // It succeeds with all outputs, and reports each other end that is no failure as a cancellation.
+            isCancelled = !children.allSatisfy { ending(of: $0) == .success } && (isCancelled || failed.isEmpty)
         }
         guard case .report(let report) = outcome else {
             let isRight = outcome == .success && !isCancelled && failed.isEmpty

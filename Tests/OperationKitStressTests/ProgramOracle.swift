@@ -38,7 +38,7 @@ struct ProgramOracle {
             judgeOrder(node)
             judgeOutcome(node)
             judgeProgress(node)
-            if node.compound != nil { judgeLimit(node) }
+            judgeLimit(node)
         }
         judgeActions()
         judgeAwaiting()
@@ -148,11 +148,11 @@ extension ProgramOracle {
             if node.waitsForExternal, (log.externalEnded ?? .max) > begin {
                 complain("\(node.name) began before its external dependency had ended")
             }
-            if facts.isStep(node.id), let chain = facts.parents[node.id].flatMap({ facts.nodes[$0] }) {
+            if let chain = facts.parents[node.id].flatMap({ facts.nodes[$0] }), chain.isChain {
                 if let previous = chain.children.last(where: { $0.id < node.id }) {
                     requireEnd(of: previous.id, before: begin, of: node)
-                    if let outcome = log.outcome(of: previous.id), outcome != .success {
-                        complain("\(node.name) ran after the failure of \(previous.name)")
+                    if let outcome = log.outcome(of: previous.id), !facts.leadsOn(outcome, in: chain) {
+                        complain("\(node.name) ran, although \(previous.name) had ended with \(outcome)")
                     }
                 }
             }
@@ -199,7 +199,7 @@ extension ProgramOracle {
 
     /// Never more children run at the same time than the limit allows.
     private mutating func judgeLimit(_ node: StressNode) {
-        guard let limit = node.compound?.limit, limit >= 0, !facts.isSqueezed(node.id) else { return }
+        guard let limit = node.limitedChildren?.limit, limit >= 0, !facts.isSqueezed(node.id) else { return }
         var changes: [(position: Int, change: Int)] = []
         for child in facts.children(of: node.id) where !child.entry.isStarted {
             guard let begin = beginning(of: child), var end = end(of: child) else { continue }

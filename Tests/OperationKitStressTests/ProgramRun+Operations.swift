@@ -36,6 +36,8 @@ extension ProgramRun {
         case .compound(let compound): operation = make(compound, node)
         case .macro(let steps): operation = macro(steps)
         case .waterfall(let jobs): operation = waterfall(jobs)
+        case .recovery(let source, let made): operation = recovery(source, made)
+        case .gathering(let compound): operation = gathering(compound)
         case .collection(let collection): operation = make(collection, node)
         }
         operation.queuePriority = node.priority

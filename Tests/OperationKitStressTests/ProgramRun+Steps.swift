@@ -72,4 +72,13 @@ extension ProgramRun {
         waterfall.input = 0
         return waterfall
     }
+
+    func recovery(_ source: StressNode, _ made: StressNode) -> Operation {
+        step(source).recoverRun { [self] _ in step(made).with(input: 0) }.with(input: 0)
+    }
+
+    func gathering(_ compound: StressCompound) -> Operation {
+        compound.children.map { step($0).with(input: 0) }
+            .gathered(maxConcurrentOperationCount: compound.limit, failurePolicy: compound.policy)
+    }
 }

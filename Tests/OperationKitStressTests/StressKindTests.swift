@@ -92,6 +92,31 @@ extension Stress {
             await expectRight(Self.program([chain, stopped]))
         }
 
+        @Test("Operations are recovered from by others, and gathered, while they are cancelled, finished and fail")
+        func recoveriesAndGatherings() async {
+            let recovery = StressNode(
+                id: 1, work: .recovery(Self.leaf(2, .hopping, fails: true), Self.leaf(3, .hopping)))
+            let failed = StressNode(id: 4, work: .recovery(Self.leaf(5, fails: true), Self.leaf(6, .task, fails: true)))
+            let successful = StressNode(id: 7, work: .recovery(Self.leaf(8), Self.leaf(9)))
+            let leaves = [Self.leaf(11, .hopping), Self.leaf(12, fails: true), Self.leaf(13, .task)]
+            let gathering = StressNode(id: 10, work: .gathering(StressCompound(limit: 2, children: leaves)))
+            let children = [recovery, failed, successful, gathering]
+            await expectRight(Self.program(children))
+            let effects: [StressAction.Effect] = [
+                .cancel(1), .cancelWithReason(1), .cancelWithReason(2), .cancel(3), .finish(1, fails: true),
+                .cancel(10),
+                .cancelWithReason(10), .cancel(11), .cancelWithReason(13), .finish(10, fails: false), .cancelQueue(2),
+            ]
+            for effect in effects {
+                for trigger in [
+                    StressAction.Trigger.inside(2), .inside(3), .inside(11), .outside(thread: 0, delay: 3_000),
+                ] {
+                    await expectRight(
+                        Self.program(children, [StressAction(trigger: trigger, effect: effect)]), times: 1)
+                }
+            }
+        }
+
         @Test("Each member of a chain whose first one fails carries that failure, and no other")
         func chain() async {
             let members = (1...6).map { id in

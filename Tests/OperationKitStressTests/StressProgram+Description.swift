@@ -36,12 +36,13 @@ extension StressNode: CustomStringConvertible {
         switch work {
         case .leaf(let leaf):
             return "\(leaf.kind)" + (leaf.fails ? ", fails" : "") + (leaf.finishesTwice ? ", finishes twice" : "")
-        case .compound(let compound):
-            return "compound" + (compound.limit < 0 ? "" : ", limit \(compound.limit)")
+        case .compound(let compound), .gathering(let compound):
+            return (isGathering ? "gathering" : "compound") + (compound.limit < 0 ? "" : ", limit \(compound.limit)")
                 + (compound.policy == .continueAll ? "" : ", cancelRemaining")
                 + (compound.prepares ? ", children from prepare()" : "")
         case .macro: return "macro"
         case .waterfall: return "waterfall"
+        case .recovery: return "recovery"
         case .collection(let collection):
             let failing = collection.failing
             return "\(collection.strategy) of \(collection.units.count) units, limit \(collection.limit)"

@@ -104,15 +104,19 @@ extension StressNode {
         case .compound(var compound):
             compound.children = children
             node.work = .compound(compound)
+        case .gathering(var compound):
+            compound.children = children
+            node.work = .gathering(compound)
         case .macro: node.work = .macro(children)
         case .waterfall: node.work = .waterfall(children)
+        case .recovery: if children.count == 2 { node.work = .recovery(children[0], children[1]) }
         }
         return node
     }
 
-    /// - Returns: `nil` if nothing is left of it. A macro has at least one step.
+    /// - Returns: `nil` if nothing is left of it. A macro has at least one step, and a recovery has both.
     fileprivate func removing(_ removed: Set<Int>) -> StressNode? {
-        if removed.contains(id) { return nil }
+        if removed.contains(id) || isRecovery && children.contains(where: { removed.contains($0.id) }) { return nil }
         let node = with(children: children.compactMap { $0.removing(removed) })
         if case .macro(let steps) = node.work, steps.isEmpty { return nil }
         return node
@@ -165,7 +169,11 @@ extension StressNode {
                 $0.work = .compound(
                     StressCompound(limit: compound.limit, prepares: compound.prepares, children: children))
             }
-        case .macro, .waterfall:
+        case .gathering(let compound):
+            add { $0.work = .gathering(StressCompound(limit: compound.limit, children: compound.children)) }
+            add { $0.work = .gathering(StressCompound(policy: compound.policy, children: compound.children)) }
+            if let first = children.first { add { $0.work = first.work } }
+        case .macro, .waterfall, .recovery:
             // A single step with the same number.
             if let first = children.first { add { $0.work = first.work } }
         case .collection(let collection):

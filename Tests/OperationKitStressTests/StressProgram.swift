@@ -88,6 +88,10 @@ indirect enum StressWork: Equatable, Sendable {
     case macro([StressNode])
     /// A `Waterfall`; its jobs are leaves. Those that are `.block` or `.throwing` are closures that make a value.
     case waterfall([StressNode])
+    /// What `recoverRun` makes of a leaf; its closure makes the second one.
+    case recovery(StressNode, StressNode)
+    /// What `gathered()` makes of leaves.
+    case gathering(StressCompound)
     case collection(StressCollection)
 }
 
@@ -219,8 +223,9 @@ extension StressNode {
     var children: [StressNode] {
         switch work {
         case .leaf, .collection: []
-        case .compound(let compound): compound.children
+        case .compound(let compound), .gathering(let compound): compound.children
         case .macro(let steps), .waterfall(let steps): steps
+        case .recovery(let source, let made): [source, made]
         }
     }
 
@@ -233,11 +238,30 @@ extension StressNode {
     var leaf: StressLeaf? { if case .leaf(let leaf) = work { leaf } else { nil } }
     var compound: StressCompound? { if case .compound(let compound) = work { compound } else { nil } }
 
-    /// Whether the steps follow each other.
+    /// Those of a compound, or of leaves that are gathered.
+    var limitedChildren: StressCompound? {
+        switch work {
+        case .compound(let compound), .gathering(let compound): compound
+        case .leaf, .macro, .waterfall, .recovery, .collection: nil
+        }
+    }
+
+    var isRecovery: Bool { if case .recovery = work { true } else { false } }
+    var isGathering: Bool { if case .gathering = work { true } else { false } }
+
+    /// Whether the leaves inside are typed operations, and so is what is around them.
+    var hasSteps: Bool {
+        switch work {
+        case .macro, .waterfall, .recovery, .gathering: true
+        case .leaf, .compound, .collection: false
+        }
+    }
+
+    /// Whether the steps follow each other, each only after some ends of the one before.
     var isChain: Bool {
         switch work {
-        case .macro, .waterfall: true
-        case .leaf, .compound, .collection: false
+        case .macro, .waterfall, .recovery: true
+        case .leaf, .compound, .gathering, .collection: false
         }
     }
 }

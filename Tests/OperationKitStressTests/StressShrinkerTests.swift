@@ -45,7 +45,7 @@ extension Stress {
                     smallest.actions == [StressAction(trigger: .beforeStart, effect: .cancel(last.id))], "\(smallest)")
                 #expect(smallest.start == .queue && smallest.keepsReferences)
             }
-            #expect(sizes.count == TestExtent.choose(5, long: 25) && sizes.contains { $0 > 18 }, "\(sizes)")
+            #expect(sizes.count == TestExtent.choose(5, long: 25) && sizes.contains { $0 > 12 }, "\(sizes)")
         }
 
         /// The whole way from a run to a small program, with a fault that is put into the log: the completion blocks of
