@@ -4,8 +4,8 @@ import Dispatch
 /// unlocking.
 ///
 /// The workers, and the completions of the units in flight, hold the driver. It holds the work, and with it the object
-/// that does it, until the run is finished. Afterwards it is an empty shell, which a completion that the user keeps may
-/// hold for any time.
+/// that does it, until the run is finished. Afterward it is empty, so a completion that a user keeps holds nothing
+/// else.
 final class CollectionDriver: Sendable {
     typealias UnitCompletion = @Sendable ((any Error)?) -> Void
     typealias Completion = @Sendable ([(any Error)?]) -> Void
@@ -82,7 +82,7 @@ final class CollectionDriver: Sendable {
 
     /// What a worker does: it starts one unit after the other.
     private func work(_ first: CollectionStateMachine.WorkerAction) {
-        // The units, and not their function: that one would come back in two wrappers for each call.
+        // Take the units, not their `start` closure: reading that one would wrap it twice for each call.
         guard let units = state.withLock({ $0.units }) else { return }
         var next = first
         for _ in 0..<CollectionDriver.share {
@@ -100,7 +100,7 @@ final class CollectionDriver: Sendable {
     /// - Returns: Whether it is.
     @discardableResult
     fileprivate func ended(_ index: Int, _ error: (any Error)?, onAcceptance: () -> Void = {}) -> Bool {
-        // The error may be of a class of the user's, so it is asked before locking.
+        // The error may be of a user's type, so read its `isCancellation` before locking.
         let isCancellation = error?.isCancellation ?? false
         let (isAccepted, action) = state.withLock { state in
             let answer = state.machine.ended(index, error: error, isCancellation: isCancellation)

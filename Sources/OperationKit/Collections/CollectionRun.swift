@@ -20,8 +20,8 @@ import Foundation
 ///
 /// No further item starts, apart from those whose turn has just come, those in flight are waited for, and the operation
 /// finishes after them with ``CompoundOperationError/cancelled(name:errors:reason:)``. Items that have not started have
-/// `CancellationError` in their slots. `finish(withError:)` from outside does the same, but the operation ends with the
-/// outcome it was given.
+/// `CancellationError` in their slots. `finish(withError:)` does the same, but the operation ends with the outcome it
+/// was given.
 public final class CollectionRun<CollectionType: Sendable>: IOOperation<[CollectionType], Void>, @unchecked Sendable {
     private enum Stage {
         case idle
@@ -39,7 +39,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     /// The object that performs the run; held until that is finished.
     private var object: UncheckedSendable<any CollectionOperation<CollectionType>>?
     private var stage = Stage.idle
-    /// Not owned by the run: the driver holds the run, until that is finished.
+    /// Weak, because the driver holds the run until that is finished.
     private weak var driver: CollectionDriver?
     private var slots: [(any Error)?] = []
     /// The number of items or batches, once that is known.
@@ -147,7 +147,7 @@ extension CollectionRun {
         }
     }
 
-    /// - Returns: Whether the run was cancelled or finished from outside during the call.
+    /// - Returns: Whether the run was cancelled, or `finish` was called on it, during the call.
     private func endCall(unitCount: Int, _ driver: CollectionDriver?) -> Bool {
         let isStopped = lock.withLock {
             // The object's own implementation may have ended the run.
@@ -183,18 +183,15 @@ extension CollectionRun {
     }
 
     private func finish(slots: [(any Error)?], endedCount: Int, unitName: String) {
-        let failures = slots.enumerated().compactMap { index, error -> SuboperationError? in
-            guard let error, !error.isCancellation else { return nil }
-            return SuboperationError(
-                name: "\(unitName) \(index)", index: index, error: error, siblingCount: slots.count)
-        }
+        let failures = SuboperationError.failures(of: slots, unitName: unitName)
         let name = displayName
         finish(slots: slots, endedCount: endedCount) { isCancelled, reason in
             CompoundOperationError.outcome(name: name, failures, isCancelled: isCancelled, reason: reason)
         }
     }
 
-    /// Finishes the operation after its units. The first call decides: a type's own way may report its end repeatedly.
+    /// Finishes the operation after its units. The first call decides: a type's own implementation may report its end
+    /// repeatedly.
     private func finish(
         slots: [(any Error)?], endedCount: Int,
         own: @escaping @Sendable (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome

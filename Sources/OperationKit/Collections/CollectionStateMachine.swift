@@ -1,10 +1,11 @@
 /// A state machine that decides which unit of one run over a collection starts next, how many are in flight, and when the
 /// run is finished. A unit is an item or a batch, known by its index.
 ///
-/// Workers start the units, one after the other. A unit keeps the worker's place until the call that started it has
-/// returned and its end was reported, in whatever order. If the call returns first, the unit is detached, and the worker
-/// goes on as long as there are places. So workers and detached units together are never more than the limit, no unit is
-/// started from inside the report of an end, and units that end before their call returns cost no stack.
+/// Workers start the units, one after the other. Each worker and each detached unit takes one *place* of the limit. A
+/// unit keeps its worker's place until the call that started it has returned and its end was reported, in whatever
+/// order. If the call returns first, the unit is detached, and the worker goes on if there is another place. So workers
+/// and detached units together are never more than the limit, no unit is started from inside the report of an end, and
+/// units that end before their call returns cost no stack.
 ///
 /// At most one worker is requested at any time. A worker that starts a unit requests the next one.
 struct CollectionStateMachine {
@@ -114,7 +115,7 @@ extension CollectionStateMachine {
     /// - Parameters:
     ///   - index: The unit.
     ///   - error: Its error.
-    ///   - isCancellation: Whether that is no failure, because it stands for a cancellation.
+    ///   - isCancellation: Whether the error stands for a cancellation, and so is no failure.
     /// - Returns: Whether this was the first report, and what follows from it.
     mutating func ended(
         _ index: Int, error: (any Error)?, isCancellation: Bool = false

@@ -1,5 +1,5 @@
-/// How a type works on collections: in units of which size, how many of them at the same time, what a failure means, and
-/// how a unit is performed.
+/// How a type works on collections: the size of its units, items or batches, how many of them run at the same time,
+/// what a failure means, and how a unit is performed.
 ///
 /// Everything that differs between items and batches, parallel and sequential types, completions and `async` methods is
 /// in this value. A strategy is read from the object once for each run.
@@ -89,7 +89,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
             failurePolicy: failurePolicy, start: start, cancelRunning: cancelRunning)
     }
 
-    /// Performs one unit. If its method is `async`, that is in a task among others, or in the current one.
+    /// Performs one unit. An `async` method runs in a new task of `tasks`, or in the current task if `tasks` is `nil`.
     ///
     /// - Parameters:
     ///   - unit: Its items.
@@ -118,12 +118,12 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
     }
 }
 
-/// The number of units of a size that a number of items makes.
+/// Returns the number of units into which `count` items are cut.
 func unitCount(_ count: Int, size: Int) -> Int {
     count == 0 ? 0 : (count - 1) / size + 1
 }
 
-/// The items of a unit. No sum here can overflow, however large the size.
+/// Returns the indices of the items of a unit. No sum here can overflow, however large the size.
 func unitRange(_ unit: Int, size: Int, count: Int) -> Range<Int> {
     let start = unit * size
     return start..<(count - start <= size ? count : start + size)

@@ -10,27 +10,29 @@ public import Foundation
 /// ```
 ///
 /// The input is the array, the output has an element for each of its elements, in their order. So it can be a step of a
-/// ``MacroOperation`` or a ``Waterfall``. On a queue it takes one place; its own limit says how many elements are in flight.
-/// For a closure that takes a place of the queue for each element, see `map(_:limit:_:)` of `OperationQueue`.
+/// ``MacroOperation`` or a ``Waterfall``. On a queue it takes one place, that of one operation; its own limit says how
+/// many elements are in flight. To take a place on the queue for each element, use `map(_:limit:_:)` of
+/// `OperationQueue`.
 ///
-/// The closure is called once for each element, in a task of its own whose priority follows `qualityOfService`. Elements begin
-/// in the order of the array. No thread is blocked.
+/// The closure is called once for each element, in a task of its own whose priority follows `qualityOfService`.
+/// Elements start in the order of the array. No thread is blocked.
 ///
 /// ## Failures
 ///
 /// The operation succeeds if there is an output for each element. Otherwise it ends with
 /// ``CompoundOperationError/suboperationFailure(name:errors:)``, which has the index of each element that failed. With
-/// `continueAll`, the others go on; with `cancelRemaining` the first failure keeps further elements from beginning and
-/// cancels those in flight. An element that ends with `CancellationError` has not failed; if no other one has, the operation
-/// ends with ``CompoundOperationError/cancelled(name:errors:reason:)``. ``results`` has the outcome of each element. A limit
-/// below 1 is a ``CoordinationError/invalidLimit(type:maxConcurrentOperationCount:)``, and nothing runs.
+/// `continueAll`, the others go on; with `cancelRemaining` the first failure keeps further elements from starting and
+/// cancels those in flight. An element that ends with `CancellationError` has not failed; if no other one has, the
+/// operation ends with ``CompoundOperationError/cancelled(name:errors:reason:)``. ``results`` has the outcome of each
+/// element. A limit below 1 is a ``CoordinationError/invalidLimit(type:maxConcurrentOperationCount:)``, and nothing
+/// runs.
 ///
 /// ## Cancellation
 ///
-/// No further element begins, those in flight are cancelled, and the operation ends after them, with
-/// ``CompoundOperationError/cancelled(name:errors:reason:)`` unless all have an output. An operation that has not started ends
-/// with `CancellationError`. `finish(with:)` and `finish(withError:)` from outside end it without waiting, as with a
-/// ``TaskOperation``, and cancel the elements in flight.
+/// No further element starts, those in flight are cancelled, and the operation ends after them, with
+/// ``CompoundOperationError/cancelled(name:errors:reason:)`` unless all have an output. An operation that has not
+/// started ends with `CancellationError`. If other code calls `finish(with:)` or `finish(withError:)`, the operation
+/// ends without waiting, as a ``TaskOperation`` does, and the elements in flight are cancelled.
 ///
 /// ## Progress
 ///
@@ -71,7 +73,7 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
         self.name = name
     }
 
-    /// Whether no further element begins. Those in flight go on.
+    /// Whether elements are kept from starting. Those in flight go on.
     ///
     /// May be changed on any thread, at any time. Cancelling a suspended operation ends it.
     public var isSuspended: Bool {
@@ -79,9 +81,9 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
         set { suspension.isSuspended = newValue }
     }
 
-    /// The outcome of each element, in the order of the input, once the operation has finished: its output or its error, which
-    /// is `CancellationError` where it did not begin. Empty before, and if no element could begin. Can be read from any thread,
-    /// from `asyncCompletionBlock` on.
+    /// The outcome of each element, in the order of the input, once the operation has finished: its output or its
+    /// error, which is `CancellationError` where it did not start. Empty before, and if no element could start. Can be
+    /// read from any thread, from `asyncCompletionBlock` on.
     public var results: [Result<Output, any Error>] {
         output?.map { .success($0) } ?? lock.withLock { unsuccessfulResults }
     }
@@ -113,7 +115,7 @@ extension MapOperation: TaskRunning {
         let policy = failurePolicy
         var collected = CollectedResults<Output>()
         var iterator = input.makeIterator()
-        // The results tell of a cancellation, too.
+        // Ignore the error: the results show a cancellation, too.
         try? await performInChildTasks(
             limit: maxConcurrentOperationCount, suspension: suspension, next: { iterator.next() },
             perform: { _, element in await Result { try await transform(element) } },
@@ -130,10 +132,7 @@ extension MapOperation: TaskRunning {
     }
 
     private func error(of results: [Result<Output, any Error>]) -> any Error {
-        let failures = results.enumerated().compactMap { index, result -> SuboperationError? in
-            guard case .failure(let error) = result, !error.isCancellation else { return nil }
-            return SuboperationError(name: "item \(index)", index: index, error: error, siblingCount: results.count)
-        }
+        let failures = SuboperationError.failures(of: results.map(\.error), unitName: "item")
         let reason = withState { $0.lifecycle.cancellationReason }
         let outcome = CompoundOperationError.outcome(
             name: displayName, failures, isCancelled: isCancelled || failures.isEmpty, reason: reason)

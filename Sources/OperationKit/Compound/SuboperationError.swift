@@ -31,6 +31,15 @@ public struct SuboperationError: Error {
         storage = Storage(
             name: name, index: index, error: error, siblingCount: siblingCount, blockedCount: blockedCount)
     }
+
+    /// The failures among the outcomes of numbered units, in their order. A cancellation is no failure.
+    static func failures(of outcomes: [(any Error)?], unitName: String) -> [SuboperationError] {
+        outcomes.enumerated().compactMap { index, error in
+            guard let error, !error.isCancellation else { return nil }
+            return SuboperationError(
+                name: "\(unitName) \(index)", index: index, error: error, siblingCount: outcomes.count)
+        }
+    }
 }
 
 extension SuboperationError: LocalizedError, CustomNSError, NestingError {

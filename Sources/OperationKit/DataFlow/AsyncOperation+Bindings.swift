@@ -8,7 +8,7 @@ public protocol BindingTarget: AsyncOperation {}
 extension AsyncOperation: BindingTarget {}
 
 extension BindingTarget {
-    /// Makes the operation depend on another one, and hands over a value before it begins its work.
+    /// Makes the operation depend on another one, and hands over a value before it starts its work.
     ///
     /// ```swift
     /// final class Fetch: AsyncOperation, @unchecked Sendable { var users: [String] = [] }
@@ -22,14 +22,14 @@ extension BindingTarget {
     /// ```
     ///
     /// The value is read and written on the thread that starts this operation, right before its `main()`, after
-    /// `source` has finished. Bindings are carried out in the order in which they were made. One that is made after the
-    /// start has no effect. Complexity: O(1), plus that of `addDependency(_:)`.
+    /// `source` has finished. Several bindings take effect in the order in which they were made. One that is made after
+    /// the start has no effect. Complexity: O(1), plus that of `addDependency(_:)`.
     ///
     /// If `source` failed or was cancelled, nothing is handed over, and this operation finishes without running, with
-    /// ``DependencyError/dependencyFailed(operation:dependency:error:)``. An operation that is no ``AsyncOperation``
+    /// ``DependencyError/dependencyFailed(operation:dependency:error:)``. A `source` that is no ``AsyncOperation``
     /// counts as cancelled when its `isCancelled` is true, and as failed when it is a ``FailableOperation`` with an
-    /// error. If `source` did not run itself, because of another operation, the error names that one. An operation that
-    /// is started by hand before `source` has finished ends with
+    /// error. If `source` did not run because of another operation, the error names that one. An operation that is
+    /// started by hand before `source` has finished ends with
     /// ``DependencyError/dependencyUnfinished(operation:dependency:)``. If this operation itself is cancelled before
     /// its start, nothing is handed over either.
     ///
@@ -46,10 +46,11 @@ extension BindingTarget {
         }
     }
 
-    /// Makes the operation depend on another one, and hands over a value to an optional property before it begins its
+    /// Makes the operation depend on another one, and hands over a value to an optional property before it starts its
     /// work.
     ///
-    /// What `bind(_:to:_:)` for a property of the same type says holds here.
+    /// The value is handed over right before `main()`, and only if `source` succeeds; otherwise this operation finishes
+    /// without running, with a ``DependencyError``. It is the same as the binding of a property that is not optional.
     ///
     /// - Parameters:
     ///   - property: What is set on this operation.
@@ -96,7 +97,7 @@ extension BindingTarget {
         }
     }
 
-    /// Makes the operation depend on another one, and has a closure look at both before it begins its work.
+    /// Makes the operation depend on another one, and calls a closure with both before it starts its work.
     ///
     /// ```swift
     /// let fetch = TaskOperation { ["Ada", "Grace"] }
@@ -106,11 +107,11 @@ extension BindingTarget {
     /// }
     /// ```
     ///
-    /// The closure is called once, however `source` ended, and decides what this means: it may hand over what it likes,
-    /// finish this operation, or throw. What it throws ends this operation without running it. It is called on the
-    /// thread that starts this operation, right before its `main()`, in the order in which the bindings were made; not
-    /// at all if this operation was cancelled or given an outcome before its start. It is released then. It gets both
-    /// operations as arguments, so it need not capture them.
+    /// The closure is called once, however `source` ended, and decides what that means: it may hand over values, finish
+    /// this operation, or throw. What it throws ends this operation without running it. It is called on the thread that
+    /// starts this operation, right before its `main()`, in the order in which the bindings were made; not at all if
+    /// this operation was cancelled or given an outcome before its start. It is released then. It gets both operations
+    /// as arguments, so it need not capture them.
     ///
     /// - Parameters:
     ///   - source: The operation that has to finish first, of any class. Not this one.
@@ -119,7 +120,7 @@ extension BindingTarget {
         to source: Source, _ transfer: @escaping @Sendable (_ target: Self, _ source: Source) throws -> Void
     ) {
         depend(on: source) { target, source in
-            // It is: the handler is that of this operation.
+            // The handler was added to this operation, so the cast succeeds.
             guard let target = target as? Self else { return }
             try transfer(target, source)
         }
@@ -139,9 +140,11 @@ extension AsyncOperation {
     /// Makes the operation depend on another one, and on its success.
     ///
     /// In Foundation, what depends on an operation runs however that ended. With this, the operation finishes without
-    /// running if `dependency` failed or was cancelled, with ``DependencyError/dependencyFailed(operation:dependency:error:)``.
-    /// What counts as failed or cancelled is what `bind(_:to:_:)` says. Call it before the start. In a compound, an operation
-    /// that did not run so is counted with the failure that is responsible: ``SuboperationError/blockedCount``.
+    /// running if `dependency` failed or was cancelled, with
+    /// ``DependencyError/dependencyFailed(operation:dependency:error:)``. A `dependency` that is no ``AsyncOperation``
+    /// counts as cancelled when its `isCancelled` is true, and as failed when it is a ``FailableOperation`` with an
+    /// error. Call this method before the start. A compound counts an operation that did not run for this reason with
+    /// the failure that is responsible: see ``SuboperationError/blockedCount``.
     ///
     /// ```swift
     /// let save = ThrowingBlockOperation(name: "save") { /* … */ }

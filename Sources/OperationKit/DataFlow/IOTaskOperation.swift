@@ -11,9 +11,10 @@ import Foundation
 /// let macro = MacroOperation(download).then(measure)
 /// ```
 ///
-/// The closure runs once, with the input, in a task of its own. What ``TaskOperation`` says of the task, of cancellation and
-/// of outcomes from outside holds here. The closure is not called when the operation was cancelled or given an outcome
-/// before its start, or has no input.
+/// The closure runs once, with the input, in a task of its own. Cancelling the operation cancels the task, and the
+/// operation ends when the closure does. If other code calls `finish`, the operation ends without waiting for the
+/// closure, and the task is cancelled. See ``TaskOperation``, which differs in having no input. The closure is not
+/// called when the operation was cancelled or given an outcome before its start, or has no input.
 public final class IOTaskOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     /// The work.
     public typealias Body = @Sendable (_ input: Input) async throws -> Output

@@ -18,7 +18,7 @@ final class JobRunner: Sendable {
     let children = ChildScheduler(limit: 1, failurePolicy: .cancelRemaining, countsCancellations: true, unit: "jobs")
 
     private struct State {
-        /// The last one first once it has begun, so that each is released when it was called.
+        /// In reverse order once the run has started, so that each can be removed, and released, when it is called.
         var jobs: [(job: Job, weight: Int64)] = []
         var count = 0
         var started = 0
@@ -147,11 +147,12 @@ final class JobRunner: Sendable {
             turn.removeDependency(operation)
             throw error
         }
-        // Its share was counted from the beginning, and came with the operation once more.
+        // The weight of the job was counted at the start, and once more with its operation.
         children.changeProgress { $0.added(-weight) }
     }
 
-    /// Says which job it is at, and which operation this made, if that has not finished.
+    /// Describes the run: how many jobs have started, and the operation that the last one made, if that has not
+    /// finished.
     func describe(_ snapshot: inout ChildSnapshot) {
         let (started, count) = state.withLock { ($0.started, $0.count) }
         snapshot.children.removeAll { $0.operation is JobTurnOperation }
@@ -159,7 +160,7 @@ final class JobRunner: Sendable {
         snapshot.summary = ["\(started) of \(count) jobs have started"] + (children.isSuspended ? ["suspended"] : [])
     }
 
-    /// The failure as the user counts jobs.
+    /// The failure with the index and the name of its job, as users count them.
     func renumbered(_ failure: SuboperationError) -> SuboperationError {
         let (index, count) = state.withLock { ($0.started - 1, $0.count) }
         let name = failure.name.hasPrefix("\(JobTurnOperation.self) ") ? Self.name(ofJob: index) : failure.name

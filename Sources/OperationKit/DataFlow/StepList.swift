@@ -1,9 +1,10 @@
 import Foundation
 
-/// The steps of a macro, and how the user counts them.
+/// The steps of a macro, and how users count them: without the steps that the library adds itself, such as the join
+/// after `then(concurrently:)`.
 ///
-/// The steps are the children of one scheduler, which moves from macro to macro as the chain grows. So nothing is copied,
-/// and a step is found to belong to the chain whatever its length.
+/// The steps are the children of one scheduler, which moves from macro to macro as the chain grows. So nothing is
+/// copied, and whether a step belongs to the chain is known in O(1), whatever the length of the chain.
 final class StepList: Sendable {
     /// Makes an error from the name of the composite.
     typealias Refusal = @Sendable (String) -> any Error
@@ -11,7 +12,8 @@ final class StepList: Sendable {
     let children: ChildScheduler
 
     private struct State {
-        /// The places of those steps that the user knows of, once there are others; negative for the others.
+        /// For each step its index as users count, negative for a step that the library has added. Empty as long as
+        /// there is no such step: then the indices are the same.
         var places: [Int] = []
         var count = 0
         var refusal: Refusal?
@@ -100,7 +102,7 @@ final class StepList: Sendable {
         children.queue.qualityOfService = composite.qualityOfService
     }
 
-    /// Says of steps that have not begun only how many they are.
+    /// Before the start, describes the steps only by their number.
     private func describe(_ snapshot: inout ChildSnapshot) {
         guard snapshot.blockedReason == .notStarted else { return }
         snapshot.summary = ["\(snapshot.children.count + snapshot.omitted) steps"]
@@ -112,54 +114,5 @@ final class StepList: Sendable {
             (state.places.isEmpty ? failure.index : state.places[failure.index], state.count)
         }
         return SuboperationError(name: failure.name, index: place, error: failure.error, siblingCount: count)
-    }
-}
-
-/// Where a chain ends for now: its last step, and what comes out of it.
-struct OutputSource<Output: Sendable>: Sendable {
-    let operation: AsyncOperation
-    /// Does not hold the operation.
-    let output: @Sendable () -> Output?
-
-    init<Input>(_ operation: IOOperation<Input, Output>) {
-        self.operation = operation
-        output = { [weak operation] in operation?.output }
-    }
-}
-
-/// Hands the input to the first step. A struct, because a mere closure would be wrapped in another one each time that it
-/// is handed from macro to macro.
-struct InputSink<Input: Sendable>: Sendable {
-    let receive: @Sendable (Input) -> Void
-}
-
-extension IOOperation {
-    /// Makes the operation run after others, and take its input from steps before.
-    ///
-    /// The dependencies are cut when they have served, also for what else the step takes from those before it: otherwise
-    /// the last step of a chain would hold all of it.
-    final func takeInput(after sources: [AsyncOperation], input: @escaping @Sendable () -> Input?) {
-        let references = sources.map { source in
-            addDependency(source)
-            return WeakReference(source)
-        }
-        addStartHandler { [weak self] target in
-            let sources = references.compactMap(\.operation)
-            let value = input()
-            for source in sources { if let error = source.error { throw error } }
-            guard let value else { throw CancellationError() }
-            self?.input = value
-        }
-        addStartHandler(isLast: true) { target in
-            for source in references.compactMap(\.operation) { target.removeDependency(source) }
-        }
-    }
-}
-
-struct WeakReference: Sendable {
-    private(set) weak var operation: AsyncOperation?
-
-    init(_ operation: AsyncOperation) {
-        self.operation = operation
     }
 }

@@ -12,10 +12,10 @@ import Foundation
 /// What it returns is the output, what it throws is the error.
 ///
 /// Cancelling the operation cancels the task, and the operation ends when the closure does, with whatever it returns or
-/// throws. A task that is cancelled from inside cancels the operation, on another thread and before the operation ends.
-/// A closure that throws `CancellationError` after `cancel(withError:)` ends the operation with that reason.
-/// `finish(with:)` and `finish(withError:)` from outside end the operation without waiting for the closure, and cancel the
-/// task. The closure is released when it returns, before the operation finishes.
+/// throws. If the closure cancels its own task, the operation is cancelled too, on another thread and before it ends. A
+/// closure that throws `CancellationError` after `cancel(withError:)` ends the operation with that reason. If other
+/// code calls `finish(with:)` or `finish(withError:)`, the operation ends without waiting for the closure, and the task
+/// is cancelled. The closure is released when it returns, before the operation finishes.
 public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @unchecked Sendable {
     /// The work.
     public typealias Body = @Sendable () async throws -> Output

@@ -2,7 +2,8 @@ import Foundation
 
 /// The asynchronous closure of an operation, and the task that runs it. The operation's lock guards it.
 ///
-/// What is let go of here may run arbitrary code, so it is returned, for the caller to release after unlocking.
+/// What is released here is returned, for the caller to release after unlocking: its deinitializers may run arbitrary
+/// code.
 struct TaskWork<Body> {
     private enum Stage { case open, returned, discarded }
 
@@ -10,7 +11,7 @@ struct TaskWork<Body> {
     private var body: Body?
     private(set) var task: Task<Void, Never>?
 
-    init(_ body: Body?) {
+    init(_ body: Body) {
         self.body = body
     }
 
@@ -22,7 +23,7 @@ struct TaskWork<Body> {
         return stage == .discarded
     }
 
-    /// The task has begun: it takes the closure.
+    /// The task has started: it takes the closure.
     mutating func takeBody() -> Body? {
         body.take()
     }
@@ -44,7 +45,8 @@ struct TaskWork<Body> {
 /// An operation that runs an asynchronous closure in a task, and ends when the closure does.
 protocol TaskRunning: AsyncOperation {
     associatedtype Input: Sendable
-    /// What the closure makes, the output of the operation. A generic parameter may have that name, and be another type.
+    /// What the closure returns. Not named `Output`, because a conforming type may have a generic parameter of that
+    /// name that is another type.
     associatedtype Value: Sendable
     associatedtype Body: Sendable
 
@@ -54,7 +56,7 @@ protocol TaskRunning: AsyncOperation {
 }
 
 extension TaskRunning {
-    /// Starts the task. One that is cancelled from inside cancels the operation: soon, and before the operation ends.
+    /// Starts the task. If its closure cancels it, the operation is cancelled too: soon, and before it ends.
     func startTask(with input: Input) {
         let priority = TaskPriority(qualityOfService)
         withState { state in
@@ -94,7 +96,7 @@ extension TaskRunning {
         lock.withLock { taskWork.task }?.cancel()
     }
 
-    /// Releases the closure. A task that goes on, because the operation was ended from outside, is cancelled.
+    /// Releases the closure. Cancels a task that goes on because other code finished the operation.
     func releaseTask() {
         let (body, task) = lock.withLock { taskWork.discard() }
         task?.cancel()

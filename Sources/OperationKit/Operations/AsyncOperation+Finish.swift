@@ -4,11 +4,11 @@ extension AsyncOperation {
     /// Ends the operation. The first call decides the outcome.
     ///
     /// May be called from any thread and any number of times: inside `main()`, from a callback, after a cancellation.
-    /// The accepted call calls ``asyncCompletionBlock``, on its own thread, and the operation is finished when it
-    /// returns; only when another thread is just marking the operation as cancelled is the rest left to that thread.
+    /// The call that decides calls ``asyncCompletionBlock`` on its own thread, and the operation is finished when it
+    /// returns. If another thread is just marking the operation as cancelled, that is left to the other thread.
     ///
-    /// Before the start the outcome is remembered: a queue does not survive an operation that becomes finished before
-    /// it starts. Once started, the operation finishes immediately and `main()` is not called.
+    /// Before the start the outcome is remembered, and the operation does not finish yet: a queue that it is on would
+    /// crash. Once started, the operation finishes immediately and `main()` is not called.
     ///
     /// On a composite, such as ``CompoundOperation``, it is a request: the children are cancelled, and the composite
     /// ends after them, with this outcome.
@@ -48,9 +48,10 @@ extension AsyncOperation {
         cancel(reason: error)
     }
 
-    /// An error that the operation ends with; `CancellationError`, which the reason takes the place of, if there is a
-    /// reason that is a failure, and the error says no more than that the operation was cancelled: that of a request that was
-    /// stopped, for example. The errors may be of classes of the user's, so they are asked without the lock.
+    /// Returns the error to end with, for one that the work has given. If the operation was cancelled with a reason
+    /// that is a failure, and the error only says that it was cancelled, as that of a stopped request does, this
+    /// returns `CancellationError`, which the life cycle replaces by the reason. Call it without the lock: the errors
+    /// may be of users' types.
     final func replacedByReason(_ error: any Error) -> any Error {
         if error is CancellationError { return error }
         guard let reason = withState({ $0.lifecycle.cancellationReason }), !reason.isCancellation else { return error }
@@ -61,7 +62,7 @@ extension AsyncOperation {
         perform(withState { $0.lifecycle.cancelled(reason: reason) })
     }
 
-    /// Cancels the operation, together with others. What is inside of it is left in the list.
+    /// Cancels the operation, together with others. Cancelling what is inside of it is left to the list.
     final func cancel(_ list: inout Worklist) {
         perform(withState { $0.lifecycle.cancelled(reason: nil) }, &list)
     }

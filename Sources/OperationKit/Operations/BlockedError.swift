@@ -12,7 +12,7 @@ struct BlockedError: CancellableError {
     var isCancelled: Bool { error.isCancellation }
 }
 
-extension Result where Success == Void, Failure == any Error {
+extension Result where Failure == any Error {
     /// The error that users see.
     var error: (any Error)? {
         guard case .failure(let error) = self else { return nil }

@@ -71,8 +71,8 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
 
     /// What the block threw, or `CancellationError` if it did not run; `nil` on success and before the end.
     public var error: (any Error)? {
-        // A cancellation may come when Foundation is about to look for one. Then the operation is finished before that
-        // is known here, but its block is still there.
+        // A cancellation may come just before Foundation checks for one. Then the operation is finished before `run()`
+        // has stored an outcome, but its block is still there.
         let isFinished = isFinished
         return state.withLock { $0.failure ?? (isFinished && $0.work != nil ? CancellationError() : nil) }
     }
@@ -82,8 +82,8 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         #if canImport(ObjectiveC)
         run()
         #else
-        // Foundation reads its own slot for the block without a lock at the end, so nothing is written there after the
-        // start. A first block that comes later is called from here.
+        // At the end, Foundation reads `super.completionBlock` without a lock, so it is not written after the start. A
+        // block that is set for the first time later is called from here.
         let (isFirst, relay) = state.withLock { state in
             (!exchange(&state.hasStarted, with: true), state.completionRelay)
         }
@@ -122,7 +122,7 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
         state.withLock { $0.membership.parent }?.childWasCancelled(self)
     }
 
-    /// Stores the first outcome, and lets go of the block.
+    /// Stores the first outcome, and releases the block.
     private func settle(_ outcome: Lifecycle.Outcome) {
         // Release the block and the handlers after unlocking; their deinitializers may run arbitrary code.
         let discarded = state.withLock { state in
@@ -165,7 +165,7 @@ extension ThrowingBlockOperation: CancellableWork {
 }
 
 extension ThrowingBlockOperation {
-    /// Reads and changes where the operation belongs, with the lock held.
+    /// Reads and changes what the operation is part of, with the lock held.
     func changeMembership<Value>(_ body: (inout Membership) -> Value) -> Value {
         state.withLock { body(&$0.membership) }
     }

@@ -27,7 +27,7 @@ func indented(_ lines: [String]) -> [String] {
     lines.map { "    \($0)" }
 }
 
-/// A time as people say it, about as exact as they want to know.
+/// A duration for people to read, with two or three digits.
 func ageText(_ age: Duration) -> String {
     let (seconds, attoseconds) = age.components
     if seconds < 1 { return "\(attoseconds / 1_000_000_000_000_000) ms" }

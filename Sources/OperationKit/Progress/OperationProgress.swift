@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a progress belongs to: an operation.
+/// The operation that a progress belongs to.
 protocol ProgressOwner: AnyObject, Sendable {
     /// Called when the progress is cancelled, on the thread that cancels it.
     func cancel()
@@ -8,7 +8,7 @@ protocol ProgressOwner: AnyObject, Sendable {
     /// Called when the units of a leaf have changed, on the thread that changed them. Nothing is locked.
     func unitsChanged(to fraction: Double)
 
-    /// What has been completed, and what there is in all, where children count by weights. `nil` for a leaf.
+    /// The completed and the total weight of the children. `nil` for a leaf, and where children have no weights.
     var weightedUnits: (completed: Int64, total: Int64)? { get }
 
     /// How many children have finished, in words. `nil` for a leaf.
@@ -25,8 +25,8 @@ protocol ProgressOwner: AnyObject, Sendable {
 /// lock serializes the changes of all operations; Foundation calls nothing from within a change there. On Apple platforms
 /// it calls observers, and has locks of its own: nothing is locked there while it is called.
 final class OperationProgress: Progress, @unchecked Sendable {
-    /// The total of a composite that does not count. Divisible by all small numbers, so that the fractions of small
-    /// weights come out exactly.
+    /// The total of a composite whose fraction comes from weights. Divisible by all small numbers, so that the
+    /// fractions of small weights are exact.
     static let fineUnitCount: Int64 = 23_279_256_000
 
     fileprivate struct Units: Equatable {
@@ -36,7 +36,8 @@ final class OperationProgress: Progress, @unchecked Sendable {
 
     /// A progress that the caller has put below this one, with its share.
     ///
-    /// The link stands between the two. A progress cannot be removed from a tree, but its only link can be released.
+    /// The link is a progress between the two: a progress cannot be removed from its parent, but a link that nothing
+    /// else holds can be released.
     private struct Part {
         let link: Progress
         let units: Int64
@@ -87,7 +88,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
 
     override var totalUnitCount: Int64 {
         get { shownUnits?.total ?? super.totalUnitCount }
-        // None at all is as good as unknown, as long as the work goes on: Foundation divides by it on Linux.
+        // A total of 0 counts as unknown as long as the work goes on: Foundation divides by it on Linux.
         set { if shownUnits == nil { change { super.totalUnitCount = newValue == 0 ? -1 : newValue } } }
     }
 
@@ -129,8 +130,8 @@ final class OperationProgress: Progress, @unchecked Sendable {
     }
 
     #if canImport(ObjectiveC)
-    /// The handler of the caller. The operation is cancelled before it is called: the cancellation of a progress above
-    /// need not come through `cancel()`.
+    /// The handler of the user, called after the operation was cancelled. It cancels the operation itself, because the
+    /// cancellation of a progress above may come here without a call of `cancel()`.
     override var cancellationHandler: (@Sendable () -> Void)? {
         get { lock.withLock { handler } }
         set {
@@ -148,7 +149,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     private func change(_ body: () -> Void) {
         if lock.withLock({ isComplete }) { return }
         body()
-        // If it was completed in between, it may have fallen back.
+        // If the progress was completed in between, this change may have taken it back.
         if lock.withLock({ isComplete }) { return fill(max(super.totalUnitCount, 1), []) }
         owner?.unitsChanged(to: fractionCompleted)
     }
@@ -225,7 +226,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     }
     #endif
 
-    /// Sets all of the units as completed, and takes out what is below and not complete.
+    /// Sets all of the units as completed, and completes the links of what is below and not complete.
     ///
     /// The units apart from these parts come first. So the last part completes the progress, and does so exactly: a
     /// progress above counts what is below it whenever it hears that this is complete.

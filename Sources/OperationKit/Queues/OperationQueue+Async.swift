@@ -10,7 +10,7 @@ extension OperationQueue {
     ///
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Returns: The output of the operation.
-    /// - Throws: The error of the operation: `CancellationError`, or the reason, if it was cancelled before it began.
+    /// - Throws: The error of the operation: `CancellationError`, or the reason, if it was cancelled before it started.
     ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     @discardableResult
     public func run<Input, Output>(_ operation: IOOperation<Input, Output>) async throws -> Output {

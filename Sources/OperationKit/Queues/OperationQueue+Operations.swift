@@ -11,8 +11,8 @@ extension OperationQueue {
     /// assert(report.output == 1)
     /// ```
     ///
-    /// The operations take their places on the queue one by one, by its limit, their priorities and dependencies. Failures
-    /// don't keep the others from running.
+    /// The operations run within the limit of the queue, by their priorities and dependencies. A failure doesn't keep
+    /// the others from running.
     ///
     /// Cancelling the awaiting task cancels all of them, on another thread, as ``run(_:)`` with one operation does. In a
     /// task that was cancelled before, they are cancelled before they are added. The call returns only when all have
@@ -23,11 +23,11 @@ extension OperationQueue {
     /// - Parameter operations: Operations that were not started and are on no queue, each once. None of them may wait for
     ///   one that is never started. If there are none, the call returns immediately.
     /// - Throws: ``CompoundOperationError/suboperationFailure(name:errors:)`` with the failures, in the order given, if
-    ///   there are any. As in a compound, an operation that did not run because of another one is counted with the
-    ///   failure of that. ``CompoundOperationError/cancelled(name:errors:reason:)`` instead, if operations were
-    ///   cancelled and the task was, too, or none failed; an operation that succeeds nevertheless does not count. Both
-    ///   carry the name of the queue. ``OperationQueueError`` if an operation was started before, is on this queue, or
-    ///   is given twice; nothing is added then.
+    ///   there are any. As in a compound, an operation that did not run because of another one is counted with that
+    ///   one's failure. ``CompoundOperationError/cancelled(name:errors:reason:)`` instead, if operations were cancelled
+    ///   and either none failed or the task was cancelled, too. An operation that succeeded although it was cancelled
+    ///   does not count. Both carry the name of the queue. ``OperationQueueError`` if an operation was started before,
+    ///   is on this queue, or is given twice; nothing is added then.
     public nonisolated(nonsending) func run(_ operations: some Sequence<some Operation>) async throws {
         let operations: [Operation] = Array(operations)
         try checkAddition(of: operations)
@@ -37,7 +37,7 @@ extension OperationQueue {
 
     private func checkAddition(of operations: [Operation]) throws(OperationQueueError) {
         var given = Set<ObjectIdentifier>()
-        // An operation of another queue does not tell.
+        // Whether an operation is on another queue cannot be known.
         let present = Set(self.operations.map { ObjectIdentifier($0) })
         for operation in operations {
             let id = ObjectIdentifier(operation)
@@ -66,7 +66,7 @@ extension OperationQueue {
         ).get()
     }
 
-    /// How messages call the queue: its name, or its type. Foundation's own names are addresses.
+    /// The name of the queue in messages: its own, or its type. The names that Foundation gives are addresses.
     var displayName: String {
         guard let name, !name.isEmpty, !name.hasPrefix("NSOperationQueue ") else { return "OperationQueue" }
         return name

@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    @Test("While it is suspended no element begins, those in flight end, and progress goes on") func suspended()
+    @Test("While it is suspended no element starts, those in flight end, and progress goes on") func suspended()
         async throws
     {
         let work = Work()
@@ -210,7 +210,7 @@ import Testing
     }
 
     @Test(
-        "One that is suspended before its start begins nothing until it is resumed, or ends when it is cancelled",
+        "One that is suspended before its start starts nothing until it is resumed, or ends when it is cancelled",
         arguments: [true, false])
     func suspendedBeforeTheStart(isResumed: Bool) async {
         let work = Work()
@@ -226,7 +226,7 @@ import Testing
         #expect(map.output?.count == (isResumed ? 6 : nil))
     }
 
-    @Test("Suspending after the last element has begun does not hold up the end", arguments: [6, 7])
+    @Test("Suspending after the last element has started does not hold up the end", arguments: [6, 7])
     func suspendedAtTheEnd(limit: Int) async throws {
         let work = Work()
         let map = work.make(limit: limit)
@@ -253,7 +253,7 @@ import Testing
         #expect(try await map.value == Array(0..<2_000))
     }
 
-    @Test("Cancelling cancels those in flight, begins no other one, and ends after them") func cancelled() async {
+    @Test("Cancelling cancels those in flight, starts no other one, and ends after them") func cancelled() async {
         let work = Work()
         let map = work.make(limit: 2)
         map.start()
@@ -293,7 +293,8 @@ import Testing
         #expect(try await map.value == [1])
     }
 
-    @Test("An outcome from outside ends it, and cancels those in flight") func finishedFromOutside() async throws {
+    @Test("An outcome that other code gives ends it, and cancels those in flight")
+    func finishedByOtherCode() async throws {
         let wasCancelled = Gate()
         let begun = Gate()
         let map = MapOperation<Int, Int> { number in

@@ -74,7 +74,7 @@ import Testing
         #expect(end.log.events == ["[]"])
     }
 
-    @Test("An outcome from outside cancels the task", arguments: Kind.allCases)
+    @Test("An outcome that other code gives cancels the task", arguments: Kind.allCases)
     func outcomeFromOutside(kind: Kind) async throws {
         let (begun, cancelled) = (Gate(), Gate())
         let operation = kind.make {

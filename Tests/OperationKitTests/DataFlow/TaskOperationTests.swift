@@ -114,7 +114,7 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
-    @Test("An outcome from outside ends the operation before its closure returns, and stays")
+    @Test("An outcome that other code gives ends the operation before its closure returns, and stays")
     func finishFromOutside() async throws {
         let (begun, mayEnd, ended) = (Gate(), Gate(), Gate())
         let operation = TaskOperation {

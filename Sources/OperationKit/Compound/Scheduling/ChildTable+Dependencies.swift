@@ -1,4 +1,6 @@
-// What children wait for: each other, and external dependencies.
+// What children wait for: each other, and external dependencies, which have slots of their own. ``ChildStateMachine``
+// connects children when it registers them, ``ExternalDependencies`` when a child waits for an operation that is none, and
+// ``ReadySchedule`` counts down the dependents of what has ended.
 extension ChildTable {
     /// A child depends on another one, or on an external dependency.
     mutating func addDependency(of slot: Int, on dependency: Int) {
@@ -19,7 +21,7 @@ extension ChildTable {
     /// How many children wait for a child, or for an external dependency.
     func dependentCount(of slot: Int) -> Int { records[slot].dependents.count }
 
-    /// Removes those that have ended from the dependents of a child, or of an external dependency.
+    /// Removes the children that have ended from the dependents of a child, or of an external dependency.
     ///
     /// Complexity: linear in its dependents.
     mutating func removeEndedDependents(of slot: Int) {
@@ -32,7 +34,7 @@ extension ChildTable {
         }
     }
 
-    /// Removes all dependencies. Valid only before a child has started. The slots of external dependencies are free.
+    /// Removes all dependencies, and frees the slots of external dependencies. Valid only before a child has started.
     mutating func removeDependencies() {
         hasDependencies = false
         for slot in records.indices {
@@ -44,7 +46,8 @@ extension ChildTable {
         }
     }
 
-    /// Those that wait for an external dependency wait for a child now, or the other way around.
+    /// An external dependency has become a child, or the other way around: changes for all that wait for it how many of
+    /// their open dependencies are external.
     mutating func changeOpenExternal(ofDependentsOf slot: Int, by change: Int32) {
         for dependent in records[slot].dependents { records[dependent].openExternal += change }
     }
@@ -93,7 +96,7 @@ extension ChildTable {
         records[slot].open > records[slot].openExternal && !records[slot].dependents.isEmpty
     }
 
-    /// Whether a child waits for nothing any more.
+    /// Whether a child has started, and so waits for nothing any more.
     private func hasStarted(_ slot: Int) -> Bool {
         switch records[slot].phase {
         case .detached, .ending, .gone: true

@@ -1,6 +1,7 @@
 import Foundation
 
-/// The children of a composite that have not ended, and the external dependencies that they wait for, each in a slot.
+/// The children of a composite that have not ended, and the external dependencies that they wait for, each in a *slot*:
+/// an index into ``records``.
 ///
 /// Slots are numbers that are used again once a child has ended, so that a composite that is fed for ever stays small.
 /// The table calls nothing of a child, except that an `AsyncOperation` stores its own slot.
@@ -9,11 +10,11 @@ struct ChildTable {
     struct Record {
         /// The child; `nil` for an external dependency, and for a slot that no child has.
         var operation: Operation?
-        /// The place of the child in the order of the additions, from 0.
+        /// The number of the child in the order of the additions, from 0.
         var ordinal = 0
         /// The slots of the children that wait for this one.
         var dependents: [Int] = []
-        /// Twice the number of the last search that came here, and one more once it was through with everything behind.
+        /// Twice the number of the last search that came here, plus 1 once that search has followed all dependents.
         var search = 0
         /// The share of the child in the progress.
         var weight: UInt32 = 0
@@ -82,7 +83,7 @@ extension ChildTable {
 // MARK: - Adding and removing
 
 extension ChildTable {
-    /// Makes room for as many children at the beginning, where appending one by one would copy the records.
+    /// Makes room for the first children of the composite, where appending one by one would copy the records.
     mutating func reserveCapacity(_ count: Int) {
         if records.isEmpty { records.reserveCapacity(count) }
     }
@@ -124,7 +125,7 @@ extension ChildTable {
         return operation
     }
 
-    /// A child that was added last, and nothing else has happened since, never had its ordinal.
+    /// Gives back the ordinal of the child that was added last, as if it had never been added.
     mutating func returnOrdinal(of slot: Int) {
         if records[slot].ordinal == added - 1 { added -= 1 }
     }
