@@ -23,7 +23,8 @@ extension BindingTarget {
     ///
     /// The value is read and written on the thread that starts this operation, right before its `main()`, after
     /// `source` has finished. Several bindings take effect in the order in which they were made. One that is made after
-    /// the start has no effect. Complexity: O(1), plus that of `addDependency(_:)`.
+    /// the start has no effect, which debug builds report (``MisuseReport/lateDependency(operation:dependency:)``).
+    /// Complexity: O(1), plus that of `addDependency(_:)`.
     ///
     /// If `source` failed or was cancelled, nothing is handed over, and this operation finishes without running, with
     /// ``DependencyError/dependencyFailed(operation:dependency:error:)``. A `source` that is no ``AsyncOperation``
@@ -143,8 +144,9 @@ extension AsyncOperation {
     /// running if `dependency` failed or was cancelled, with
     /// ``DependencyError/dependencyFailed(operation:dependency:error:)``. A `dependency` that is no ``AsyncOperation``
     /// counts as cancelled when its `isCancelled` is true, and as failed when it is a ``FailableOperation`` with an
-    /// error. Call this method before the start. A compound counts an operation that did not run for this reason with
-    /// the failure that is responsible: see ``SuboperationError/blockedCount``.
+    /// error. Call this method before the start: later it has no effect, which debug builds report
+    /// (``MisuseReport/lateDependency(operation:dependency:)``). A compound counts an operation that did not run for this
+    /// reason with the failure that is responsible: see ``SuboperationError/blockedCount``.
     ///
     /// ```swift
     /// let save = ThrowingBlockOperation(name: "save") { /* … */ }
@@ -167,13 +169,16 @@ extension AsyncOperation {
         precondition(source !== self, "OperationKit: \(displayName) cannot depend on itself")
         addDependency(source)
         let sourceName = source.name
-        addStartHandler { [weak source] target in
+        let isAdded = addStartHandler { [weak source] target in
             guard let source else {
                 throw DependencyError.dependencyUnfinished(
                     operation: target.displayName, dependency: sourceName ?? String(describing: Source.self))
             }
             try handler(target, source)
         }
+        if isAdded { return }
+        ExecutionRecording.current.report(
+            .lateDependency(operation: displayName, dependency: source.displayName))
     }
 
     fileprivate final func checkSuccess(of source: Operation) throws {

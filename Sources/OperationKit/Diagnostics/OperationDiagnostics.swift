@@ -1,3 +1,5 @@
+public import Foundation
+
 /// Finds operations that never finish, and others that are not used as they should be.
 ///
 /// An ``AsyncOperation`` that is never finished never ends, and neither does what waits for it. If it is still
@@ -48,6 +50,27 @@ public enum OperationDiagnostics {
     /// - Returns: The operations. A caller that keeps them keeps them alive.
     public static func operations(executingLongerThan age: Duration) -> [AsyncOperation] {
         ExecutionRecording.current.registry?.operations(executingLongerThan: age, at: .now) ?? []
+    }
+
+    /// The operations of a queue that have not finished, with a line for each: its state, or why it has not started.
+    ///
+    /// ```text
+    /// queue “uploads”: limit 1, 3 operations
+    ///   “login”: executing for 31 s
+    ///   “upload”: ready, but the limit of 1 of the queue is reached
+    ///   “notify”: waiting for “upload”, which has not been started
+    /// ```
+    ///
+    /// Those that are executing come first; composites have a line for each child, too. What `debugDescription` of an
+    /// ``AsyncOperation`` says of limits, overrides and threads holds here. Works at every level, and for operations of
+    /// every class.
+    ///
+    /// Complexity: linear in the operations of the queue.
+    ///
+    /// - Parameter queue: The queue. Not changed, and not kept alive.
+    /// - Returns: The lines.
+    public static func description(of queue: OperationQueue) -> String {
+        OperationTree(queue, at: .now).text
     }
 
     /// Where an operation was started that is executing: the name of the operation queue, or of the thread.

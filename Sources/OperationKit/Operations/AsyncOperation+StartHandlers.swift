@@ -13,12 +13,15 @@ extension AsyncOperation {
     /// - Parameters:
     ///   - isLast: Whether it is called after those that are added later, too.
     ///   - handler: The handler.
-    final func addStartHandler(isLast: Bool = false, _ handler: @escaping StartHandler) {
+    /// - Returns: Whether the operation has not begun, so that the handler will be called.
+    @discardableResult
+    final func addStartHandler(isLast: Bool = false, _ handler: @escaping StartHandler) -> Bool {
         withState { state in
-            guard state.lifecycle.isPending else { return }
+            guard state.lifecycle.isPending else { return false }
             if isLast { state.lastStartHandlers += 1 }
             let index = state.startHandlers.count - (isLast ? 0 : Int(state.lastStartHandlers))
             state.startHandlers.insert(handler, at: index)
+            return true
         }
     }
 

@@ -263,6 +263,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     ///     “page 2”: ready, but the children are suspended
     /// ```
     ///
+    /// An operation that has not started says why, where that can be known: what it depends on, or that its queue is
+    /// suspended or at its limit. Foundation does not say which queue an operation is on. Looked at are the main queue, the
+    /// current one, and, where ``OperationDiagnostics`` records starts, those on which an `AsyncOperation` has started or
+    /// which were given one to run. To ask a certain queue, use ``OperationDiagnostics/description(of:)``.
+    ///
     /// Those that have started come first. A composite with more than 100 says how many others there are, and there are
     /// at most 500 lines in all. Ages appear only where ``OperationDiagnostics`` records them, which debug builds do,
     /// and only for `AsyncOperation`s.
@@ -271,7 +276,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// programs: the wording may change. Operations are asked for their names, their state and their dependencies; where
     /// these are overridden, the overrides are called. Nothing is kept alive.
     open override var debugDescription: String {
-        children == nil ? OperationSummary(self, at: .now).text : OperationTree(self, at: .now).text
+        OperationTree(self, at: .now).text
     }
 
     // MARK: For subclasses inside the library

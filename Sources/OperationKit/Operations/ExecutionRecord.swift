@@ -55,7 +55,10 @@ final class ExecutionRecord: @unchecked Sendable {
     }
 
     private static var place: String {
-        if let queue = OperationQueue.current { return description(of: "queue", named: queue.name) }
+        if let queue = OperationQueue.current {
+            KnownQueues.shared.insert(queue)
+            return description(of: "queue", named: queue.name)
+        }
         // No test runs there.
         if Thread.isMainThread { return "the main thread" }
         return description(of: "thread", named: Thread.current.name)

@@ -11,6 +11,9 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
     /// An operation of this class was finished after its `main()` had called `super.main()`, which had finished it before.
     /// Debug builds of the library report it, once for each class.
     case finishedAfterSuperMain(AsyncOperation.Type)
+    /// An operation was told to require the success of another one, or bound to it, when it had started, so that this is
+    /// ignored. Both are given by their names.
+    case lateDependency(operation: String, dependency: String)
 
     /// A sentence, and the call stack of the start if it was recorded.
     public var description: String {
@@ -24,6 +27,9 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
         case .finishedAfterSuperMain(let type):
             return "OperationKit: finish was called without effect for an operation of the class \(type), because "
                 + "super.main had finished it before. Don't call super.main() or super.main(input:)."
+        case .lateDependency(let operation, let dependency):
+            return "OperationKit: The operation “\(operation)” had started when it was bound to “\(dependency)”, "
+                + "or told to require its success. That is ignored. Do it before the operation is added to a queue."
         }
     }
 }

@@ -53,6 +53,7 @@ extension OperationQueue {
 
     /// Adds operations and suspends until all of them are finished. Cancelling the task cancels them.
     nonisolated(nonsending) func addAndWait(_ operations: [Operation]) async {
+        ExecutionRecording.current.note(self)
         await withCancellationDelivered {
             for operation in operations { operation.cancel() }
         } during: {

@@ -1,0 +1,186 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+/// Why an operation on a queue has not started: what the queue says, from values.
+@Suite("Descriptions: texts of queues", .hangGuard) struct QueueSnapshotTests {
+    private func reason(isSuspended: Bool, limit: Int?, executing: Int, isReady: Bool = true) -> String {
+        QueueSnapshot(
+            name: "q", isSuspended: isSuspended, limit: limit, operations: [], executingCount: executing
+        ).reason(calling: "the queue", wait: nil, isReady: isReady)
+    }
+
+    @Test("A description says why an operation on a queue has not started, the nearest reason first") func reasons() {
+        for (limit, executing) in [(nil, 5), (0, 0), (2, 2)] as [(Int?, Int)] {
+            #expect(
+                reason(isSuspended: true, limit: limit, executing: executing) == "ready, but the queue is suspended")
+            #expect(
+                reason(isSuspended: true, limit: limit, executing: executing, isReady: false)
+                    == "not ready by itself")
+        }
+        #expect(
+            reason(isSuspended: false, limit: 2, executing: 2) == "ready, but the limit of 2 of the queue is reached")
+        #expect(
+            reason(isSuspended: false, limit: 2, executing: 3) == "ready, but the limit of 2 of the queue is reached")
+        #expect(
+            reason(isSuspended: false, limit: 0, executing: 0) == "ready, but the limit of 0 of the queue is reached")
+        #expect(reason(isSuspended: false, limit: 2, executing: 1) == "ready, waiting for a thread of the queue")
+        #expect(reason(isSuspended: false, limit: nil, executing: 9) == "ready, waiting for a thread of the queue")
+        let wait = DependencyChainDescription(names: ["a"], others: 1, end: .status(.executing(nil)))
+        let snapshot = QueueSnapshot(name: "q", isSuspended: true, limit: 1, operations: [], executingCount: 1)
+        #expect(
+            snapshot.reason(calling: "the queue", wait: wait, isReady: false)
+                == "waiting for “a” and 1 more, executing")
+    }
+
+    @Test("A queue says how many operations it has, whether it is suspended, and its limit") func text() {
+        func text(_ isSuspended: Bool, _ limit: Int?, _ count: Int) -> String {
+            let operations = (0..<count).map { _ in Operation() }
+            return QueueSnapshot(
+                name: "q", isSuspended: isSuspended, limit: limit, operations: operations, executingCount: 0
+            ).text
+        }
+        #expect(text(false, nil, 0) == "queue “q”: no operations")
+        #expect(text(true, nil, 1) == "queue “q”: suspended, 1 operation")
+        #expect(text(true, 2, 3) == "queue “q”: suspended, limit 2, 3 operations")
+    }
+}
+
+/// What operations on real queues say of themselves, and the queues of them.
+@Suite("Descriptions: operations on queues", .hangGuard) struct QueueDescriptionTests {
+    /// A queue on which an operation is executing, so that it is known.
+    private static func knownQueue(limit: Int) async -> (queue: OperationQueue, first: ScriptedOperation) {
+        let queue = OperationQueue()
+        queue.name = "uploads"
+        queue.maxConcurrentOperationCount = limit
+        let begun = Gate()
+        let first = ScriptedOperation(main: { _ in begun.open() })
+        first.name = "first"
+        queue.addOperation(first)
+        await begun.opened()
+        return (queue, first)
+    }
+
+    private static func operation(_ name: String) -> ScriptedOperation {
+        let operation = ScriptedOperation { $0.finish() }
+        operation.name = name
+        return operation
+    }
+
+    @Test(
+        "An operation says that its queue is at its limit or suspended, or what it waits for",
+        .enabled(if: OperationDiagnostics.level != .off))
+    func knownQueue() async {
+        let (queue, first) = await Self.knownQueue(limit: 1)
+        let operation = Self.operation("a")
+        #expect(operation.debugDescription == "“a”: not started, on no known queue")
+        queue.addOperation(operation)
+        #expect(operation.debugDescription == "“a”: ready, but the limit of 1 of its queue “uploads” is reached")
+        queue.isSuspended = true
+        #expect(operation.debugDescription == "“a”: ready, but its queue “uploads” is suspended")
+        let (second, third) = (Self.operation("second"), Self.operation("third"))
+        for other in [second, third] { operation.addDependency(other) }
+        #expect(operation.debugDescription == "“a”: waiting for “second” and 1 more, which has not been started")
+        for other in [second, third] { other.start() }
+        first.finish()
+        queue.isSuspended = false
+        try? await operation.finished()
+        #expect(operation.debugDescription == "“a”: finished")
+    }
+
+    @Test(
+        "A composite on a queue says why it has not started, and its children say nothing of queues",
+        .enabled(if: OperationDiagnostics.level != .off))
+    func composite() async {
+        let (queue, first) = await Self.knownQueue(limit: 1)
+        let child = Self.operation("child")
+        let compound = CompoundOperation(name: "Sync", operations: [child])
+        queue.addOperation(compound)
+        #expect(
+            compound.debugDescription == """
+                “Sync”: ready, but the limit of 1 of its queue “uploads” is reached, 0 of 1 children have ended
+                  “child”: not started
+                """)
+        #expect(child.debugDescription == "“child”: not started")
+        first.finish()
+        try? await compound.finished()
+    }
+
+    @Test(
+        "An operation that a task awaits says why its queue does not start it, also if that never started one",
+        .enabled(if: OperationDiagnostics.level != .off), arguments: [false, true])
+    func awaited(isList: Bool) async throws {
+        let queue = OperationQueue()
+        queue.name = "awaited"
+        queue.isSuspended = true
+        let operation = Self.operation("a")
+        async let end: Void = isList ? queue.run([operation]) : queue.run(operation)
+        while queue.operationCount == 0 { await Task.yield() }
+        #expect(operation.debugDescription == "“a”: ready, but its queue “awaited” is suspended")
+        queue.isSuspended = false
+        try await end
+    }
+
+    @Test("A queue lists its operations of any class, those that are executing first, and says why the others wait")
+    func wholeQueue() async {
+        let (queue, first) = await Self.knownQueue(limit: 1)
+        let block = BlockOperation {}
+        block.name = "block"
+        let dependent = Self.operation("dependent")
+        dependent.addDependency(block)
+        let compound = CompoundOperation(name: "Sync", operations: [Self.operation("child")])
+        for operation in [block, dependent, compound] { queue.addOperation(operation) }
+        let lines = { OperationDiagnostics.description(of: queue).split(separator: "\n").map(String.init) }
+        #expect(
+            withoutAges(lines().joined(separator: "\n")) == """
+                queue “uploads”: limit 1, 4 operations
+                  “first”: executing
+                  “block”: ready, but the limit of 1 of the queue is reached
+                  “dependent”: waiting for “block”, which has not been started
+                  “Sync”: ready, but the limit of 1 of the queue is reached, 0 of 1 children have ended
+                    “child”: not started
+                """)
+        queue.isSuspended = true
+        first.finish()
+        #expect(lines()[0] == "queue “uploads”: suspended, limit 1, 3 operations")
+        #expect(lines()[1] == "  “block”: ready, but the queue is suspended")
+        queue.isSuspended = false
+        try? await compound.finished()
+        try? await dependent.finished()
+    }
+
+    @Test("A queue with very many operations names some, and says how many others there are") func longQueue() {
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        for _ in 0..<(OperationTree.width + 7) { queue.addOperation {} }
+        let lines = OperationDiagnostics.description(of: queue).split(separator: "\n")
+        #expect(lines.count == OperationTree.width + 2)
+        #expect(lines[0] == "queue “OperationQueue”: suspended, 107 operations")
+        #expect(lines.last == "  … and 7 more")
+        queue.cancelAllOperations()
+        queue.isSuspended = false
+    }
+
+    @Test("Known queues are not kept alive, and those that are gone make room") func keepsNothingAlive() {
+        let known = KnownQueues()
+        let operation = ScriptedOperation.idle("a")
+        let kept = OperationQueue()
+        kept.isSuspended = true
+        kept.addOperation(operation)
+        weak var gone: OperationQueue?
+        for number in 0..<1_000 {
+            let queue = OperationQueue()
+            if number == 500 { known.insert(kept) }
+            known.insert(queue)
+            known.insert(queue)
+            gone = queue
+        }
+        #expect(gone == nil)
+        #expect(known.count < 100)
+        #expect(known.queue(of: operation) === kept)
+        operation.cancel()
+        kept.isSuspended = false
+    }
+}
