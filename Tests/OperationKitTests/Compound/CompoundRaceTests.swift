@@ -27,7 +27,7 @@ import Testing
     func cancelAgainstRun() async {
         let seed = SplitMix64.freshSeed()
         var random = SplitMix64(seed: seed)
-        for _ in 0..<300 {
+        for _ in 0..<TestExtent.choose(100, long: 300) {
             let children = makeChildren(Int(random.next() % 20), &random)
             let compound = CompoundOperation(
                 operations: children, maxConcurrentOperationCount: [-1, 1, 2].randomElement(using: &random)!)
@@ -61,7 +61,7 @@ import Testing
     @Test("A child that is added while the compound ends either runs or is rejected and left alone")
     func addAgainstFinish() async {
         let refused = Shared(0)
-        for round in 0..<300 {
+        for round in 0..<TestExtent.choose(100, long: 300) {
             let ran = Shared(0)
             let compound = CompoundOperation(
                 operations: [BlockOperation {}], maxConcurrentOperationCount: round % 2 == 0 ? 2 : -1)
@@ -90,7 +90,7 @@ import Testing
 
     @Test("Children that are added while the compound is cancelled are cancelled and finish")
     func addAgainstCancel() async {
-        for _ in 0..<300 {
+        for _ in 0..<TestExtent.choose(100, long: 300) {
             let hold = ScriptedOperation.idle()
             let compound = CompoundOperation(operations: [hold])
             OperationQueue().addOperation(compound)
@@ -115,7 +115,7 @@ import Testing
     func suspendAgainstRun() async throws {
         let seed = SplitMix64.freshSeed()
         var random = SplitMix64(seed: seed)
-        for _ in 0..<200 {
+        for _ in 0..<TestExtent.choose(70, long: 200) {
             let children = makeChildren(30, &random)
             let compound = CompoundOperation(operations: children)
             let queue = OperationQueue()
@@ -137,7 +137,7 @@ import Testing
 
     @Test("Of two concurrent additions that together close a cycle exactly one succeeds")
     func twoAdditions() async throws {
-        for _ in 0..<300 {
+        for _ in 0..<TestExtent.choose(100, long: 300) {
             let began = Gate()
             let hold = ScriptedOperation(main: { _ in began.open() })
             let compound = CompoundOperation(operations: [hold])
@@ -164,7 +164,7 @@ import Testing
 
     @Test("A compound that ends while it is finished and cancelled ends once, with the accepted outcome")
     func finishAgainstCancel() async {
-        for _ in 0..<300 {
+        for _ in 0..<TestExtent.choose(100, long: 300) {
             let compound = CompoundOperation(operations: [ScriptedOperation(), BlockOperation {}])
             let completions = Shared<[(any Error)?]>([])
             compound.asyncCompletionBlock = { error in completions.change { $0.append(error) } }
