@@ -55,7 +55,7 @@ public enum CompoundOperationError: Error {
     }
 }
 
-extension CompoundOperationError: LocalizedError, CustomNSError, NestingError {
+extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringConvertible, NestingError {
     /// `OperationKit.CompoundOperationError`
     public static var errorDomain: String { "OperationKit.CompoundOperationError" }
 
@@ -72,6 +72,9 @@ extension CompoundOperationError: LocalizedError, CustomNSError, NestingError {
     public var errorDescription: String? {
         text(depth: Self.textDepth)
     }
+
+    /// The same as `localizedDescription`, for `print` and logs.
+    public var description: String { text(depth: Self.textDepth) }
 
     /// The localized description and the underlying errors. Where no child failed, the reason of the cancellation is
     /// the underlying error.

@@ -42,7 +42,7 @@ public struct SuboperationError: Error {
     }
 }
 
-extension SuboperationError: LocalizedError, CustomNSError, NestingError {
+extension SuboperationError: LocalizedError, CustomNSError, CustomStringConvertible, NestingError {
     /// `OperationKit.SuboperationError`
     public static var errorDomain: String { "OperationKit.SuboperationError" }
 
@@ -53,6 +53,9 @@ extension SuboperationError: LocalizedError, CustomNSError, NestingError {
     public var errorDescription: String? {
         text(depth: Self.textDepth)
     }
+
+    /// The same as `localizedDescription`, for `print` and logs.
+    public var description: String { text(depth: Self.textDepth) }
 
     /// The localized description, and the child's error as the underlying one.
     public var errorUserInfo: [String: Any] {

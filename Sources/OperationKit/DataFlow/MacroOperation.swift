@@ -44,21 +44,22 @@ import Foundation
 /// The steps start on threads of a private queue, whose quality of service is that of the macro when it starts. The
 /// completion block is called on the thread on which the last step ended. Steps are released as they finish.
 public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
-    private let steps: StepList
-    // Both are gone when the macro has been consumed, or has ended.
+    // Both are gone when the macro has been consumed, or has ended. Freed before the steps, which take long chains apart.
     private var sink: InputSink<Input>?
     private var source: OutputSource<Output>?
+    private let steps: StepList
     private var failure: SuboperationError?
 
     /// Creates a macro of one step.
     ///
     /// - Parameters:
-    ///   - first: The first step. It gets the input of the macro.
+    ///   - first: The first step. It gets the input of the macro. An input that it has already becomes that of the macro.
     ///   - progressWeight: The step's share in the progress, in proportion to those of the others.
     public convenience init(_ first: IOOperation<Input, Output>, progressWeight: Int64 = 1) {
         let sink = InputSink<Input> { [weak first] in first?.input = $0 }
         self.init(steps: StepList(), sink: sink, source: OutputSource(first))
         append(first, weight: progressWeight)
+        adoptInput(of: first)
     }
 
     private init(steps: StepList, sink: InputSink<Input>?, source: OutputSource<Output>) {

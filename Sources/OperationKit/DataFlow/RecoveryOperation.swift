@@ -59,6 +59,7 @@ private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>: I
                 snapshot.children.removeAll { $0.operation is RecoveryTurnOperation }
                 snapshot.summary = []
             })
+        adoptInput(of: source)
         guard steps.append(source, weight: Self.sourceWeight) else { return }
         self.source = source
         let turn = RecoveryTurnOperation { [unowned self] in recoverFromFailure() }

@@ -19,6 +19,11 @@ struct InputSink<Input: Sendable>: Sendable {
 }
 
 extension IOOperation {
+    /// Takes over the input that the operation inside this one which gets it has already, from `with(input:)` for example.
+    final func adoptInput<Middle>(of first: IOOperation<Input, Middle>) {
+        if let given = first.input { input = given }
+    }
+
     /// Makes the operation run after others, and take its input from steps before.
     ///
     /// The dependencies are removed right before `main()`, after all bindings have been served: otherwise the last step of a

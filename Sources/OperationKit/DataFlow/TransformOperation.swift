@@ -8,7 +8,8 @@ extension IOOperation {
     /// let sum = load.map { $0.reduce(0, +) }
     /// ```
     ///
-    /// Start the new operation instead of this one; it may be a step of a macro. It ends with
+    /// Start the new operation instead of this one; it may be a step of a macro. It gets the input, and begins with the one
+    /// that this operation has now. It ends with
     /// ``ChainError/alreadyUsed(operation:chain:)`` if this operation is part of another one already. Cancelling the
     /// new operation cancels this one. If this one fails, the new one ends with the same error.
     ///
@@ -88,6 +89,7 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
             to: self, start: { [unowned self] in startSource() },
             finished: { [unowned self] _, list in sourceFinished(&list) })
         if steps.append(source, weight: 1) { self.source = source }
+        adoptInput(of: source)
     }
 
     override func main(input: Input) {}

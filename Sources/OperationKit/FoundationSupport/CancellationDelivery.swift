@@ -23,7 +23,6 @@ func withCancellationDelivered<Value>(
         return try await body()
     }
     return try await withTaskCancellationHandler(operation: body) {
-        // The work to stop may keep all threads of its own quality of service busy.
-        DispatchQueue.global(qos: .userInteractive).performAsync(handler)
+        DispatchQueue.unoccupied().performAsync(handler)
     }
 }

@@ -10,7 +10,7 @@ struct CancellationHandlers: Sendable {
         case waiting([Handler])
         /// The handlers are being called, or have been.
         case cancelled
-        /// The work has ended without having been cancelled before.
+        /// The work has ended.
         case ended
     }
 
@@ -36,7 +36,7 @@ struct CancellationHandlers: Sendable {
         return false
     }
 
-    /// The work was cancelled. Only the first event of this or ``ended()`` counts.
+    /// The work was cancelled. Only the first time counts, and only before ``ended()``.
     ///
     /// - Returns: The handlers to call, in the order of their registration.
     mutating func cancelled() -> [Handler] {
@@ -58,7 +58,11 @@ struct CancellationHandlers: Sendable {
         case .waiting(let handlers):
             stage = next
             return handlers
-        case .cancelled, .ended:
+        case .cancelled:
+            // What is registered after the end is dropped.
+            if case .ended = next { stage = next }
+            return []
+        case .ended:
             return []
         }
     }

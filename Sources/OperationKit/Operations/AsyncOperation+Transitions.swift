@@ -30,8 +30,9 @@ extension AsyncOperation {
                 didCancel()
             case .cancelSuperclass:
                 super.cancel()
-                let actions = withState { $0.lifecycle.superclassCancelled() }
+                // An end is held back until then, so that it cannot come before what the work is told.
                 cancellationTookEffect()
+                let actions = withState { $0.lifecycle.superclassCancelled() }
                 for action in actions { perform(action, &list) }
                 withState { $0.membership.parent }?.childWasCancelled(self)
             case .repeatSuperclassCancel:

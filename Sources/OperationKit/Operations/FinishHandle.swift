@@ -41,8 +41,8 @@ public struct FinishHandle<Output: Sendable>: Sendable {
     /// May be called from any thread and any number of times; the first call of this or another way to end the operation
     /// decides the outcome. See ``AsyncOperation/finish(withError:)``.
     ///
-    /// - Parameter error: The error the operation ends with. `CancellationError` is replaced by the reason, if the
-    ///   operation was cancelled with one.
+    /// - Parameter error: The error the operation ends with. One whose `isCancellation` is true is replaced by the reason,
+    ///   if the operation was cancelled with one.
     public func callAsFunction(_ error: any Error) {
         token.settle(with: .failure(error))
     }
@@ -62,7 +62,9 @@ public struct FinishHandle<Output: Sendable>: Sendable {
     ///
     /// Each handler is called at most once, in the order of registration, on the thread that cancels the operation: inside
     /// `cancel()`, also while the closure is on the stack of another thread. If the operation is cancelled already, it is
-    /// called immediately, before this method returns. No lock is held during the call, so the handler may use the
+    /// called immediately, before this method returns, on this thread, and so are those registered before that the other
+    /// thread has not come to. An end of the operation waits for the handlers, so a handler must not wait for the end. No
+    /// lock is held during the call, so the handler may use the
     /// operation freely: it may end it, or stop the work that will. What it does must be safe while the closure runs;
     /// ``AsyncOperation/didCancel()`` of a subclass waits for that instead.
     ///
@@ -80,8 +82,8 @@ extension FinishHandle where Output == Void {
     /// May be called from any thread and any number of times; the first call of this or another way to end the operation
     /// decides the outcome. See ``AsyncOperation/finish(withError:)``.
     ///
-    /// - Parameter error: The error the operation ends with, or `nil` for success. `CancellationError` is replaced by the
-    ///   reason, if the operation was cancelled with one.
+    /// - Parameter error: The error the operation ends with, or `nil` for success. One whose `isCancellation` is true is
+    ///   replaced by the reason, if the operation was cancelled with one.
     public func callAsFunction(_ error: (any Error)? = nil) {
         token.settle(with: error.map { .failure($0) } ?? .success(()))
     }
@@ -111,6 +113,6 @@ private final class FinishToken<Output: Sendable>: @unchecked Sendable {
     }
 
     func settle(with result: Result<Output, any Error>) {
-        operation.settle(with: result) { hasDecided = true }
+        operation.settle(with: result.mapError { operation.replacedByReason($0) }) { hasDecided = true }
     }
 }

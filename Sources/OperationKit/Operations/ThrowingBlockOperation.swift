@@ -124,6 +124,8 @@ public final class ThrowingBlockOperation: Operation, FailableOperation, @unchec
 
     /// Stores the first outcome, and releases the block.
     private func settle(_ outcome: Lifecycle.Outcome) {
+        // The thread that cancels may not have come to the handlers yet.
+        if isCancelled { callCancellationHandlers() }
         // Release the block and the handlers after unlocking; their deinitializers may run arbitrary code.
         let discarded = state.withLock { state in
             let work = state.work.take()

@@ -33,7 +33,9 @@ public struct WorkHandle: Sendable {
     ///
     /// Each handler is called at most once, in the order of registration, on the thread that cancels the operation: inside
     /// `cancel()`, also while the closure is on the stack of another thread. If the operation is cancelled already, it is
-    /// called immediately, before this method returns. No lock is held during the call, so the handler may use the
+    /// called immediately, before this method returns, on this thread, and so are those registered before that the other
+    /// thread has not come to. An end of the operation waits for the handlers, so a handler must not wait for the end. No
+    /// lock is held during the call, so the handler may use the
     /// operation freely. What it does must be safe while the work goes on.
     ///
     /// A handler that is never called is released when the operation ends. One that is registered after that is dropped.
@@ -52,6 +54,8 @@ protocol CancellableWork: Operation, Sendable {
 
 extension CancellableWork {
     func addCancellationHandler(_ handler: @escaping CancellationHandlers.Handler) {
+        // The thread that cancels may not have come to the handlers yet.
+        if isCancelled { callCancellationHandlers() }
         let isDue = changeCancellationHandlers { $0.added(handler) }
         if isDue { handler() }
     }

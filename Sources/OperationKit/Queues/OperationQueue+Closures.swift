@@ -22,8 +22,8 @@ extension OperationQueue {
     /// immediately. Afterward it has no effect on the closure. To have an operation's cancellation reach an `async`
     /// closure, run a ``TaskOperation``.
     ///
-    /// Don't call this method for the same queue inside the closure, unless a place is sure to be free: on a serial
-    /// queue, the inner call waits forever for the outer one.
+    /// Don't call this method, or `map`, for the same queue inside the closure, unless a place is sure to be free: on a
+    /// serial queue, the inner call waits forever for the outer one.
     ///
     /// - Parameters:
     ///   - name: The name of the operation that holds the place.

@@ -18,10 +18,10 @@ import Testing
         return orders
     }()
 
-    /// Whether a handler that is registered is called: if the cancellation comes before the end.
+    /// Whether a handler is called: if it is registered, and the work cancelled, before the end.
     private static func isCalled(_ handler: Event, in order: [Event]) -> Bool {
-        guard order.contains(handler), let cancelled = order.firstIndex(of: .cancelled) else { return false }
-        return order.firstIndex(of: .ended).map { cancelled < $0 } ?? true
+        let lived = order.prefix { $0 != .ended }
+        return lived.contains(handler) && lived.contains(.cancelled)
     }
 
     @Test("In every order, each handler that is due is called once, in the order of registration")

@@ -158,6 +158,14 @@ import Testing
         #expect(log.events == ["ran"])
     }
 
+    @Test("What is printed of a compound's error, and of a child's, is the localized description")
+    func printed() async throws {
+        let compound = CompoundOperation(name: "sync", operations: [failing(TestError.first, "page 1")])
+        let error = try #require(await outcome(of: compound))
+        #expect("\(error)" == error.localizedDescription && "\(error)".contains("“page 1”"))
+        for failure in error.suboperationErrors { #expect("\(failure)" == failure.localizedDescription) }
+    }
+
     // As an NSError
 
     @Test("As an `NSError` the error has a domain, a code, a description and the errors of the children")

@@ -184,6 +184,18 @@ extension BlockOperation {
         await tracker.expectAllReleased()
     }
 
+    @Test("Macros inside each other that were not run are freed without overflowing the stack") func nestedUnrun() async
+    {
+        await onThread(stackSize: workerStackSize) {
+            var first: IOOperation<Int, Int> = Step.increment("first")
+            for _ in 0..<3_000 { first = MacroOperation(first).then(Step.increment("next")) }
+            var last: IOOperation<Int, Int> = Step.increment("last")
+            for _ in 0..<3_000 { last = MacroOperation(Step.increment("previous")).then(last) }
+            var only: IOOperation<Int, Int> = Step.increment("only")
+            for _ in 0..<10_000 { only = MacroOperation(only) }
+        }
+    }
+
     @Test("A macro of 10,000 steps that was not run is freed without overflowing the stack") func freedUnrun() async {
         let tracker = LeakTracker()
         await onThread(stackSize: workerStackSize) {

@@ -50,6 +50,18 @@ import Testing
         }
     }
 
+    @Test("The input that an operation has when it is transformed or becomes a macro is that of the new operation")
+    func inputGivenBefore() async throws {
+        let make = { Step<Int, Int>.increment("source").with(input: 1) }
+        let transformed: [IOOperation<Int, Int>] = [
+            make().map { $0 }, make().mapError { $0 }, make().recover { _ in 0 },
+            make().recoverRun { _ in TaskOperation { 0 } }, make().map { $0 }.map { $0 }, MacroOperation(make()),
+            MacroOperation(make()).then(Step.increment("next")).map { $0 - 1 },
+        ]
+        for operation in transformed { #expect(try await OperationQueue().run(operation) == 2) }
+        #expect(try await OperationQueue().run(make().map { $0 }.with(input: 5)) == 6)
+    }
+
     @Test("A long chain of transforming operations that was never run is freed without recursion")
     func longChain() async {
         await onThread(stackSize: workerStackSize) {

@@ -148,6 +148,17 @@ import Testing
         #expect(log.events == ["cancelled: true"])
     }
 
+    @Test("A `finish` that is lost ends the operation although operations that wait for it occupy all threads")
+    func threadsAreOccupied() async {
+        let queue = OperationQueue()
+        queue.qualityOfService = .userInitiated
+        let lost = AsyncBlockOperation { _ in }
+        for _ in 0..<64 { queue.addOperation { lost.waitUntilFinished() } }
+        lost.start()
+        await onThread { queue.waitUntilAllOperationsAreFinished() }
+        #expect(lost.error is LostFinishError)
+    }
+
     @Test("What is lost is released", arguments: Kind.allCases) func released(kind: Kind) async throws {
         let tracker = LeakTracker()
         do {

@@ -126,6 +126,56 @@ import Testing
         #expect(operation.isFinished && error(of: operation) == nil)
     }
 
+    private struct Cancelled: Sendable {
+        let operation: Operation
+        let began = Gate()
+        let called = Shared(0)
+
+        /// A closure that registers a handler as soon as it is cancelled, and another one before.
+        init(_ kind: Kind) {
+            operation = kind.make { [began, called] handle in
+                handle.onCancel { called.change { $0 += 1 } }
+                began.open()
+                while !handle.isCancelled() {}
+                let late = Shared(false)
+                handle.onCancel { late.value = true }
+                if !late.value { called.change { $0 = -10 } }
+            }
+        }
+    }
+
+    @Test(
+        "A handler that is registered while another thread cancels is called, and so are those before",
+        arguments: Kind.allCases)
+    func registeredMeanwhile(kind: Kind) async {
+        await race(
+            rounds: 600, seed: 11, prepare: { _ in Cancelled(kind) },
+            [
+                { $0.operation.start() },
+                {
+                    $0.began.pass()
+                    $0.operation.cancel()
+                },
+            ], check: { subject, round in #expect(subject.called.value == 1, "\(round)") })
+    }
+
+    @Test("A handler that is registered after the end of a cancelled operation is dropped", arguments: Kind.allCases)
+    func registeredAfterTheEnd(kind: Kind) async {
+        let log = EventLog()
+        let kept = Shared<Handle?>(nil)
+        let holder = Shared<Operation?>(nil)
+        let operation = kind.make { handle in
+            kept.value = handle
+            holder.value?.cancel()
+        }
+        holder.value = operation
+        await Start.byHand(operation)
+        holder.value = nil
+        kept.value?.onCancel { log.add("late handler") }
+        #expect(operation.isCancelled && log.events.isEmpty)
+        kept.value = nil
+    }
+
     @Test(
         "A handler is not called when the operation ends without a cancellation, nor after its end",
         arguments: Kind.allCases)
@@ -197,17 +247,19 @@ import Testing
         #expect(log.events == ["registered in a handler", "cancelled: true, finished: false"])
     }
 
-    @Test("A handler may end the operation, which has its reason then", arguments: [false, true])
-    func handlerFinishes(isTyped: Bool) async throws {
+    @Test(
+        "A handler may end the operation with any error that stands for a cancellation, and it has its reason then",
+        arguments: [false, true], [CancellationError(), URLError(.cancelled)] as [any Error & Sendable])
+    func handlerFinishes(isTyped: Bool, error: any Error & Sendable) async throws {
         let operation: AsyncOperation
         if isTyped {
             let typed = IOBlockOperation<Int, Int>.finishing { _, finish in
-                finish.onCancel { finish(CancellationError()) }
+                finish.onCancel { finish(error) }
             }
             typed.input = 1
             operation = typed
         } else {
-            operation = AsyncBlockOperation { finish in finish.onCancel { finish(CancellationError()) } }
+            operation = AsyncBlockOperation { finish in finish.onCancel { finish(error) } }
         }
         operation.start()
         #expect(operation.isExecuting)
