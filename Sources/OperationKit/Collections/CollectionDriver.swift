@@ -116,7 +116,7 @@ final class CollectionDriver: Sendable {
     fileprivate func completionWasLost(_ index: Int) {
         guard let units = state.withLock({ $0.machine.isInFlight(index) ? $0.units : nil }) else { return }
         // The releasing thread may hold arbitrary locks.
-        CollectionDriver.queue.performAsync(qos: qos) {
+        DispatchQueue.unoccupied().performAsync {
             let error = LostFinishError.unit(name: units.name(of: index), type: units.typeName)
             if self.state.withLock(\.isCancelled) {
                 self.ended(index, CancellationError())

@@ -218,7 +218,7 @@ extension CollectionRun {
         let isFinished = lock.withLock { if case .finished = stage { true } else { false } }
         if isFinished { return }
         // The releasing thread may hold arbitrary locks.
-        DispatchQueue.global(qos: .userInitiated).performAsync { [self] in
+        DispatchQueue.unoccupied().performAsync { [self] in
             if isCancelled {
                 let slots = Array(repeating: CancellationError() as (any Error)?, count: itemCount)
                 return finish(slots: slots, endedCount: 0, unitName: unitName)

@@ -72,8 +72,7 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
 
     private func startSources() {
         if let initialError { finish(withError: initialError) }
-        scheduler.queue.name = displayName
-        scheduler.queue.qualityOfService = qualityOfService
+        scheduler.prepareQueue(for: self)
         scheduler.run()
     }
 

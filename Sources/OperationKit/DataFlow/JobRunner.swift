@@ -63,8 +63,7 @@ final class JobRunner: Sendable {
 
     /// Calls the jobs as the children of a waterfall.
     func start(with input: any WaterfallResult, for waterfall: AsyncOperation) {
-        children.queue.name = waterfall.displayName
-        children.queue.qualityOfService = waterfall.qualityOfService
+        children.prepareQueue(for: waterfall)
         let total = state.withLock { state in
             state.value = input
             state.jobs.reverse()

@@ -71,9 +71,7 @@ private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>: I
     override func main(input: Input) {}
 
     private func startSource() {
-        guard let input = requiredInput() else { return }
-        lock.withLock { source }?.input = input
-        steps.run(for: self)
+        run(steps, from: lock.withLock { source })
     }
 
     /// Runs the operation that the closure makes, if the first one has failed. Not called when this one was cancelled before.

@@ -24,6 +24,13 @@ extension IOOperation {
         if let given = first.input { input = given }
     }
 
+    /// Hands the input to the first step, and runs the steps. If there is none, ends the operation with an error.
+    final func run<Middle>(_ steps: StepList, from first: IOOperation<Input, Middle>?) {
+        guard let input = requiredInput() else { return }
+        first?.input = input
+        steps.run(for: self)
+    }
+
     /// Makes the operation run after others, and take its input from steps before.
     ///
     /// The dependencies are removed right before `main()`, after all bindings have been served: otherwise the last step of a

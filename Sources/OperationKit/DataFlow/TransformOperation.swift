@@ -95,9 +95,7 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
     override func main(input: Input) {}
 
     private func startSource() {
-        guard let input = requiredInput() else { return }
-        lock.withLock { source }?.input = input
-        steps.run(for: self)
+        run(steps, from: lock.withLock { source })
     }
 
     private func sourceFinished(_ list: inout Worklist) {

@@ -6,7 +6,7 @@ import Testing
 
 /// Closures that lose what they were handed, call it, or register handlers by it, against a cancellation, in many orders
 /// of their steps.
-@Suite("Every order of steps, handles of closures", .serialized, .takesTurns, .hangGuard)
+@Suite("Interleavings of handles", .serialized, .takesTurns, .hangGuard)
 struct HandleInterleavingTests {
     private func tryOut(
         _ title: String, _ make: @escaping @Sendable () -> HandleSubject, _ roles: [Role<HandleSubject>],

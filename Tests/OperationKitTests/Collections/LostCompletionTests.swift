@@ -20,9 +20,10 @@ import Testing
         #expect(errors[1]?.localizedDescription.contains(unit) == true)
     }
 
-    @Test("A completion that is kept and dropped much later is lost then", arguments: Strategy.allCases)
-    func keptCompletion(strategy: Strategy) async throws {
-        let kept = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)
+    /// A run whose only unit has started, and has had its completion kept.
+    private func startedRun(
+        _ strategy: Strategy, keeping kept: Shared<(@Sendable ((any Error)?) -> Void)?>
+    ) async -> CollectionRun<Int> {
         let begun = Gate()
         let run = strategy.make { _, completion in
             kept.value = completion
@@ -30,6 +31,13 @@ import Testing
         }.makeOperation(on: [1])
         run.start()
         await begun.opened()
+        return run
+    }
+
+    @Test("A completion that is kept and dropped much later is lost then", arguments: Strategy.allCases)
+    func keptCompletion(strategy: Strategy) async throws {
+        let kept = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)
+        let run = await startedRun(strategy, keeping: kept)
         #expect(run.isExecuting)
         kept.value = nil
         let error = await #expect(throws: CompoundOperationError.self) { try await run.finished() }
@@ -41,13 +49,7 @@ import Testing
     )
     func cancelledRun(strategy: Strategy) async {
         let kept = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)
-        let begun = Gate()
-        let run = strategy.make { _, completion in
-            kept.value = completion
-            begun.open()
-        }.makeOperation(on: [1])
-        run.start()
-        await begun.opened()
+        let run = await startedRun(strategy, keeping: kept)
         run.cancel()
         #expect(run.isExecuting)
         kept.value = nil

@@ -3,6 +3,12 @@ import Foundation
 // MARK: - Starting the composite
 
 extension ChildScheduler {
+    /// Gives the private queue the name and the quality of service that the composite has when it starts.
+    func prepareQueue(for composite: AsyncOperation) {
+        queue.name = composite.displayName
+        queue.qualityOfService = composite.qualityOfService
+    }
+
     /// Starts the children, and reports to the composite when all of them have ended.
     func run() {
         let (composite, slots, isCancelled) = machine.withLock { $0.prepared() }
