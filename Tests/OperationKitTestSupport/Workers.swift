@@ -33,10 +33,21 @@ package final class WorkLog: @unchecked Sendable {
         lock.withLock { stashed.append(completion) }
     }
 
-    /// The completions that were kept.
-    package func takeKept() -> [@Sendable ((any Error)?) -> Void] {
+    /// The completions that were kept; none of them if there are fewer than `least`.
+    package func takeKept(atLeast least: Int = 0) -> [@Sendable ((any Error)?) -> Void] {
         lock.withLock {
+            guard stashed.count >= least else { return [] }
             defer { stashed = [] }
+            return stashed
+        }
+    }
+
+    /// Keeps a completion in place of those that were kept before, and returns these.
+    package func exchangeKept(for completion: @escaping @Sendable ((any Error)?) -> Void)
+        -> [@Sendable ((any Error)?) -> Void]
+    {
+        lock.withLock {
+            defer { stashed = [completion] }
             return stashed
         }
     }

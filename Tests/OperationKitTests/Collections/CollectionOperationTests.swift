@@ -33,8 +33,8 @@ import Testing
         let random = Shared(SplitMix64(seed: seed))
         let operation = strategy.make(limit: 8) { items, completion in
             log.keep { _ in completion(TestError.numbered(items[0])) }
-            guard log.keptCount == 8 else { return }
-            let kept = random.change { log.takeKept().shuffled(using: &$0) }
+            // All in flight, in one step: a unit that is kept while these end belongs to the next eight.
+            let kept = random.change { log.takeKept(atLeast: 8).shuffled(using: &$0) }
             for completion in kept { completion(nil) }
         }
         let (errors, _) = await operation.run(on: Array(0..<64))
@@ -86,9 +86,7 @@ import Testing
         let log = WorkLog()
         let operation = strategy.make(limit: 2) { items, completion in
             if !strategy.isParallel || items[0] == 999 { return [completion].forEach { $0(nil) } }
-            let earlier = log.takeKept()
-            log.keep(completion)
-            for completion in earlier { completion(nil) }
+            for earlier in log.exchangeKept(for: completion) { earlier(nil) }
             if items[0] == 998 { log.takeKept().forEach { $0(nil) } }
         }
         let (errors, calls) = await operation.run(on: Array(0..<1000))

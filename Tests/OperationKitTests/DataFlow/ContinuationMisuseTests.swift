@@ -174,7 +174,7 @@ import Testing
         let compound = CompoundOperation(operations: [child])
         compound.start()
         compound.main()
-        await eventually("not begun") { child.isExecuting }
+        await eventually("not begun") { log.events == ["child"] }
         compound.main()
         child.finish()
         try await compound.finished()

@@ -76,11 +76,11 @@ import Testing
     func cancelledOnTheStack(kind: Kind) async {
         let log = EventLog()
         let (begun, cancelled) = (Gate(), Gate())
-        let canceller = Shared<Thread?>(nil)
+        let canceller = Shared<ObjectIdentifier?>(nil)
         let operation = kind.make { handle in
             log.add("cancelled: \(handle.isCancelled())")
             for number in 1...3 {
-                handle.onCancel { log.add("handler \(number), \(Thread.current === canceller.value)") }
+                handle.onCancel { log.add("handler \(number), \(ObjectIdentifier(Thread.current) == canceller.value)") }
             }
             try handle.checkCancellation()
             begun.open()
@@ -92,7 +92,7 @@ import Testing
         async let ended: Void = Start.byHand(operation)
         await begun.opened()
         await onThread {
-            canceller.value = .current
+            canceller.value = ObjectIdentifier(Thread.current)
             operation.cancel()
             operation.cancel()
             log.add("cancel returns")
