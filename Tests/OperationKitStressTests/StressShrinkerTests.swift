@@ -23,7 +23,7 @@ extension Stress {
 
         @Test("An artificial failure is reduced to the smallest program that has it") func artificialFailure() {
             let failing = (0..<20_000 as Range<UInt64>).lazy.map { ProgramGenerator.program(seed: $0) }
-                .filter { $0.nodes.count > 12 && Self.isFailure($0) }.prefix(TestExtent.choose(5, long: 25))
+                .filter { $0.nodes.count > 12 && Self.isFailure($0) }.prefix(TestExtent.choose(2, long: 25))
             var sizes: [Int] = []
             for program in failing {
                 var shrinker = Shrinker { Self.isFailure($0) }
@@ -45,7 +45,7 @@ extension Stress {
                     smallest.actions == [StressAction(trigger: .beforeStart, effect: .cancel(last.id))], "\(smallest)")
                 #expect(smallest.start == .queue && smallest.keepsReferences)
             }
-            #expect(sizes.count == TestExtent.choose(5, long: 25) && sizes.contains { $0 > 12 }, "\(sizes)")
+            #expect(sizes.count == TestExtent.choose(2, long: 25) && sizes.contains { $0 > 12 }, "\(sizes)")
         }
 
         /// The whole way from a run to a small program, with a fault that is put into the log: the completion blocks of

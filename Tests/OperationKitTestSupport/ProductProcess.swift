@@ -8,7 +8,7 @@ package final class ProductProcess: @unchecked Sendable {
     private var output = Data()
     private var errors = Data()
     private var isAtEnd = false
-    private var waiters: [(text: Data, continuation: CheckedContinuation<Bool, Never>)] = []
+    private var waiters: [(text: Data, action: @Sendable (_ isWritten: Bool) -> Void)] = []
     private let ended = DispatchGroup()
 
     /// What a process left behind.
@@ -56,14 +56,20 @@ package final class ProductProcess: @unchecked Sendable {
     /// Suspends until the process has written the text. Returns false if it ended without.
     package func hasWritten(_ text: String) async -> Bool {
         await withCheckedContinuation { continuation in
-            let answer: Bool? = lock.withLock {
-                if output.range(of: Data(text.utf8)) != nil { return true }
-                if isAtEnd { return false }
-                waiters.append((Data(text.utf8), continuation))
-                return nil
-            }
-            if let answer { continuation.resume(returning: answer) }
+            when(text) { continuation.resume(returning: $0) }
         }
+    }
+
+    /// Calls the action when the process has written the text, on the thread that reads it, or with false when the process
+    /// has ended without. Unlike what follows a suspension this waits for no thread while the process goes on.
+    package func when(_ text: String, _ action: @escaping @Sendable (_ isWritten: Bool) -> Void) {
+        let answer: Bool? = lock.withLock {
+            if output.range(of: Data(text.utf8)) != nil { return true }
+            if isAtEnd { return false }
+            waiters.append((Data(text.utf8), action))
+            return nil
+        }
+        if let answer { action(answer) }
     }
 
     /// Suspends until the process and its output are at their end.
@@ -84,9 +90,9 @@ package final class ProductProcess: @unchecked Sendable {
             isAtEnd = data.isEmpty
             let woken = waiters.filter { isAtEnd || output.range(of: $0.text) != nil }
             waiters.removeAll { isAtEnd || output.range(of: $0.text) != nil }
-            return woken.map { ($0.continuation, output.range(of: $0.text) != nil) }
+            return woken.map { ($0.action, output.range(of: $0.text) != nil) }
         }
-        for (continuation, isWritten) in woken { continuation.resume(returning: isWritten) }
+        for (action, isWritten) in woken { action(isWritten) }
     }
 
     /// Reads to the end on a thread of its own. The last call is with empty data.

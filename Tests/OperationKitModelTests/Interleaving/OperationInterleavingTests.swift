@@ -103,8 +103,11 @@ import Testing
                 for third in steps[second...] {
                     let three = [first, steps[second], third]
                     if three.count(where: \.isLong) > 1 { continue }
-                    bounded.append(await tryOut(three, beginning, .preemptions(1), .regions))
-                    sampled.append(await tryOut(three, beginning, .samples(20, seed: seed), .everyPlace))
+                    let onePreemption = TestExtent.choose(
+                        Choices.Extent.samples(4, seed: seed, preemptions: 1), long: .preemptions(1))
+                    let samples = Choices.Extent.samples(TestExtent.choose(4, long: 20), seed: seed)
+                    bounded.append(await tryOut(three, beginning, onePreemption, .regions))
+                    sampled.append(await tryOut(three, beginning, samples, .everyPlace))
                 }
             }
         }

@@ -32,12 +32,13 @@ import Testing
     @Test("Deeply nested errors are freed, described and converted on a small stack", arguments: [false, true])
     func deepNesting(isMixed: Bool) async {
         await onThread(stackSize: workerStackSize) {
-            let error = Self.nested(10_000, TestError.first, isMixed: isMixed)
+            let depth = TestExtent.choose(4_000, long: 10_000)
+            let error = Self.nested(depth, TestError.first, isMixed: isMixed)
             #expect(error.localizedDescription.count < 1_000)
             #expect(error.nsError.localizedDescription == error.errorDescription)
             #expect(error.leafErrors.count == 1)
             let failure = SuboperationError(name: "outer", index: 0, error: error)
-            #expect(failure.localizedDescription.hasPrefix("“outer” failed: “c9999”: 1 operation failed: "))
+            #expect(failure.localizedDescription.hasPrefix("“outer” failed: “c\(depth - 1)”: 1 operation failed: "))
         }
     }
 

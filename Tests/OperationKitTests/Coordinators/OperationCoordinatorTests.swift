@@ -214,7 +214,7 @@ import Testing
 
     @Test("Many synchronous operations do not grow the stack", arguments: [0, 1])
     func manyOperations(index: Int) async {
-        let count = TestExtent.choose(20_000, long: 1_000_000)
+        let count = TestExtent.choose(8_000, long: 1_000_000)
         let operations = (0..<count).map { $0 % 2 == 0 ? AsyncOperation() : BlockOperation() }
         let errors = await Self.coordinators[index].performOperations(operations)
         #expect(errors.count == count && errors.allSatisfy { $0 == nil })

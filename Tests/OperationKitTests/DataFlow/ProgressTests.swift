@@ -314,17 +314,22 @@ import Testing
     @Test("What a child reports while its end is counted does not count once more")
     func reportsAgainstTheEnd() async {
         struct Subject: Sendable {
-            let child = ScriptedOperation.idle("child")
-            let hold = ScriptedOperation.idle("hold")
+            let child: ScriptedOperation
+            let hold: ScriptedOperation
             let compound: CompoundOperation
 
+            @available(*, noasync)
             init() {
+                let (childBegun, holdBegun) = (Gate(), Gate())
+                child = ScriptedOperation { _ in childBegun.open() }
+                hold = ScriptedOperation { _ in holdBegun.open() }
                 compound = CompoundOperation(operations: [child, hold])
                 child.progress.totalUnitCount = 1_000
                 child.progress.completedUnitCount = 900
                 _ = compound.progress
                 compound.start()
-                while !child.isExecuting || !hold.isExecuting { Thread.sleep(forTimeInterval: 0) }
+                childBegun.pass()
+                holdBegun.pass()
             }
         }
         await race(
