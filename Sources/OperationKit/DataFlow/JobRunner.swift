@@ -140,14 +140,12 @@ final class JobRunner: Sendable {
         try waterfall.requireOutside(operation)
         turn.addDependency(operation)
         do {
-            try children.add([operation, turn], weights: [weight, 0], to: waterfall)
+            try children.add([operation, turn], weights: [weight, 0], to: waterfall, inPlaceOf: weight)
         } catch {
             // The operation may finish just when the turn is freed.
             turn.removeDependency(operation)
             throw error
         }
-        // The weight of the job was counted at the start, and once more with its operation.
-        children.changeProgress { $0.added(-weight) }
     }
 
     /// Describes the run: how many jobs have started, and the operation that the last one made, if that has not

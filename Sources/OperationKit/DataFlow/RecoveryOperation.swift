@@ -81,9 +81,8 @@ private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>: I
         let made = Result {
             let operation = try recovery(error)
             try requireOutside(operation)
-            try steps.children.add([operation], weights: [Self.madeWeight], to: self)
-            // Its share was counted from the beginning, and came with the operation once more.
-            steps.children.changeProgress { $0.added(-Self.madeWeight) }
+            // Its share was counted from the beginning.
+            try steps.children.add([operation], weights: [Self.madeWeight], to: self, inPlaceOf: Self.madeWeight)
             return operation
         }
         lock.withLock { self.made = made }

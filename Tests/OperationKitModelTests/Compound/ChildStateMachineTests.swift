@@ -236,6 +236,14 @@ import Testing
         #expect(committed.requestsWorker)
     }
 
+    @Test("A child that was expected takes its place in the progress in one step") func expectedChild() {
+        let scene = Scene(children: 1)
+        _ = scene { $0.workChanged { $0.added(9) } }
+        var registrations = [ChildRegistration(adding: AsyncOperation(), weight: 9)]
+        _ = scene { $0.adding(&registrations, inPlaceOf: 9) }
+        #expect(scene.machine.ledger.units.total == 10)
+    }
+
     @Test("A child that was cancelled by itself starts before what it depends on has ended")
     func cancelledChild() {
         let scene = Scene(children: 2, limit: 2)

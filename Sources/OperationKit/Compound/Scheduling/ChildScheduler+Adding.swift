@@ -40,13 +40,16 @@ extension ChildScheduler {
     ///   - operations: The children.
     ///   - weights: The share of each in the progress.
     ///   - composite: The composite that the children are added to.
+    ///   - expected: How much of the progress was left for them before: from here on their own weights count instead.
     /// - Throws: An error, if they cannot be added. Then none of them is.
-    func add(_ operations: [Operation], weights: [Int64], to composite: AsyncOperation) throws {
+    func add(
+        _ operations: [Operation], weights: [Int64], to composite: AsyncOperation, inPlaceOf expected: Int64 = 0
+    ) throws {
         try adopt(operations, into: composite)
         connectEarlier()
         var registrations = zip(operations, weights).map { ChildRegistration(adding: $0, weight: $1) }
         if let error = selfDependencyError(of: registrations, in: composite)
-            ?? insert(&registrations)?.error(for: composite)
+            ?? insert(&registrations, inPlaceOf: expected)?.error(for: composite)
         {
             for operation in operations { operation.relinquish(from: self) }
             throw error
@@ -56,10 +59,12 @@ extension ChildScheduler {
     }
 
     /// - Returns: Why the children are not added.
-    private func insert(_ registrations: inout [ChildRegistration]) -> ChildStateMachine.Rejection? {
+    private func insert(
+        _ registrations: inout [ChildRegistration], inPlaceOf expected: Int64
+    ) -> ChildStateMachine.Rejection? {
         var rejection: ChildStateMachine.Rejection?
         update { machine in
-            let effects = machine.adding(&registrations)
+            let effects = machine.adding(&registrations, inPlaceOf: expected)
             rejection = effects.others?.rejection
             return effects
         }

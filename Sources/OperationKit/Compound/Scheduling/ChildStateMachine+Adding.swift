@@ -26,8 +26,9 @@ extension ChildStateMachine {
     /// Children are added: they get their slots, and are counted from here on, so that the composite does not end
     /// meanwhile. They start after ``committed(_:)``.
     ///
-    /// If they close a cycle, they are taken back before another thread can see them.
-    mutating func adding(_ registrations: inout [ChildRegistration]) -> Effects {
+    /// If they close a cycle, they are taken back before another thread can see them. What was `expected` of them in the
+    /// progress no longer is once they are there, in the same step: the fraction falls neither before nor after.
+    mutating func adding(_ registrations: inout [ChildRegistration], inPlaceOf expected: Int64 = 0) -> Effects {
         if let rejection = rejection(of: registrations) { return effects(rejection: rejection) }
         for index in registrations.indices {
             let child = registrations[index]
@@ -38,6 +39,7 @@ extension ChildStateMachine {
             takeBack(registrations)
             return effects(rejection: .cycle(cycle))
         }
+        ledger.added(-expected)
         return requests(to: registrations.lazy.map(\.operation))
     }
 
