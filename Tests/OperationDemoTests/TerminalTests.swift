@@ -40,7 +40,8 @@ import Testing
     func keys() async throws {
         let terminal = try PseudoTerminal()
         let before = terminal.settings
-        let process = try Self.start(["--interactive", "--no-color", "--speed", "20"], on: terminal)
+        // Slow enough for a naive operation to complete before its work ends, on a busy machine too.
+        let process = try Self.start(["--interactive", "--no-color", "--speed", "5"], on: terminal)
         #expect(await terminal.hasWritten("serial, running, 0 working, 0 waiting"))
         #expect(terminal.settings != before)
 
