@@ -51,6 +51,8 @@ import Testing
         second.progress.completedUnitCount = 1
         #expect(progress.completedUnitCount == 0 && progress.fractionCompleted == 0.125)
         first.finish()
+        // A worker that has not returned from the start of the child counts it, after this.
+        await eventually("not counted") { compound.finishedOperationCount == 1 }
         #expect(progress.completedUnitCount == 3 && progress.totalUnitCount == 4)
         #if !canImport(ObjectiveC)
         #expect(progress.localizedDescription == "1 of 2 operations have finished")

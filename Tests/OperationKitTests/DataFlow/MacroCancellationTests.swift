@@ -94,7 +94,9 @@ import Testing
         macro.start()
         await began.opened()
         macro.cancel(withError: TestError.reason)
-        #expect(text(macro.error) == "reason" && macro.failedStep == nil)
+        // The thread that calls `main()` of the step may have to end it.
+        await #expect(throws: TestError.reason) { try await macro.finished() }
+        #expect(macro.failedStep == nil)
     }
 
     @Test(
