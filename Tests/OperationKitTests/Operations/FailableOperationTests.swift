@@ -36,8 +36,9 @@ import Testing
         let dependent = Dependent()
         dependent.requireSuccess(of: operation)
         let queue = OperationQueue()
-        queue.addOperation(operation)
+        // In this order: on Linux, a queue may not notice a dependency that finishes during the addition.
         queue.addOperation(dependent)
+        queue.addOperation(operation)
         try await queue.allOperationsFinished()
         return dependent.error
     }

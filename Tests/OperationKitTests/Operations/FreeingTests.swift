@@ -86,7 +86,8 @@ import Testing
                 if let last = operations.last { operation.addDependency(last) }
                 operations.append(operation)
             }
-            for operation in operations { queue.addOperation(operation) }
+            // In this order: on Linux, a queue may not notice a dependency that finishes during the addition.
+            for operation in operations.reversed() { queue.addOperation(operation) }
             for operation in operations { try await operation.finished() }
         }
         await tracker.expectAllReleased()
