@@ -71,13 +71,13 @@ import Testing
     // MARK: - Progress of what succeeds
 
     private static func fractions(
-        of run: CollectionRun<Int>, during: (CollectionRun<Int>) -> Void = { _ in }
+        of run: CollectionRun<Int>, during: (CollectionRun<Int>) async -> Void = { _ in }
     ) async throws -> [Double] {
         let progress = run.progress
         let seen = Shared<[Double]>([])
         run.asyncCompletionBlock = { _ in seen.change { $0.append(progress.fractionCompleted) } }
         OperationQueue().addOperation(run)
-        during(run)
+        await during(run)
         try await run.finished()
         return seen.value + [progress.fractionCompleted, run.progress.fractionCompleted]
     }
@@ -125,7 +125,7 @@ import Testing
             }.start()
         }.makeOperation(on: Array(0..<10))
         let fractions = try await Self.fractions(of: run) { run in
-            begun.pass()
+            await begun.opened()
             run.finish(with: ())
             mayEnd.open()
         }

@@ -120,8 +120,9 @@ import Testing
         for place in 0..<Interruption.bound {
             let holder = Shared<IOOperation<Void, Int>?>(nil)
             let cancelling = Shared<Thread?>(nil)
-            let (log, isReached) = (EventLog(), Shared(false))
+            let (log, isReached, returns) = (EventLog(), Shared(false), Gate())
             let operation = kind.make {
+                defer { returns.open() }
                 isReached.value = cancelCurrentTask(interruptedAt: place, thread: cancelling) {
                     holder.value?.finish(with: 2)
                 }
@@ -132,6 +133,8 @@ import Testing
             }
             holder.value = operation
             await Start.byHand(operation)
+            // The closure goes on when the operation has ended.
+            await returns.opened()
             holder.value = nil
             #expect(log.events.isEmpty, "place \(place)")
             if !isReached.value { break }

@@ -106,7 +106,7 @@ import FoundationNetworking
             ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: error) })
         }
         let task = TaskOperation {
-            do { try await Task.sleep(for: .seconds(hangTimeout)) } catch { throw URLError(.cancelled) }
+            do { try await cancellation() } catch { throw URLError(.cancelled) }
         }
         for operation in operations + [task] {
             operation.start()
