@@ -143,7 +143,7 @@ extension ProgramFacts {
         if isDisturbed(node.id) { return nil }
         for id in node.requires {
             guard let source = nodes[id], let outcome = predicted(source) else { return nil }
-            if outcome != .success { return .dependency(of: source, outcome) }
+            if outcome != .success { return dependency(of: source, outcome) }
         }
         switch node.work {
         case .leaf(let leaf):
@@ -165,14 +165,15 @@ extension ProgramFacts {
                 guard let outcome = predicted(child) else { return nil }
                 outcomes.append(outcome)
             }
-            var failures: [StressReport.Failure] = []
-            for (index, child) in compound.children.enumerated() where outcomes[index].isFailure {
-                if outcomes[index].cause != nil { continue }
-                failures.append(
-                    .init(
-                        name: child.name, index: index, outcome: outcomes[index], siblings: outcomes.count,
-                        blocked: outcomes.count { $0.cause == child.name }))
+            let causes = causes(in: node, zip(compound.children, outcomes).filter { $1.isFailure })
+            var failures = causes.compactMap { cause in
+                compound.children.firstIndex { $0.id == cause.reported[0] }.map { index in
+                    StressReport.Failure(
+                        name: compound.children[index].name, index: index, outcome: outcomes[index],
+                        siblings: outcomes.count, blocked: cause.blocked)
+                }
             }
+            failures.sort { $0.index < $1.index }
             if failures.isEmpty { return .success }
             return .report(StressReport(isCancellation: false, name: node.name, failures: failures))
         }
@@ -235,9 +236,53 @@ extension ProgramFacts {
     }
 }
 
-extension StressOutcome {
-    /// Of an operation that requires the success of another one, which ended so. Only the root is carried.
-    static func dependency(of source: StressNode, _ outcome: StressOutcome) -> StressOutcome {
-        if case .dependency = outcome { outcome } else { .dependency(source.name, outcome) }
+// Causes of failures.
+extension ProgramFacts {
+    /// What those end with that require the success of a node, which ended so. Only the root is carried.
+    func dependency(of source: StressNode, _ outcome: StressOutcome) -> StressOutcome {
+        root(of: source, outcome) ?? .dependency(source.name, outcome)
+    }
+
+    /// If a node ended so only because of one outside it, what those end with that require the success of that.
+    private func root(of node: StressNode, _ outcome: StressOutcome) -> StressOutcome? {
+        if case .dependency = outcome { return outcome }
+        guard case .report(let report) = outcome, node.limitedChildren != nil else { return nil }
+        if report.reason?.isFailure == true { return nil }
+        let children = Dictionary(uniqueKeysWithValues: children(of: node.id).map { ($0.name, $0) })
+        let roots = report.failures.map { failure -> StressOutcome? in
+            guard let child = children[failure.name], let root = root(of: child, failure.outcome),
+                case .dependency(let name, _) = root, let cause = nodes.values.first(where: { $0.name == name })
+            else { return nil }
+            return ancestors(of: cause.id).contains(node.id) ? nil : root
+        }
+        return roots.contains(nil) ? nil : roots.first ?? nil
+    }
+
+    /// Puts children that failed to what is responsible.
+    ///
+    /// - Returns: For each cause, the child that reports it, or, if it is no child that failed, those of which the first one
+    ///   does; and how many others did not run because of it.
+    func causes(
+        in node: StressNode, _ failed: [(child: StressNode, outcome: StressOutcome)]
+    ) -> [(reported: [Int], blocked: Int)] {
+        var own: [Int] = []
+        var blocked: [Int: [Int]] = [:]
+        for (child, outcome) in failed {
+            guard case .dependency(let name, _)? = root(of: child, outcome),
+                let cause = nodes.values.first(where: { $0.name == name })?.id
+            else {
+                own.append(child.id)
+                continue
+            }
+            // The child that is responsible, or has the cause inside it.
+            let sibling = ([cause] + ancestors(of: cause)).first { parents[$0] == node.id }
+            if sibling == child.id {
+                own.append(child.id)
+            } else {
+                blocked[sibling ?? cause, default: []].append(child.id)
+            }
+        }
+        let reporting = own.map { (reported: [$0], blocked: blocked[$0]?.count ?? 0) }
+        return reporting + blocked.filter { !own.contains($0.key) }.map { ($1, $1.count - 1) }
     }
 }

@@ -22,7 +22,7 @@ struct ProgramGenerator {
     }
 
     private mutating func program(seed: UInt64) -> StressProgram {
-        let root = compound(id: 0, depth: 0)
+        let root = compound(id: 0, depth: 0, around: [])
         let start = element(of: [.queue, .queue, .byHand, .byHand, .task, .task, .task, .coordinator] as [StressStart])
         var program = StressProgram(seed: seed, root: root, start: start, keepsReferences: !chance(3))
         program.observesProgress = chance(4)
@@ -49,47 +49,60 @@ struct ProgramGenerator {
 
 // Nodes.
 extension ProgramGenerator {
-    private mutating func compound(id: Int, depth: Int) -> StressNode {
+    /// What is inside may require the success of those around: beside it, and beside those that it is inside of.
+    private mutating func compound(id: Int, depth: Int, around: [StressNode]) -> StressNode {
         var children: [StressNode] = []
+        // They may be gone when `prepare()` makes the children.
+        let prepares = chance(4)
         for _ in 0..<pick(depth == 0 ? 9 : 6) where budget > 0 {
-            children.append(child(depth: depth + 1, siblings: children))
+            children.append(child(depth: depth + 1, siblings: children, around: prepares ? [] : around))
         }
         // So that children also depend on later ones.
         if chance(2) { children.shuffle(using: &random) }
         let compound = StressCompound(
             limit: element(of: [-1, -1, 1, 1, 2, 3]), policy: chance(3) ? .cancelRemaining : .continueAll,
-            prepares: chance(4), children: children)
+            prepares: prepares, children: children)
         return StressNode(id: id, work: .compound(compound))
     }
 
-    private mutating func child(depth: Int, siblings: [StressNode]) -> StressNode {
+    private mutating func child(depth: Int, siblings: [StressNode], around: [StressNode]) -> StressNode {
         let id = newID()
         var node: StressNode
         switch depth < 4 ? pick(14) : 2 + pick(12) {
-        case 0, 1: node = compound(id: id, depth: depth)
+        case 0, 1: node = compound(id: id, depth: depth, around: around + siblings)
         case 2: node = StressNode(id: id, work: .macro(steps(1 + pick(4))))
         case 3: node = StressNode(id: id, work: .waterfall(steps(pick(5), areJobs: true)))
         case 4: node = StressNode(id: id, work: .collection(collection()))
         case 5: node = StressNode(id: id, work: recovery())
         case 6:
-            let gathered = StressCompound(
+            var gathered = StressCompound(
                 limit: element(of: [-1, -1, 1, 2]), policy: chance(3) ? .cancelRemaining : .continueAll,
                 children: steps(pick(5)))
+            for index in gathered.children.indices { require(in: around + siblings, &gathered.children[index]) }
             node = StressNode(id: id, work: .gathering(gathered))
         default: node = StressNode(id: id, work: .leaf(leaf(of: StressLeaf.Kind.allCases)))
         }
-        for sibling in siblings where chance(4) {
-            let knowsItsEnd = sibling.isAsynchronous || sibling.leaf?.kind == .throwing
-            if node.isAsynchronous, knowsItsEnd, chance(3) {
+        // Its place must not be taken from those that it waits for.
+        let inside = Set(node.subtree.flatMap(\.requires))
+        node.after = siblings.map(\.id).filter { inside.contains($0) }
+        for sibling in siblings where chance(4) && !node.after.contains(sibling.id) {
+            if node.isAsynchronous, sibling.knowsItsEnd, chance(3) {
                 node.requires.append(sibling.id)
             } else {
                 node.after.append(sibling.id)
             }
         }
+        if node.isAsynchronous { require(in: around, &node) }
         node.waitsForExternal = chance(12)
         arrive(&node)
         if chance(3) { node.priority = element(of: [.veryLow, .low, .high, .veryHigh]) }
         return node
+    }
+
+    /// Has it require the success of one of others, once in so many times.
+    private mutating func require(in others: [StressNode], _ node: inout StressNode) {
+        let sources = others.filter(\.knowsItsEnd)
+        if !sources.isEmpty, chance(5) { node.requires.append(element(of: sources).id) }
     }
 
     private mutating func leaf(of kinds: [StressLeaf.Kind]) -> StressLeaf {
@@ -205,7 +218,7 @@ extension ProgramGenerator {
             budget = max(budget, 4)
             // Those that `prepare()` adds may not be there yet.
             let siblings = compound.compound?.prepares == true ? [] : compound.children
-            var child = child(depth: 3, siblings: siblings)
+            var child = child(depth: 3, siblings: siblings, around: [])
             if !isCalm, chance(6), child.isAsynchronous || child.leaf?.kind == .throwing {
                 (child.entry, child.waitsForever) = (.cancelledMeanwhile, true)
                 child.dropsDependency = false
@@ -248,4 +261,7 @@ extension StressNode {
 
     /// As a child of a compound: whether it is an `AsyncOperation`.
     var isAsynchronous: Bool { leaf?.isStock != true }
+
+    /// As a child of a compound: whether others can tell that it did not succeed.
+    var knowsItsEnd: Bool { isAsynchronous || leaf?.kind == .throwing }
 }

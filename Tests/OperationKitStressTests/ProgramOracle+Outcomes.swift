@@ -46,7 +46,7 @@ extension ProgramOracle {
     /// What those end with that require the success of a node.
     private func failure(of id: Int) -> StressOutcome? {
         guard let source = facts.nodes[id], let outcome = ending(of: source), outcome != .success else { return nil }
-        return .dependency(of: source, outcome)
+        return facts.dependency(of: source, outcome)
     }
 
     private func isInFailingChain(_ id: Int) -> Bool {
@@ -135,22 +135,31 @@ extension ProgramOracle {
         of node: StressNode, _ compound: StressCompound, _ outcome: StressOutcome, isCancelled: Bool
     ) {
         let children = facts.children(of: node.id).filter { isThere($0.id) }
-        // Those that did not run because of a sibling are counted with that.
-        let names = Set(children.map(\.name))
+        let endings = children.compactMap { child in ending(of: child).map { (child, $0) } }
         var failed: [String: StressOutcome] = [:]
         var blocked: [String: Int] = [:]
-        for child in children {
-            guard let outcome = ending(of: child), outcome.isFailure else { continue }
-            if let cause = outcome.cause, names.contains(cause) {
-                blocked[cause, default: 0] += 1
-            } else {
-                failed[child.name] = outcome
-            }
+        for cause in facts.causes(in: node, endings.filter { $1.isFailure }) {
+            // Which of several additions came first is not known.
+            let first = cause.reported.first { id in isReported(id, in: outcome) && facts.addedBy[id] != nil }
+            let isCertain = facts.addedBy[cause.reported[0]] == nil && compound.prepares == false
+            let reporting = (isCertain ? nil : first) ?? cause.reported[0]
+            guard let child = facts.nodes[reporting] else { continue }
+            failed[child.name] = ending(of: child)
+            blocked[child.name] = cause.blocked
         }
         var isCancelled = isCancelled
         if node.isGathering {
             // It succeeds with all outputs, and reports each other end that is no failure as a cancellation.
-            isCancelled = !children.allSatisfy { ending(of: $0) == .success } && (isCancelled || failed.isEmpty)
+            let hasOutputs = children.allSatisfy { ending(of: $0) == .success }
+            if cancelledBeforeStart(node.id) != nil, outcome == .success {
+                complain("\(node.name) succeeded, and had been told to end before the start")
+            }
+            if hasOutputs {
+                // Without operations it may have ended before its cancellation, or have been cancelled before its start.
+                isCancelled = isCancelled && children.isEmpty && outcome != .success
+            } else {
+                isCancelled = isCancelled || failed.isEmpty
+            }
         }
         guard case .report(let report) = outcome else {
             let isRight = outcome == .success && !isCancelled && failed.isEmpty
@@ -171,6 +180,11 @@ extension ProgramOracle {
             complain("\(node.name) reports \(report.failures), but these kept others from running: \(blocked)")
         }
         judgeIndices(of: node, compound, report, count: children.count)
+    }
+
+    private func isReported(_ id: Int, in outcome: StressOutcome) -> Bool {
+        guard case .report(let report) = outcome, let name = facts.nodes[id]?.name else { return false }
+        return report.failures.contains { $0.name == name }
     }
 
     /// Children that were there from the beginning are counted first, and the others in the order of their additions.

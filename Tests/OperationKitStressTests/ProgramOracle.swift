@@ -126,7 +126,7 @@ extension ProgramOracle {
     }
 
     /// The node itself, or one that it is inside of, that was told to end before the start.
-    private func cancelledBeforeStart(_ id: Int) -> Int? {
+    func cancelledBeforeStart(_ id: Int) -> Int? {
         if facts.isStarted(id) { return nil }
         return ([id] + facts.ancestors(of: id)).first { id in
             if let node = facts.nodes[id], node.entry == .cancelled, facts.isOperation(node) { return true }

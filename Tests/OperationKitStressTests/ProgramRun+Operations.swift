@@ -128,7 +128,7 @@ extension ProgramRun {
         var open = nodes
         while !open.isEmpty {
             let ids = Set(open.map(\.id))
-            for node in open where ids.isDisjoint(with: node.awaited) { made[node.id] = make(node) }
+            for node in open where ids.isDisjoint(with: node.subtree.flatMap(\.awaited)) { made[node.id] = make(node) }
             open.removeAll { made[$0.id] != nil }
         }
         return nodes.compactMap { made[$0.id] }

@@ -107,9 +107,6 @@ indirect enum StressOutcome: Equatable, Sendable {
         case .failed, .lost, .unit, .lostUnit, .given, .other: true
         }
     }
-
-    /// The name of the operation because of which it did not run.
-    var cause: String? { if case .dependency(let name, _) = self { name } else { nil } }
 }
 
 /// The error of a compound.

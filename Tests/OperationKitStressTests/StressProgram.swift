@@ -53,7 +53,7 @@ struct StressNode: Equatable, Sendable {
     var waitsForever = false
     /// Whether a dependency on an operation that never begins was removed before the addition.
     var dropsDependency = false
-    /// Those among its siblings whose success it requires. They know whether they succeeded, which operations of
+    /// Those among its siblings, or beside those that it is inside of, whose success it requires. They know whether they succeeded, which operations of
     /// Foundation do not that are cancelled while they run.
     var requires: [Int] = []
 

@@ -186,7 +186,8 @@ extension CollectionRun {
         let failures = SuboperationError.failures(of: slots, unitName: unitName)
         let name = displayName
         finish(slots: slots, endedCount: endedCount) { isCancelled, reason in
-            CompoundOperationError.outcome(name: name, failures, isCancelled: isCancelled, reason: reason)
+            CompoundOperationError.outcome(
+                name: name, ChildFailures(errors: failures), isCancelled: isCancelled, reason: reason)
         }
     }
 

@@ -135,7 +135,8 @@ extension MapOperation: TaskRunning {
         let failures = SuboperationError.failures(of: results.map(\.error), unitName: "item")
         let reason = withState { $0.lifecycle.cancellationReason }
         let outcome = CompoundOperationError.outcome(
-            name: displayName, failures, isCancelled: isCancelled || failures.isEmpty, reason: reason)
+            name: displayName, ChildFailures(errors: failures), isCancelled: isCancelled || failures.isEmpty,
+            reason: reason)
         return outcome.error ?? CancellationError()
     }
 }

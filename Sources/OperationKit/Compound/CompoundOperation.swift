@@ -28,8 +28,8 @@ public import Foundation
 ///
 /// The errors of children that are ``FailableOperation``s, such as every ``AsyncOperation``, arrive together as
 /// ``CompoundOperationError/suboperationFailure(name:errors:)``. An error whose `isCancellation` is true is no failure.
-/// Nor is a child that did not run because another one failed or was cancelled: it is counted with the failure of that
-/// one. What the first failure means for the others is the ``FailurePolicy``.
+/// Nor is a child that did not run because another one failed or was cancelled, or a composite in which nothing else went
+/// wrong: it is counted with the failure of that one. What the first failure means for the others is the ``FailurePolicy``.
 ///
 /// ## Cancellation
 ///
@@ -141,14 +141,22 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         scheduler.run()
     }
 
+    private func decision(on error: CompoundOperationError?, about failures: ChildFailures) -> Lifecycle.Outcome {
+        Result { try childrenDidFinish(error) }.mapError { thrown in
+            guard let error, let cause = failures.cause else { return thrown }
+            let blocked = BlockedError(error: error, cause: cause)
+            return blocked.isPassedOn(as: thrown) ? BlockedError(error: thrown, cause: cause) : thrown
+        }
+    }
+
     /// All children have finished: the compound does too.
-    private func childrenFinished(failures: [SuboperationError], _ list: inout Worklist) {
+    private func childrenFinished(failures: ChildFailures, _ list: inout Worklist) {
         let name = displayName
         let (isWorking, wasCancelled, reason) = withState {
             ($0.lifecycle.isWorking, $0.lifecycle.isCancelled, $0.lifecycle.cancellationReason)
         }
-        let error = CompoundOperationError.error(name: name, failures, isCancelled: wasCancelled, reason: reason)
-        let decided = isWorking ? Result { try childrenDidFinish(error) } : nil
+        let error = CompoundOperationError.error(name: name, failures.errors, isCancelled: wasCancelled, reason: reason)
+        let decided = isWorking ? decision(on: error, about: failures) : nil
         childrenFinished(&list) { isCancelled, reason in
             // A cancellation that came meanwhile has taken effect. A failure of the compound's own says more.
             if let decided, isCancelled == wasCancelled || (error == nil && decided.error != nil) { return decided }

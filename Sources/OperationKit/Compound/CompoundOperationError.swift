@@ -174,10 +174,12 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
 extension CompoundOperationError {
     /// The outcome of a composite that reports the failures of its children together.
     static func outcome(
-        name: String, _ failures: [SuboperationError], isCancelled: Bool, reason: (any Error)?
+        name: String, _ failures: ChildFailures, isCancelled: Bool, reason: (any Error)?
     ) -> Lifecycle.Outcome {
-        let error = error(name: name, failures, isCancelled: isCancelled, reason: reason)
-        return error.map { .failure($0) } ?? .success(())
+        let error = error(name: name, failures.errors, isCancelled: isCancelled, reason: reason)
+        guard let error else { return .success(()) }
+        // What is responsible for all failures is responsible for this one.
+        return .failure(failures.cause.map { BlockedError(error: error, cause: $0) } ?? error)
     }
 
     /// The error of a composite that reports the failures of its children together, if there is one.
@@ -186,5 +188,21 @@ extension CompoundOperationError {
     ) -> CompoundOperationError? {
         if isCancelled { return cancelled(name: name, errors: failures, reason: reason) }
         return failures.isEmpty ? nil : suboperationFailure(name: name, errors: failures)
+    }
+}
+
+extension CompoundOperationError: SecondaryError {
+    var root: (name: String, error: any Error)? { nil }
+
+    var isOwnFailure: Bool {
+        guard case .cancelled(_, _, let reason?) = self else { return false }
+        return !reason.isCancellation
+    }
+
+    func reportsSameFailures(as other: any Error) -> Bool {
+        guard let first = suboperationErrors.first,
+            let other = (other as? CompoundOperationError)?.suboperationErrors.first
+        else { return false }
+        return first.isSame(as: other)
     }
 }

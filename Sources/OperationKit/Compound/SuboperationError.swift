@@ -11,7 +11,7 @@ public struct SuboperationError: Error {
     /// How many children the compound had, where known.
     public var siblingCount: Int? { storage.siblingCount }
     /// How many other children did not run because of this failure: they required the success of the child, or of one that
-    /// did not run either. Each child is counted once, for the one of its dependencies that was added first.
+    /// did not run either, or are composites in which nothing else went wrong. Each child is counted once, for the one of its dependencies that was added first.
     public var blockedCount: Int { storage.blockedCount }
 
     /// The error with which a composite ends that passes this failure on as its own.
@@ -31,6 +31,9 @@ public struct SuboperationError: Error {
         storage = Storage(
             name: name, index: index, error: error, siblingCount: siblingCount, blockedCount: blockedCount)
     }
+
+    /// Whether this is the same report of the same failure.
+    func isSame(as other: SuboperationError) -> Bool { storage === other.storage }
 
     /// The failures among the outcomes of numbered units, in their order. A cancellation is no failure.
     static func failures(of outcomes: [(any Error)?], unitName: String) -> [SuboperationError] {

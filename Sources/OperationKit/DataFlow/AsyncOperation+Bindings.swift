@@ -127,7 +127,7 @@ extension BindingTarget {
         }
     }
 
-    private func bindAfterSuccess<Source: Operation>(
+    func bindAfterSuccess<Source: Operation>(
         of source: Source, _ transfer: @escaping @Sendable (_ target: Self, _ source: Source) throws -> Void
     ) {
         depend(on: source) { target, source in
@@ -186,17 +186,17 @@ extension AsyncOperation {
             throw DependencyError.dependencyUnfinished(operation: displayName, dependency: source.displayName)
         }
         guard let error = source.endingError else { return }
-        // Where the source did not run either, the operation that is responsible is the same.
-        let cause = (source as? AsyncOperation)?.blockedError?.cause ?? source
+        let cause = FailureCause(source, error: error)
         throw BlockedError(
-            error: DependencyError.failed(displayName, dependency: source.displayName, error: error), cause: cause)
+            error: DependencyError.dependencyFailed(
+                operation: displayName, dependency: cause.name, error: cause.error), cause: cause)
     }
 }
 
 extension AnyKeyPath {
     /// The names of the properties on the path, if all of them are known at run time: those of computed properties are not, nor
     /// those of stored ones that subclasses may override.
-    fileprivate func name(in root: Any.Type) -> String? {
+    func name(in root: Any.Type) -> String? {
         let (text, prefix) = (debugDescription, "\\\(root).")
         guard text.hasPrefix(prefix) else { return nil }
         let name = text.dropFirst(prefix.count)

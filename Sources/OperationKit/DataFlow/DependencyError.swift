@@ -5,8 +5,8 @@ public import Foundation
 public enum DependencyError: Error {
     /// A dependency of the operation failed, or was cancelled; the `isCancellation` of its error says which. Code 1.
     ///
-    /// If the dependency did not run either, because of another operation, `dependency` and `error` are those of that
-    /// one. So the error of each operation in a chain of dependent ones is about the first of them that went wrong.
+    /// If the dependency did not run either, because of another operation, or is a composite that failed only because of
+    /// one outside it, `dependency` and `error` are those of that operation. So the error of each operation in a chain of dependent ones is about the first of them that went wrong.
     case dependencyFailed(operation: String, dependency: String, error: any Error)
     /// A dependency of the operation had not finished when the operation was started. Code 2.
     case dependencyUnfinished(operation: String, dependency: String)
@@ -75,12 +75,14 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
         case .dependencyUnfinished, .missingValue: .known(false)
         }
     }
+}
 
-    /// The error of an operation whose dependency failed.
-    static func failed(_ operation: String, dependency: String, error: any Error) -> DependencyError {
-        if case DependencyError.dependencyFailed(_, let root, let error) = error {
-            return .dependencyFailed(operation: operation, dependency: root, error: error)
-        }
-        return .dependencyFailed(operation: operation, dependency: dependency, error: error)
+extension DependencyError: SecondaryError {
+    var root: (name: String, error: any Error)? {
+        if case .dependencyFailed(_, let dependency, let error) = self { (dependency, error) } else { nil }
     }
+
+    var isOwnFailure: Bool { false }
+
+    func reportsSameFailures(as other: any Error) -> Bool { false }
 }

@@ -21,7 +21,7 @@ extension Sequence where Element: OutputOperation {
     ///
     /// | What happens | How the new operation ends |
     /// |---|---|
-    /// | all have an output | with these, even if it was cancelled meanwhile |
+    /// | all have an output | with these, even if it was cancelled meanwhile, but not before its start |
     /// | some failed | with one ``CompoundOperationError/suboperationFailure(name:errors:)`` |
     /// | it is cancelled, and with it all that have not finished | with ``CompoundOperationError/cancelled(name:errors:reason:)`` |
     /// | some were cancelled by themselves, and none failed | with that error, too |
@@ -68,6 +68,8 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
         do { try scheduler.addInitial(sources, to: self) } catch { initialError = error }
     }
 
+    override class var typeTitle: String { "gathered \(Source.typeTitle)" }
+
     override func main(input: Void) {}
 
     private func startSources() {
@@ -76,12 +78,14 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
         scheduler.run()
     }
 
-    private func sourcesFinished(failures: [SuboperationError], _ list: inout Worklist) {
-        let (name, (outputs, isComplete)) = (displayName, takeOutputs())
+    private func sourcesFinished(failures: ChildFailures, _ list: inout Worklist) {
+        let (name, (outputs, areComplete)) = (displayName, takeOutputs())
+        // One that was cancelled before its start has not succeeded, even without operations.
+        let isComplete = areComplete && isExecuting
         childrenFinished(
             withResult: { isCancelled, reason in
                 if isComplete { return .success(outputs) }
-                let isCancelled = isCancelled || failures.isEmpty
+                let isCancelled = isCancelled || failures.errors.isEmpty
                 let outcome = CompoundOperationError.outcome(
                     name: name, failures, isCancelled: isCancelled, reason: reason)
                 return outcome.map { outputs }

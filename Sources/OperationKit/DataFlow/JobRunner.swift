@@ -160,7 +160,7 @@ final class JobRunner: Sendable {
     /// The failure with the index and the name of its job, as users count them.
     func renumbered(_ failure: SuboperationError) -> SuboperationError {
         let (index, count) = state.withLock { ($0.started - 1, $0.count) }
-        let name = failure.name.hasPrefix("\(JobTurnOperation.self) ") ? Self.name(ofJob: index) : failure.name
+        let name = failure.name.hasPrefix("\(JobTurnOperation.typeTitle) ") ? Self.name(ofJob: index) : failure.name
         return SuboperationError(name: name, index: index, error: failure.error, siblingCount: count)
     }
 }
@@ -184,6 +184,8 @@ final class JobTurnOperation: AsyncOperation, @unchecked Sendable {
         self.runner = runner
         super.init()
     }
+
+    override class var typeTitle: String { "turn of a waterfall" }
 
     override func main() {
         runner.runJobs(in: self)

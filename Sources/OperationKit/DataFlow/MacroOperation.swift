@@ -88,15 +88,15 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         steps.run(for: self)
     }
 
-    private func stepsFinished(failures: [SuboperationError], _ list: inout Worklist) {
-        let failure = failures.first.map { steps.renumbered($0) }
+    private func stepsFinished(failures: ChildFailures, _ list: inout Worklist) {
+        let failure = failures.errors.first.map { steps.renumbered($0) }
         // Release both after unlocking; what they hold may run arbitrary code when it is freed.
         let (sink, source) = lock.withLock {
             self.failure = failure
             return (self.sink.take(), self.source.take())
         }
         withExtendedLifetime(sink) {}
-        if let failure = failures.first {
+        if let failure = failures.errors.first {
             childrenFinished(with: .failure(failure.outcomeError), &list)
         } else if let output = source?.output() {
             childrenFinished(with: .success(output), &list)

@@ -46,9 +46,11 @@ private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>: I
     private var recovery: Recovery?
     private var made: Result<Made, any Error>?
     private let steps = StepList(failurePolicy: .continueAll)
+    private let sourceOrigin: AsyncOperation.Type
 
     init(_ source: IOOperation<Input, Made.Output>, _ recovery: @escaping Recovery) {
         self.recovery = recovery
+        sourceOrigin = source.origin
         super.init()
         becomeComposite(of: steps.children)
         name = source.name
@@ -67,6 +69,13 @@ private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>: I
         steps.append(turn, weight: nil)
         steps.children.changeProgress { $0.added(Self.madeWeight) }
     }
+
+    // What users know of it.
+    override class var typeTitle: String { IOOperation<Input, Made.Output>.typeTitle }
+
+    override var origin: AsyncOperation.Type { sourceOrigin }
+
+    override var title: String { sourceOrigin.typeTitle }
 
     override func main(input: Input) {}
 
@@ -97,7 +106,7 @@ private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>: I
         let (source, made, recovery) = lock.withLock { (self.source.take(), self.made.take(), self.recovery.take()) }
         withExtendedLifetime(recovery) {}
         return Result {
-            if let made = try made?.get() {
+            if let made = try made?.mapError({ source?.passingOnCause(in: $0) ?? $0 }).get() {
                 if let error = made.error { throw made.blockedError ?? error }
                 if let output = made.output { return output }
                 throw IOOperationError.missingOutput(operation: made.displayName)
@@ -111,6 +120,8 @@ private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>: I
 /// A child of a recovery that calls its closure.
 private final class RecoveryTurnOperation: AsyncOperation, @unchecked Sendable {
     private let body: @Sendable () -> Void
+
+    override class var typeTitle: String { "turn of a recovery" }
 
     init(_ body: @escaping @Sendable () -> Void) {
         self.body = body

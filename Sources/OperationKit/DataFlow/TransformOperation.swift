@@ -79,9 +79,11 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
     private var source: IOOperation<Input, Middle>?
     private var transform: Transform?
     private let steps = StepList()
+    private let sourceOrigin: AsyncOperation.Type
 
     init(_ source: IOOperation<Input, Middle>, _ transform: @escaping Transform) {
         self.transform = transform
+        sourceOrigin = source.origin
         super.init()
         becomeComposite(of: steps.children)
         name = source.name
@@ -91,6 +93,13 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
         if steps.append(source, weight: 1) { self.source = source }
         adoptInput(of: source)
     }
+
+    // What users know of it.
+    override class var typeTitle: String { IOOperation<Input, Output>.typeTitle }
+
+    override var origin: AsyncOperation.Type { sourceOrigin }
+
+    override var title: String { sourceOrigin.typeTitle }
 
     override func main(input: Input) {}
 
@@ -102,14 +111,10 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
         // Release both before the end, and after unlocking; what they hold may run arbitrary code when it is freed.
         let (source, transform) = lock.withLock { (self.source.take(), self.transform.take()) }
         let result = Result {
-            guard let transform, let result = source?.result else { throw CancellationError() }
+            // If this one was cancelled before its start, the closure is not called, even if the source has ended.
+            guard isExecuting, let transform, let result = source?.result else { throw CancellationError() }
             return try transform(result)
         }
-        childrenFinished(
-            with: result.mapError { error in
-                // What kept the source from running kept this operation, too.
-                guard error is DependencyError, let blocked = source?.blockedError else { return error }
-                return BlockedError(error: error, cause: blocked.cause)
-            }, &list)
+        childrenFinished(with: result.mapError { source?.passingOnCause(in: $0) ?? $0 }, &list)
     }
 }

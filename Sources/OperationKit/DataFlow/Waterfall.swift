@@ -121,12 +121,12 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
         if let input = requiredInput() { runner.start(with: WaterfallValue(input), for: self) }
     }
 
-    private func jobsFinished(failures: [SuboperationError], _ list: inout Worklist) {
-        let failure = failures.first.map { runner.renumbered($0) }
+    private func jobsFinished(failures: ChildFailures, _ list: inout Worklist) {
+        let failure = failures.errors.first.map { runner.renumbered($0) }
         lock.withLock { self.failure = failure }
         let output = runner.output as? WaterfallValue<Output>
         runner.discard()
-        if let failure = failures.first {
+        if let failure = failures.errors.first {
             childrenFinished(with: .failure(failure.outcomeError), &list)
         } else if let output {
             childrenFinished(with: .success(output.value), &list)

@@ -1,13 +1,23 @@
 import Foundation
 
+/// An operation that says how messages call it if it has no name.
+protocol TitledOperation: Operation {
+    var title: String { get }
+}
+
 extension Operation {
-    /// The name of the operation in messages: its own, or its type.
+    /// The name of the operation in messages: its own, or its type. Where the library has made the operation, what it
+    /// was made from takes the place of the type.
     var displayName: String {
-        name ?? String(describing: type(of: self))
+        name ?? fallbackName
     }
 
     /// The name of a child in messages: its own, or its type and index.
     func displayName(at index: Int) -> String {
-        name ?? "\(type(of: self)) \(index)"
+        name ?? "\(fallbackName) \(index)"
+    }
+
+    private var fallbackName: String {
+        (self as? any TitledOperation)?.title ?? String(describing: type(of: self))
     }
 }

@@ -35,7 +35,10 @@ extension AsyncOperation {
         perform(
             withState { state in
                 let lifecycle = state.lifecycle
-                return state.lifecycle.drained(with: own(lifecycle.isCancelled, lifecycle.cancellationReason))
+                var outcome = own(lifecycle.isCancelled, lifecycle.cancellationReason)
+                // One that was cancelled before its start has not succeeded, even if all children had ended before.
+                if !lifecycle.isExecuting, case .success = outcome { outcome = .failure(CancellationError()) }
+                return state.lifecycle.drained(with: outcome)
             }, &list)
     }
 

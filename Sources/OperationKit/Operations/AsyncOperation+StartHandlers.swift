@@ -25,6 +25,11 @@ extension AsyncOperation {
         }
     }
 
+    /// Adds a handler from inside another one. It is called after all that were added before the start.
+    final func addFinalStartHandler(_ handler: @escaping StartHandler) {
+        withState { $0.startHandlers.append(handler) }
+    }
+
     /// Calls the handlers, then starts the work. Stops when the operation is given an outcome: by one of the handlers,
     /// or by another thread, which may finish it as soon as it reads as executing.
     ///
@@ -32,7 +37,7 @@ extension AsyncOperation {
     /// - Returns: What to do next, if anything, now that `main()` has returned or been skipped.
     final func runMain(after startHandlers: inout [StartHandler]) -> Lifecycle.Action? {
         startHandlers.reverse()
-        while withState({ $0.lifecycle.isWorking }) {
+        while withState({ $0.isWorking(takingFinalHandlers: &startHandlers) }) {
             guard let handler = startHandlers.popLast() else {
                 startChildrenOrWork()
                 return withState { $0.lifecycle.mainReturned() }
@@ -46,5 +51,16 @@ extension AsyncOperation {
     final func fail(beforeRunning error: any Error) {
         finish(withError: error)
         perform(withState { $0.lifecycle.mainSkipped() })
+    }
+}
+
+extension AsyncOperation.State {
+    /// Whether the work may start. Handlers that were added by others are appended, in reverse order.
+    fileprivate mutating func isWorking(takingFinalHandlers handlers: inout [AsyncOperation.StartHandler]) -> Bool {
+        if !startHandlers.isEmpty {
+            handlers.insert(contentsOf: startHandlers.reversed(), at: 0)
+            startHandlers = []
+        }
+        return lifecycle.isWorking
     }
 }

@@ -62,7 +62,7 @@ public import Foundation
 ///
 /// An operation that consists of others, its *children*, is a *composite*: ``CompoundOperation``, ``MacroOperation``,
 /// ``Waterfall`` and others. Every other operation is a *leaf*.
-open class AsyncOperation: Operation, @unchecked Sendable {
+open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
     /// A block that takes the outcome of an operation: `nil` for success.
     public typealias AsyncCompletionBlock = @Sendable (_ error: (any Error)?) -> Void
 
@@ -93,6 +93,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// convenience initializers.
     final func becomeComposite(of children: any ChildGroup) {
         unsafe childGroup = children
+        deferEnd()
+    }
+
+    /// Makes `finish(withError:)` a request, in the initializer: the operation ends with `childrenFinished(_:own:)`.
+    final func deferEnd() {
         unsafe state.lifecycle = Lifecycle(ending: .afterChildren)
     }
 
@@ -280,6 +285,15 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
 
     // MARK: For subclasses inside the library
+
+    /// What operations of this class are called in messages: the name of the class, if users know that.
+    class var typeTitle: String { String(describing: self) }
+
+    /// What this operation is called in messages if it has no name.
+    var title: String { type(of: self).typeTitle }
+
+    /// The class of the operation from which this one was derived, by `map` for example.
+    var origin: AsyncOperation.Type { type(of: self) }
 
     /// Calls ``main()``. Classes that seal it start their work here instead, where callers cannot reach it.
     func startWork() {

@@ -1,15 +1,66 @@
 import Foundation
 
-/// The outcome of an operation that did not run because of another one: the error that users see, and the operation
-/// that is responsible, because it failed or was cancelled. Only the library sees the latter: ``FailureCollection``
-/// counts all that one operation kept from running as one failure.
+/// The outcome of an operation that did not run because of another one, or of a composite in which nothing else went
+/// wrong: the error that users see, and the operation that is responsible. Only the library sees the latter:
+/// ``FailureCollection`` counts all that one operation kept from running as one failure.
 ///
 /// It is part of the outcome, so operations that run pay nothing for it.
 struct BlockedError: CancellableError {
     let error: any Error
-    let cause: Operation
+    let cause: FailureCause
 
     var isCancelled: Bool { error.isCancellation }
+
+    /// Whether an operation that ends with this error passes on that of the blocked one.
+    func isPassedOn(as error: any Error) -> Bool {
+        if let root = (error as? any SecondaryError)?.root, root.name == cause.name { return true }
+        return (self.error as? any SecondaryError)?.reportsSameFailures(as: error) ?? false
+    }
+}
+
+/// An error that an operation has because of others: of what it depends on, or of its children.
+protocol SecondaryError: Error {
+    /// The operation that went wrong first, by its name, and its error, if this error says so.
+    var root: (name: String, error: any Error)? { get }
+    /// Whether the operation itself went wrong, too.
+    var isOwnFailure: Bool { get }
+    /// Whether another error reports the failures that this one reports, each of them the same.
+    func reportsSameFailures(as other: any Error) -> Bool
+}
+
+/// The operation that went wrong first, and so kept others from running, because it failed or was cancelled.
+struct FailureCause: Sendable {
+    let operation: Operation
+    /// Its name and its error, as the errors of those that it kept from running give them.
+    let name: String
+    let error: any Error
+
+    /// The cause of what does not run because an operation ended with an error. Where that did not run either, or
+    /// failed only because of another one, it is the cause of that.
+    init(_ source: Operation, error: any Error) {
+        if let blocked = (source as? AsyncOperation)?.blockedError {
+            self = blocked.cause
+            return
+        }
+        operation = source
+        // It may have passed on the error of an operation that it required by other means.
+        (name, self.error) = (error as? any SecondaryError)?.root ?? (source.displayName, error)
+    }
+}
+
+/// What kept a child of a composite from running.
+enum BlockingCause: Sendable {
+    /// Another child, which is responsible itself, or has the cause inside it.
+    case child(Operation)
+    /// An operation that is neither a child nor inside one.
+    case outside(FailureCause)
+
+    var operation: Operation {
+        switch self {
+        case .child(let operation): operation
+        case .outside(let cause): cause.operation
+        }
+    }
 }
 
 extension Result where Failure == any Error {
@@ -21,25 +72,33 @@ extension Result where Failure == any Error {
 }
 
 extension Operation {
-    /// The operation that kept this one, one of several siblings, from running; `nil` if none did, or if that operation
-    /// is inside this one.
+    /// What kept this operation, one of several siblings, from running.
     ///
     /// - Parameter isSibling: Returns whether an operation is one of the siblings.
-    /// - Returns: Another sibling, if it or something inside it is responsible, or else an operation that is inside no
-    ///   sibling.
-    func cause(where isSibling: (AsyncOperation) -> Bool) -> Operation? {
+    /// - Returns: The sibling that is responsible, or has what is responsible inside it, or an operation that is inside no
+    ///   sibling; `nil` if nothing kept it from running, or something inside it.
+    func cause(where isSibling: (Operation) -> Bool) -> BlockingCause? {
         guard let cause = (self as? AsyncOperation)?.blockedError?.cause else { return nil }
-        let sibling = cause.enclosingOperations.first(where: isSibling) ?? cause
-        return sibling === self ? nil : sibling
+        if isSibling(cause.operation) { return .child(cause.operation) }
+        guard let sibling = cause.operation.enclosingOperations.first(where: isSibling) else { return .outside(cause) }
+        return sibling === self ? nil : .child(sibling)
     }
 }
 
 extension AsyncOperation {
-    /// What the operation ended with, if it did not run because of another one.
+    /// What the operation ended with, if it did not run because of another one, or failed only because of another one.
     final var blockedError: BlockedError? {
-        withState { state in
+        let blocked = withState { state -> BlockedError? in
             guard case .failure(let error) = state.lifecycle.outcome else { return nil }
             return error as? BlockedError
         }
+        return (blocked?.error as? any SecondaryError)?.isOwnFailure == true ? nil : blocked
+    }
+
+    /// Returns what a composite ends with if this operation, inside it, has finished and it ends with an error: what kept
+    /// this one from running kept the composite, too, unless it is another error.
+    final func passingOnCause(in error: any Error) -> any Error {
+        guard let blocked = blockedError, blocked.isPassedOn(as: error) else { return error }
+        return BlockedError(error: error, cause: blocked.cause)
     }
 }

@@ -41,7 +41,8 @@ final class ExecutionRecord: @unchecked Sendable {
     /// What is known of the operation, as long as it has not finished.
     private var unfinishedOperation: UnfinishedOperation {
         UnfinishedOperation(
-            name: name ?? "\(type)", type: type, age: startTime.age(at: .now), origin: origin, callStack: callStack)
+            name: name ?? type.typeTitle, type: type, age: startTime.age(at: .now), origin: origin, callStack: callStack
+        )
     }
 
     /// The end is being delivered. Called once.

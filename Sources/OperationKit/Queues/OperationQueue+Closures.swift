@@ -22,6 +22,9 @@ extension OperationQueue {
     /// immediately. Afterward it has no effect on the closure. To have an operation's cancellation reach an `async`
     /// closure, run a ``TaskOperation``.
     ///
+    /// The operation belongs to the call. If other code finishes it during the closure, that is a request, as for a composite:
+    /// it ends when the closure is over, with the outcome that it was given, and the call returns what the closure returns.
+    ///
     /// Don't call this method, or `map`, for the same queue inside the closure, unless a place is sure to be free: on a
     /// serial queue, the inner call waits forever for the outer one.
     ///
@@ -35,14 +38,14 @@ extension OperationQueue {
     public nonisolated(nonsending) func run<Output>(
         name: String? = nil, _ body: nonisolated(nonsending) () async throws -> Output
     ) async throws -> Output {
-        let place = QueueTurnOperation(name: name)
-        try await place.waitForTurn(on: self)
+        let place = QueueTurnOperation(name: name, on: self)
+        try await place.waitForTurn()
         do {
             let output = try await body()
-            place.finish()
+            place.end(with: .success(()))
             return output
         } catch {
-            place.finish(withError: error)
+            place.end(with: .failure(error))
             throw error
         }
     }

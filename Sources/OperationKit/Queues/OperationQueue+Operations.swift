@@ -61,9 +61,10 @@ extension OperationQueue {
             _ = collection.add(failure, isCancelling: false)
         }
         let (failures, _) = collection.take(ofChildren: operations.count)
-        try CompoundOperationError.outcome(
-            name: displayName, failures, isCancelled: isCancelled && (Task.isCancelled || failures.isEmpty), reason: nil
-        ).get()
+        let error = CompoundOperationError.error(
+            name: displayName, failures.errors,
+            isCancelled: isCancelled && (Task.isCancelled || failures.errors.isEmpty), reason: nil)
+        if let error { throw error }
     }
 
     /// The name of the queue in messages: its own, or its type. The names that Foundation gives are addresses.

@@ -5,30 +5,37 @@ import Foundation
 ///
 /// The place is given up if the caller's task is cancelled before the turn, or the operation is cancelled or finished
 /// by other code. The caller then goes on immediately, and the operation leaves the queue at its turn. From the turn
-/// on, only the caller decides when the operation ends.
+/// on, only the caller decides when the operation ends: `finish` by other code gives it its outcome, not its end.
 final class QueueTurnOperation: AsyncOperation, @unchecked Sendable {
     // The lock of the operation guards it.
     private var turn = QueueTurn<CheckedContinuation<Void, any Error>>()
+    /// The queue, from the call to the end. The caller holds it, too.
+    private var queue: OperationQueue?
 
-    init(name: String?) {
+    init(name: String?, on queue: OperationQueue) {
+        self.queue = queue
         super.init()
+        deferEnd()
         self.name = name
+    }
+
+    override var title: String {
+        "run on " + (lock.withLock { queue }?.displayName ?? "a queue")
     }
 
     /// Puts the operation on a queue, and suspends until its turn has come. The caller finishes it then.
     ///
-    /// - Parameter queue: The queue.
     /// - Throws: `CancellationError` if the task is cancelled before the turn; if it is cancelled already, nothing is
     ///   put on the queue. If the operation is cancelled or finished before its turn, the reason or the error that it
     ///   was given.
-    nonisolated(nonsending) func waitForTurn(on queue: OperationQueue) async throws {
+    nonisolated(nonsending) func waitForTurn() async throws {
         do {
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { continuation in
                     if let decision = lock.withLock({ turn.awaited(by: continuation) }) {
                         continuation.resume(with: decision)
                     } else {
-                        queue.addOperation(self)
+                        lock.withLock { queue }?.addOperation(self)
                     }
                 }
             } onCancel: {
@@ -43,7 +50,13 @@ final class QueueTurnOperation: AsyncOperation, @unchecked Sendable {
 
     /// The turn has come.
     override func main() {
-        if !decide(.success(())) { finish(withError: CancellationError()) }
+        if !decide(.success(())) { end(with: .failure(CancellationError())) }
+    }
+
+    /// Gives the place back. The outcome stands unless other code has given one.
+    func end(with outcome: Lifecycle.Outcome) {
+        let outcome = outcome.mapError { replacedByReason($0) }
+        Worklist.run { childrenFinished(&$0) { _, _ in outcome } }
     }
 
     override func cancellationTookEffect() {
@@ -52,6 +65,8 @@ final class QueueTurnOperation: AsyncOperation, @unchecked Sendable {
 
     override func releaseWork() {
         decide(.failure(error ?? CancellationError()))
+        let queue = lock.withLock { self.queue.take() }
+        withExtendedLifetime(queue) {}
     }
 
     @discardableResult

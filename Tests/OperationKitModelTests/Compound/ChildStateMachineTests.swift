@@ -63,7 +63,7 @@ import Testing
         let last = scene.end(second.next)
         #expect(last.next == nil)
         let completion = try #require(last.finished)
-        #expect(completion.composite === scene.compound && completion.failures.isEmpty)
+        #expect(completion.composite === scene.compound && completion.failures.errors.isEmpty)
     }
 
     @Test("A composite without children is complete when it starts, and lets go of itself")
@@ -137,7 +137,7 @@ import Testing
         #expect(cancelled.requestsWorker)
         let second = scene { $0.workerStarted() }
         let completion = try #require(scene.end(scene.end(second.next).next).finished)
-        #expect(completion.failures.map(\.index) == [0])
+        #expect(completion.failures.errors.map(\.index) == [0])
     }
 
     @Test("A child that is handed to the queue is started by it, and its worker goes on where there is room")

@@ -16,13 +16,20 @@ import Testing
         _ index: Int, _ error: any Error = TestError.first, of operation: Operation = Operation(),
         cause: Operation? = nil
     ) -> ChildFailure {
+        failure(index, error, of: operation, by: cause.map { .child($0) })
+    }
+
+    private func failure(
+        _ index: Int, _ error: any Error = TestError.first, of operation: Operation = Operation(),
+        by cause: BlockingCause?
+    ) -> ChildFailure {
         ChildFailure(
             SuboperationError(name: "child \(index)", index: index, error: error), of: operation, cause: cause,
             isCancellation: error.isCancellation)
     }
 
-    private func summary(_ failures: [SuboperationError]) -> [String] {
-        failures.map { "\($0.index): \($0.blockedCount)" }
+    private func summary(_ failures: ChildFailures) -> [String] {
+        failures.errors.map { "\($0.index): \($0.blockedCount)" }
     }
 
     @Test("The failures come in the order of the children, and know how many there were")
@@ -33,10 +40,10 @@ import Testing
             #expect(!cancelsOthers)
         }
         let taken = failures.take(ofChildren: 5).failures
-        #expect(taken.map(\.index) == [0, 1, 2])
-        #expect(taken.allSatisfy { $0.siblingCount == 5 })
+        #expect(taken.errors.map(\.index) == [0, 1, 2])
+        #expect(taken.errors.allSatisfy { $0.siblingCount == 5 })
         let more = failures.take(ofChildren: 5).failures
-        #expect(more.isEmpty)
+        #expect(more.errors.isEmpty)
     }
 
     @Test("Where cancellations count, the failures come in the order in which they happened")
@@ -44,7 +51,7 @@ import Testing
         var failures = make(.continueAll, countsCancellations: true)
         for index in [2, 0, 1] { _ = failures.add(failure(index), isCancelling: false) }
         let taken = failures.take(ofChildren: 3).failures
-        #expect(taken.map(\.index) == [2, 0, 1])
+        #expect(taken.errors.map(\.index) == [2, 0, 1])
     }
 
     @Test("The first failure cancels the others, where the policy says so")
@@ -55,7 +62,7 @@ import Testing
         let cancelsOthers2 = failures.add(failure(1), isCancelling: true)
         #expect(!cancelsOthers2)
         let taken = failures.take(ofChildren: 2).failures
-        #expect(taken.count == 2)
+        #expect(taken.errors.count == 2)
     }
 
     @Test("A cancellation that follows from that of all children is no failure")
@@ -66,14 +73,14 @@ import Testing
             #expect(!cancelsOthers)
         }
         let takenOfNone = none.take(ofChildren: 2).failures
-        #expect(takenOfNone.isEmpty)
+        #expect(takenOfNone.errors.isEmpty)
         var failures = make(.cancelRemaining, countsCancellations: true)
         let cancelsOthers = failures.add(failure(0, CancellationError()), isCancelling: true)
         #expect(!cancelsOthers)
         let cancelsOthers2 = failures.add(failure(1, CancellationError()), isCancelling: false)
         #expect(cancelsOthers2)
         let taken = failures.take(ofChildren: 2).failures
-        #expect(taken.map(\.index) == [1])
+        #expect(taken.errors.map(\.index) == [1])
     }
 
     @Test("Children that did not run are counted with their cause, whether it reports its failure before or after them")
@@ -101,7 +108,7 @@ import Testing
         for index in [1, 2] { _ = failures.add(failure(index, cause: outside), isCancelling: true) }
         let taken = failures.take(ofChildren: 4).failures
         #expect(summary(taken) == ["1: 2"])
-        #expect(taken.first?.siblingCount == 4)
+        #expect(taken.errors.first?.siblingCount == 4)
     }
 
     @Test("A child that did not run because of a cancellation is no failure")
@@ -112,7 +119,7 @@ import Testing
         let cancelsOthers = failures.add(failure(1, error, cause: cause), isCancelling: false)
         #expect(!cancelsOthers)
         let taken = failures.take(ofChildren: 2).failures
-        #expect(taken.isEmpty)
+        #expect(taken.errors.isEmpty)
     }
 
     @Test("An operation in the memory of a cause that is gone is another cause")
@@ -139,5 +146,29 @@ import Testing
         for index in [2, 1] { _ = failures.add(failure(index, cause: cause), isCancelling: index == 1) }
         let taken = failures.take(ofChildren: 3).failures
         #expect(summary(taken) == ["2: 0", "1: 0"])
+    }
+
+    @Test("Only if no child failed by itself, and all causes are outside, the cause of the first child is passed on")
+    func passedOn() {
+        func cause(_ name: String) -> FailureCause {
+            let operation = Operation()
+            operation.name = name
+            return FailureCause(operation, error: TestError.second)
+        }
+        let (a, b) = (cause("a"), cause("b"))
+        let both = [failure(2, by: .outside(a)), failure(1, by: .outside(b)), failure(3, by: .outside(b))]
+        for (more, expected) in [
+            ([], "b"), ([failure(0, by: .outside(a))], "a"), ([failure(0)], nil),
+            ([failure(4, cause: Operation())], nil),
+            ([failure(4, of: b.operation)], nil), ([failure(0, CancellationError())], "b"),
+        ] {
+            for ends in [both + more, more + both] {
+                var failures = make(.continueAll)
+                for end in ends { _ = failures.add(end, isCancelling: false) }
+                #expect(failures.take(ofChildren: 5).failures.cause?.name == expected)
+            }
+        }
+        var none = make(.continueAll)
+        #expect(none.take(ofChildren: 5).failures.cause == nil)
     }
 }

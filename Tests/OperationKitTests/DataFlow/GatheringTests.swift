@@ -282,4 +282,51 @@ import Testing
         }
         await tracker.expectAllReleased()
     }
+
+    @Test("Cancelled before its start, it ends as cancelled, even if there is nothing to do", arguments: [false, true])
+    func cancelledBeforeStart(hasReason: Bool) async {
+        let finished = (0..<2).map { IOOperation<Void, Int>.finished($0) }
+        for operations in [[], finished] as [[IOOperation<Void, Int>]] {
+            for isInCompound in [false, true] {
+                let gathered = operations.gathered(name: "all")
+                if hasReason { gathered.cancel(withError: TestError.reason) } else { gathered.cancel() }
+                let compound = CompoundOperation(operations: isInCompound ? [gathered] : [])
+                await Start.byHand(isInCompound ? compound : gathered)
+                guard case .cancelled("all", let errors, let reason)? = gathered.error as? CompoundOperationError else {
+                    Issue.record("\(text(gathered.error))")
+                    continue
+                }
+                #expect(errors.isEmpty && reason as? TestError == (hasReason ? .reason : nil))
+                #expect(gathered.output == nil && gathered.isCancelled)
+                if isInCompound { #expect((compound.error != nil) == hasReason) }
+            }
+        }
+    }
+
+    @Test("No other composite succeeds that was cancelled before its start, even if all inside has ended before")
+    func othersCancelledBeforeStart() async {
+        let calls = EventLog()
+        let operations: [AsyncOperation] = [
+            MacroOperation(IOOperation<Void, Int>.finished(1)), Waterfall<Int, Int>().with(input: 1),
+            CompoundOperation(),
+            IOOperation<Void, Int>.finished(1).map { _ in calls.add("map") },
+            IOOperation<Void, Int>.finished(1).recoverRun { _ in TaskOperation { 1 } },
+        ]
+        for operation in operations {
+            operation.cancel()
+            await Start.byHand(operation)
+            #expect(operation.isFinished && operation.error?.isCancellation == true, "\(type(of: operation))")
+        }
+        #expect(calls.events.isEmpty)
+    }
+}
+
+extension IOOperation where Input == Void {
+    /// An operation that has succeeded already.
+    fileprivate static func finished(_ output: Output) -> IOOperation {
+        let operation = IOOperation()
+        operation.finish(with: output)
+        operation.start()
+        return operation
+    }
 }

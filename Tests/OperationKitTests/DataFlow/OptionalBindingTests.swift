@@ -149,4 +149,68 @@ import Testing
             return
         }
     }
+
+    private class Greet: IOOperation<[String], Int>, @unchecked Sendable {
+        var other: [String]?
+
+        override func main(input: [String]) { finish(with: input.count) }
+    }
+
+    private final class GreetAll: Greet, @unchecked Sendable {
+        var stored: [String]?
+        var computed: [String]? {
+            get { stored }
+            set { stored = newValue }
+        }
+    }
+
+    @Test("An input for which a binding had no value is an error that names both operations") func input() async {
+        let search = Search()
+        let greet = [Greet(), GreetAll(), IOBlockOperation<[String], Int> { $0.count }]
+        for operation in greet {
+            operation.name = "greet"
+            operation.bind(\.input, to: search, \.found)
+        }
+        let exact = GreetAll()
+        exact.name = "greet"
+        exact.bind(\.input, to: search, \.last.asList)
+        let macro = MacroOperation(Greet())
+        macro.name = "greet"
+        macro.bind(\.input, to: search, \.found)
+        let all = greet + [exact, macro]
+        await run(all + [search])
+        for operation in all {
+            guard case .missingValue("greet", "input", "search", _) = operation.error as? DependencyError else {
+                Issue.record("\(text(operation.error))")
+                continue
+            }
+        }
+        #expect(
+            greet[0].error?.localizedDescription
+                == "The operation “greet” did not run, because “search” had no value in “found” for “input”.")
+    }
+
+    @Test(
+        "A missing value for another property does not explain a missing input, and another binding may set the input")
+    func otherProperties() async {
+        let search = Search()
+        let (greet, greetAll, set) = (Greet(), GreetAll(), Greet())
+        greet.bind(\.other, to: search, \.found)
+        greetAll.bind(\.stored, to: search, \.found)
+        greetAll.bind(\.computed, to: search, \.found)
+        set.bind(\.input, to: search, \.found)
+        set.bind(to: search) { set, _ in set.input = ["Ada"] }
+        await run([greet, greetAll, set, search])
+        for operation in [greet, greetAll] {
+            guard case .missingInput = operation.error as? IOOperationError else {
+                Issue.record("\(text(operation.error))")
+                continue
+            }
+        }
+        #expect(set.output == 1)
+    }
+}
+
+extension String? {
+    fileprivate var asList: [String]? { map { [$0] } }
 }

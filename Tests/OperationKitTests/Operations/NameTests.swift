@@ -49,4 +49,42 @@ import Testing
         ])
         #expect(strange.events.isEmpty)
     }
+
+    @Test("An operation that the library makes is called by what it was made from, before and after its end")
+    func fallback() async throws {
+        final class Load: IOOperation<Void, Int>, @unchecked Sendable {
+            override func main(input: Void) { finish(withError: TestError.first) }
+        }
+        let gathered = [Load()].gathered()
+        let operations: [(AsyncOperation, String)] = [
+            (gathered, "gathered Load"), (Load().map { $0 }, "Load"), (Load().mapError { $0 }.map { $0 }, "Load"),
+            (Load().recover { throw $0 }, "Load"),
+            (Load().recoverRun { _ in Load() }.map { $0 }, "Load"), ([Load()].gathered().map { $0 }, "gathered Load"),
+            ([[Load()].gathered()].gathered(), "gathered IOOperation<(), Array<Int>>"),
+        ]
+        for (operation, name) in operations {
+            for isFinished in [false, true] {
+                #expect(operation.debugDescription.hasPrefix("“\(name)”: "), "\(operation.debugDescription)")
+                if !isFinished { await Start.byHand(operation) }
+            }
+        }
+        #expect(
+            gathered.error?.localizedDescription.hasPrefix("“gathered Load”: 1 of 1 operation failed: “Load 0”") == true
+        )
+        let after = AsyncOperation()
+        after.requireSuccess(of: operations[1].0)
+        after.start()
+        guard case .dependencyFailed(_, "Load", _) = after.error as? DependencyError else {
+            Issue.record("\(text(after.error))")
+            return
+        }
+        let queue = OperationQueue.serial(name: "uploads")
+        let place = Shared<Operation?>(nil)
+        try await queue.run {
+            place.value = queue.operations.first
+            #expect(place.value?.debugDescription.hasPrefix("“run on uploads”: ") == true)
+        }
+        try await queue.allOperationsFinished()
+        #expect(place.value?.debugDescription.hasPrefix("“run on a queue”: ") == true)
+    }
 }

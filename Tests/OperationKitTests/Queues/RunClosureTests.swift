@@ -283,4 +283,38 @@ import Testing
         try await queue.run {}
         await tracker.expectAllReleased()
     }
+
+    @Test(
+        "Other code that finishes the operation during the closure gives it its outcome, but not the place away",
+        arguments: [nil, TestError.second])
+    func finishedDuringTheClosure(given: TestError?) async throws {
+        let log = EventLog()
+        let queue = OperationQueue.serial(name: "serial")
+        let next = ScriptedOperation.logged(log)
+        let place = Shared<AsyncOperation?>(nil)
+        let result = try await queue.run(name: "closure") {
+            let operation = try #require(queue.operations.first as? AsyncOperation)
+            place.value = operation
+            queue.addOperation(next)
+            operation.cancel()
+            #expect(operation.finish(withError: given))
+            #expect(!operation.finish(withError: TestError.first))
+            #expect(operation.isExecuting && !operation.isFinished && operation.error == nil)
+            await Task.yield()
+            #expect(queue.operations.map(\.isExecuting) == [true, false])
+            log.add("closure ends")
+            return 1
+        }
+        #expect(result == 1)
+        try await next.finished()
+        #expect(log.events.first == "closure ends")
+        #expect(place.value?.isFinished == true && place.value?.error as? TestError == given)
+        await #expect(throws: TestError.first) {
+            try await queue.run {
+                (queue.operations.first as? AsyncOperation)?.finish()
+                throw TestError.first
+            }
+        }
+        try await queue.allOperationsFinished()
+    }
 }

@@ -75,9 +75,9 @@ extension ChildStateMachine {
         /// Kept alive until it has been notified.
         let composite: AsyncOperation
         let handlers: CompositeHandlers?
-        let failures: [SuboperationError]
+        let failures: ChildFailures
         /// Only to be released.
-        let discarded: [SuboperationError]
+        let discarded: [FailureCollection.Blocked]
     }
 }
 

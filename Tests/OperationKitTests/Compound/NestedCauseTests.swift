@@ -1,0 +1,202 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// One cause is one failure, also where composites stand between it and what did not run.
+@Suite("Compound: one cause, and composites between", .hangGuard) struct NestedCauseTests {
+    private func failing(_ name: String, _ error: TestError = .first) -> ThrowingBlockOperation {
+        ThrowingBlockOperation(name: name) { throw error }
+    }
+
+    /// An operation that runs only after the success of others.
+    private func requiring(_ name: String, _ others: Operation...) -> IOOperation<Void, Int> {
+        let operation = Step<Void, Int>(name) { step, _ in step.finish(with: 1) }
+        for other in others { operation.requireSuccess(of: other) }
+        return operation
+    }
+
+    private func outcome(of compound: CompoundOperation) async -> CompoundOperationError? {
+        do { try await OperationQueue().run(compound) } catch { return error as? CompoundOperationError }
+        return nil
+    }
+
+    private func summary(_ error: (any Error)?) -> [String] {
+        (error as? CompoundOperationError)?.suboperationErrors.map { "\($0.index) \($0.name) \($0.blockedCount)" } ?? []
+    }
+
+    /// What stands between an operation that failed and one that did not run because of it.
+    enum Between: CaseIterable, Sendable {
+        case compound, deepCompounds, gathered, mapped, step, waterfall, recovery, rethrowing
+
+        func make(of child: IOOperation<Void, Int>) -> AsyncOperation {
+            switch self {
+            case .compound:
+                return CompoundOperation(name: "group", operations: [child, ThrowingBlockOperation(name: "own") {}])
+            case .deepCompounds:
+                return (0..<100).reduce(child as AsyncOperation) { inner, _ in
+                    CompoundOperation(name: "group", operations: [inner])
+                }
+            case .gathered: return [child, TaskOperation { 1 }].gathered(name: "group")
+            case .mapped: return [child].gathered(name: "group").map { $0.count }
+            case .step:
+                return MacroOperation([child].gathered(name: "group")).then(IOBlockOperation<[Int], Int> { $0.count })
+            case .waterfall: return Waterfall<Void, Void>(name: "group").thenRun { [child].gathered() }
+            case .recovery:
+                return [child].gathered(name: "group").recoverRun { error -> TaskOperation<[Int]> in throw error }
+            case .rethrowing: return Rethrowing(name: "group", operations: [child])
+            }
+        }
+    }
+
+    private final class Rethrowing: CompoundOperation, @unchecked Sendable {
+        override func childrenDidFinish(_ error: CompoundOperationError?) throws {
+            if let error { throw error }
+        }
+    }
+
+    @Test(
+        "What failed only because of another child is counted with that, and so is what requires it, at any distance",
+        arguments: Between.allCases, [false, true])
+    func counted(between: Between, isLast: Bool) async {
+        let login = failing("login")
+        let group = between.make(of: requiring("profile", login))
+        let (after, later) = (requiring("after", group), requiring("later"))
+        later.requireSuccess(of: after)
+        var children: [Operation] = [group, later, after]
+        children.insert(login, at: isLast ? 3 : 0)
+        let error = await outcome(of: CompoundOperation(name: "sync", operations: children))
+        #expect(summary(error) == [isLast ? "3 login 3" : "0 login 3"])
+        #expect(error?.leafErrors.map { $0 as? TestError } == [.first])
+        #expect(group.error != nil)
+        for operation in [after, later] {
+            guard case .dependencyFailed(operation.name, "login", TestError.first) = operation.error as? DependencyError
+            else {
+                Issue.record("\(text(operation.error))")
+                continue
+            }
+        }
+    }
+
+    @Test("A group in which an operation failed by itself is a failure of its own") func ownFailure() async {
+        let login = failing("login")
+        let own = failing("own", .second)
+        let group = CompoundOperation(name: "group", operations: [requiring("profile", login), own])
+        let error = await outcome(of: CompoundOperation(operations: [group, login, requiring("after", group)]))
+        #expect(summary(error) == ["0 group 1", "1 login 0"])
+        #expect(summary(group.error) == ["0 profile 0", "1 own 0"])
+    }
+
+    @Test("Operations that fail by themselves with equal errors are two failures") func equalErrors() async {
+        let (a, b) = (failing("same"), failing("same"))
+        let groups = [a, b].map { CompoundOperation(name: "group", operations: [requiring("x", $0)]) }
+        let error = await outcome(of: CompoundOperation(operations: [a, b] + groups))
+        #expect(summary(error) == ["0 same 1", "1 same 1"])
+    }
+
+    @Test("Two groups, in one of which is what the other one requires, are one failure") func acrossGroups() async {
+        let login = failing("login")
+        let first = CompoundOperation(name: "first", operations: [login])
+        let second = CompoundOperation(name: "second", operations: [requiring("profile", login)])
+        let error = await outcome(of: CompoundOperation(operations: [second, first]))
+        #expect(summary(error) == ["1 first 1"])
+    }
+
+    @Test("Groups that fail because of an operation outside are one failure, which the first one reports, at any depth")
+    func outside() async {
+        let login = failing("login")
+        let groups = (0..<3).map { number in
+            CompoundOperation(
+                name: "\(number)", operations: [CompoundOperation(operations: [requiring("x", login)])])
+        }
+        let after = requiring("after", groups[2])
+        let compound = CompoundOperation(name: "sync", operations: [after] + groups)
+        OperationQueue().addOperation(login)
+        let error = await outcome(of: compound)
+        #expect(summary(error) == ["0 after 3"])
+        guard case .dependencyFailed("after", "login", TestError.first)? = error?.leafErrors.first as? DependencyError
+        else {
+            Issue.record("\(text(error))")
+            return
+        }
+    }
+
+    @Test("What a group recovers from inside is no cause outside of it") func recoveredInside() async {
+        let step = Step<Void, Int>("step") { step, _ in step.finish(withError: TestError.first) }
+        let recovered = step.recover { _ in 7 }
+        let group = CompoundOperation(name: "group", operations: [recovered, requiring("x", step)])
+        let error = await outcome(of: CompoundOperation(operations: [requiring("after", group), group]))
+        #expect(recovered.output == 7)
+        #expect(summary(error) == ["1 group 1"])
+    }
+
+    @Test(
+        "A group that is cancelled with a reason is a failure of its own, and with a mild one or none it is not",
+        arguments: [TestError.reason, URLError(.cancelled), nil] as [(any Error)?])
+    func reason(_ reason: (any Error)?) async {
+        let login = failing("login")
+        let idle = ScriptedOperation.idle("idle")
+        let profile = requiring("profile", login)
+        let group = CompoundOperation(name: "group", operations: [profile, idle])
+        profile.asyncCompletionBlock = { _ in
+            if let reason { group.cancel(withError: reason) } else { group.cancel() }
+            idle.finish()
+        }
+        let error = await outcome(of: CompoundOperation(operations: [login, group, requiring("after", group)]))
+        #expect(summary(error) == (reason is TestError ? ["0 login 0", "1 group 1"] : ["0 login 2"]))
+    }
+
+    @Test("A decision of a group that is no report of its children is a failure of its own") func decision() async {
+        final class Deciding: CompoundOperation, @unchecked Sendable {
+            override func childrenDidFinish(_ error: CompoundOperationError?) throws { throw TestError.second }
+        }
+        let login = failing("login")
+        let group = Deciding(name: "group", operations: [requiring("profile", login)])
+        let error = await outcome(of: CompoundOperation(operations: [login, group]))
+        #expect(summary(error) == ["0 login 0", "1 group 0"])
+    }
+
+    @Test("The cause is found when it and all that failed before have been released", arguments: [false, true])
+    func released(isGathered: Bool) async throws {
+        let tracker = LeakTracker()
+        do {
+            let began = Gate()
+            let last = ScriptedOperation("last") { _ in began.open() }
+            let compound = CompoundOperation(name: "sync", maxConcurrentOperationCount: 1)
+            do {
+                let login = tracker.track(failing("login"))
+                let profile = tracker.track(requiring("profile", login))
+                let group = tracker.track(
+                    isGathered ? [profile].gathered() : CompoundOperation(operations: [profile]) as AsyncOperation)
+                last.addDependency(group)
+                try compound.addOperations([login, group, last])
+                let end = CompoundOperation(name: "end", operations: [requiring("after", group)])
+                end.addDependency(last)
+                try compound.addOperation(end)
+            }
+            async let error = outcome(of: compound)
+            await began.opened()
+            last.finish()
+            #expect(await summary(error) == ["0 login 2"])
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test("Operations on a queue are counted in the same way, and nothing private is thrown") func queue() async {
+        let login = failing("login")
+        let group = [requiring("profile", login)].gathered(name: "group")
+        do {
+            try await OperationQueue().run([group, login, requiring("after", group)])
+            Issue.record("An operation failed")
+        } catch {
+            #expect(summary(error) == ["1 login 2"])
+        }
+        let alone = [requiring("profile", login)].gathered(name: "alone")
+        do {
+            _ = try await OperationQueue().run(alone)
+            Issue.record("It failed")
+        } catch {
+            #expect(summary(error) == ["0 profile 0"])
+        }
+    }
+}
