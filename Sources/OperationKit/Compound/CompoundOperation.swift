@@ -127,7 +127,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         get { super.qualityOfService }
         set {
             super.qualityOfService = newValue
-            scheduler.queue.qualityOfService = newValue
+            scheduler.queue.childQualityOfService = newValue
         }
     }
 

@@ -95,7 +95,7 @@ final class JobRunner: Sendable {
                     return _ = turn.finish()
                 case .task(let body):
                     let operation = TaskOperation(name: Self.name(ofJob: state.withLock { $0.started } - 1), body)
-                    operation.qualityOfService = children.queue.qualityOfService
+                    operation.qualityOfService = children.queue.childQualityOfService
                     try run(operation, weight: weight) { [weak operation] in operation?.output }
                     return _ = turn.finish()
                 }

@@ -44,7 +44,7 @@ extension QueueSnapshot {
         isSuspended = queue.isSuspended
         let limit = queue.maxConcurrentOperationCount
         self.limit = limit < 0 ? nil : limit
-        let unfinished = queue.operations.filter { !$0.isFinished }
+        let unfinished = queue.addedOperations.filter { !$0.isFinished }
         let executing = unfinished.filter(\.isExecuting)
         let begun = Set(executing.map { ObjectIdentifier($0) })
         operations = executing + unfinished.filter { !begun.contains(ObjectIdentifier($0)) }

@@ -3,12 +3,16 @@ import Foundation
 /// The private queue of a composite, on which its children run.
 ///
 /// Code inside a child finds it as `OperationQueue.current`, and what it does to that queue concerns only operations that it
-/// adds itself. These don't belong to the composite: they run on a queue beside this one, so they take no child's place, and
-/// suspending, limiting or filling the current queue holds up no child. Cancelling its operations cancels those children that
-/// are on the queue at that moment, too.
+/// adds itself, its *guests*. These don't belong to the composite: they run on a queue beside this one, so they take no child's
+/// place, and suspending, limiting or filling the current queue holds up no child. What can be set can be read back, and
+/// waiting for the queue waits for the guests. Cancelling its operations cancels those children that are on the queue at
+/// that moment, too.
+///
+/// `operations` and `operationCount` answer for what starts the children: Foundation declares both in an extension on Linux,
+/// where they cannot be overridden. Inside the library, ``Foundation/OperationQueue/addedOperations`` stands for them.
 class CompositeQueue: OperationQueue, @unchecked Sendable {
     private static let creation = Locked(())
-    /// The queue for operations that were not added by the composite. Created when it is needed.
+    /// The queue for the guests. Created when it is needed.
     private var guests: OperationQueue?
 
     private var guestQueue: OperationQueue {
@@ -16,11 +20,18 @@ class CompositeQueue: OperationQueue, @unchecked Sendable {
             if let guests { return guests }
             let queue = OperationQueue()
             queue.name = name
-            queue.qualityOfService = qualityOfService
+            queue.qualityOfService = super.qualityOfService
             guests = queue
             return queue
         }
     }
+
+    /// The queue for the guests, if it was needed.
+    private var guestQueueIfCreated: OperationQueue? {
+        CompositeQueue.creation.withLock { _ in guests }
+    }
+
+    fileprivate var guestOperations: [Operation] { guestQueueIfCreated?.operations ?? [] }
 
     // MARK: - For the composite
 
@@ -29,10 +40,19 @@ class CompositeQueue: OperationQueue, @unchecked Sendable {
         super.addOperation(operation)
     }
 
-    /// Sets how many operations may run at the same time, and whether any may start.
-    final func set(limit: Int, isSuspended: Bool) {
-        super.maxConcurrentOperationCount = limit
-        super.isSuspended = isSuspended
+    /// How many children or workers may run at the same time, and whether any may start.
+    final var childSettings: (limit: Int, isSuspended: Bool) {
+        get { (super.maxConcurrentOperationCount, super.isSuspended) }
+        set {
+            super.maxConcurrentOperationCount = newValue.limit
+            super.isSuspended = newValue.isSuspended
+        }
+    }
+
+    /// The quality of service with which children start.
+    final var childQualityOfService: QualityOfService {
+        get { super.qualityOfService }
+        set { super.qualityOfService = newValue }
     }
 
     // MARK: - For others
@@ -58,17 +78,42 @@ class CompositeQueue: OperationQueue, @unchecked Sendable {
     }
 
     override var isSuspended: Bool {
-        get { super.isSuspended }
+        get { guestQueueIfCreated?.isSuspended ?? false }
         set { guestQueue.isSuspended = newValue }
     }
 
     override var maxConcurrentOperationCount: Int {
-        get { super.maxConcurrentOperationCount }
+        get { guestQueueIfCreated?.maxConcurrentOperationCount ?? OperationQueue.defaultMaxConcurrentOperationCount }
         set { guestQueue.maxConcurrentOperationCount = newValue }
     }
 
+    override var qualityOfService: QualityOfService {
+        get { guestQueueIfCreated?.qualityOfService ?? super.qualityOfService }
+        set { guestQueue.qualityOfService = newValue }
+    }
+
+    override var underlyingQueue: DispatchQueue? {
+        get { unsafe guestQueueIfCreated?.underlyingQueue }
+        set { unsafe guestQueue.underlyingQueue = newValue }
+    }
+
+    override var progress: Progress { guestQueue.progress }
+
     override func cancelAllOperations() {
         super.cancelAllOperations()
-        CompositeQueue.creation.withLock { _ in guests }?.cancelAllOperations()
+        guestQueueIfCreated?.cancelAllOperations()
+    }
+
+    /// A child that waited for this queue would wait for itself.
+    override func waitUntilAllOperationsAreFinished() {
+        guestQueueIfCreated?.waitUntilAllOperationsAreFinished()
+    }
+}
+
+extension OperationQueue {
+    /// The operations that code outside the queue has added to it, and that have not finished: its `operations`, except for the
+    /// private queue of a composite.
+    var addedOperations: [Operation] {
+        (self as? CompositeQueue)?.guestOperations ?? operations
     }
 }

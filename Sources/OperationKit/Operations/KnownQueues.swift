@@ -42,7 +42,7 @@ final class KnownQueues: Sendable {
     func queue(of operation: Operation) -> OperationQueue? {
         let known = entries.withLock { $0.values.map(\.queue) }
         return ([OperationQueue.current, OperationQueue.main] + known).lazy.compactMap { $0 }.first {
-            $0.operations.contains { $0 === operation }
+            $0.addedOperations.contains { $0 === operation }
         }
     }
 }

@@ -41,7 +41,7 @@ extension OperationQueue {
     ///
     /// - Throws: `CancellationError` when the waiting task is cancelled; the operations are left alone.
     public func allOperationsFinished() async throws {
-        for operation in operations {
+        for operation in addedOperations {
             try await operation.waitForEnd()
         }
     }

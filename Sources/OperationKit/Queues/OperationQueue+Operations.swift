@@ -38,7 +38,7 @@ extension OperationQueue {
     private func checkAddition(of operations: [Operation]) throws(OperationQueueError) {
         var given = Set<ObjectIdentifier>()
         // Whether an operation is on another queue cannot be known.
-        let present = Set(self.operations.map { ObjectIdentifier($0) })
+        let present = Set(addedOperations.map { ObjectIdentifier($0) })
         for operation in operations {
             let id = ObjectIdentifier(operation)
             if operation.hasBeenStarted || present.contains(id) {

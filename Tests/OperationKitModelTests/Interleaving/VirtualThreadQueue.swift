@@ -43,12 +43,12 @@ final class VirtualThreadQueue: CompositeQueue, @unchecked Sendable {
     }
 
     private func mayBegin(_ operation: Operation) -> Bool {
-        guard !isSuspended, waiting.value.first(where: \.isReady) === operation else { return false }
+        guard !childSettings.isSuspended, waiting.value.first(where: \.isReady) === operation else { return false }
         let running = begun.change { begun in
             begun.removeAll(where: \.isFinished)
             return begun.count
         }
-        return maxConcurrentOperationCount < 0 || running < maxConcurrentOperationCount
+        return childSettings.limit < 0 || running < childSettings.limit
     }
 }
 

@@ -17,7 +17,9 @@ final class HeldQueue: CompositeQueue, @unchecked Sendable {
 
     /// Starts the operations, in the order of their addition, until none is left or the queue is suspended.
     func startAll() {
-        while !isSuspended, let next = held.change({ $0.isEmpty ? nil : $0.removeFirst() }) { next.start() }
+        while !childSettings.isSuspended, let next = held.change({ $0.isEmpty ? nil : $0.removeFirst() }) {
+            next.start()
+        }
     }
 }
 

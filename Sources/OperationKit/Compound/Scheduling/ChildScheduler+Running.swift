@@ -6,7 +6,7 @@ extension ChildScheduler {
     /// Gives the private queue the name and the quality of service that the composite has when it starts.
     func prepareQueue(for composite: AsyncOperation) {
         queue.name = composite.displayName
-        queue.qualityOfService = composite.qualityOfService
+        queue.childQualityOfService = composite.qualityOfService
     }
 
     /// Starts the children, and reports to the composite when all of them have ended.

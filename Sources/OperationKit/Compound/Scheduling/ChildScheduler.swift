@@ -38,7 +38,7 @@ final class ChildScheduler: Sendable {
         self.unit = unit
         failureRules = .init(policy: failurePolicy, countsCancellations: countsCancellations)
         machine = Locked(ChildStateMachine(limit: limit, failureRules: failureRules))
-        queue.set(limit: limit, isSuspended: false)
+        queue.childSettings = (limit, false)
     }
 
     deinit {
@@ -120,7 +120,7 @@ final class ChildScheduler: Sendable {
     private func apply(_ settings: QueueSettings) {
         var next: QueueSettings? = settings
         while let settings = next {
-            queue.set(limit: settings.limit, isSuspended: settings.isSuspended)
+            queue.childSettings = (settings.limit, settings.isSuspended)
             next = machine.withLock { $0.settingsApplied(settings) }
         }
     }
