@@ -32,7 +32,6 @@ final class CollectionChildren: ChildGroup, @unchecked Sendable {
     var weightedUnits: (completed: Int64, total: Int64)? { nil }
     var progressDescription: String? { nil }
     var operations: [Operation] { [] }
-    var foreignDependencies: Set<ObjectIdentifier> { [] }
 
     func start() { handlers?.start() }
     func cancelAll(_ list: inout Worklist) { handlers?.cancelAll() }
@@ -47,7 +46,7 @@ final class CollectionChildren: ChildGroup, @unchecked Sendable {
     // A run is never consumed, and describes itself as a leaf does.
     func detach() {}
     func removeAll() -> [Operation] { [] }
-    func addForeignDependency(_ operation: Operation) {}
+    func operations(atMost limit: Int) -> [Operation]? { [] }
     func snapshot(atMost count: Int) -> ChildSnapshot? { nil }
     func childWasCancelled(_ child: Operation) {}
     func childProgressed(

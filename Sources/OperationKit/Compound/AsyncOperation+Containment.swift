@@ -3,12 +3,6 @@ import Foundation
 // A composite starts after its dependencies, and what is inside it starts after the composite. So a composite cannot
 // depend on what is inside it, nor be inside itself.
 extension AsyncOperation {
-    /// Whether `operation` is this composite, or one that it is inside of.
-    final func isInside(_ operation: Operation) -> Bool {
-        (operation as? AsyncOperation)?.children != nil
-            && (operation === self || enclosingOperations.contains { $0 === operation })
-    }
-
     /// Traps if a composite would contain itself.
     final func requireNotInside(_ operation: Operation) {
         precondition(
@@ -30,15 +24,11 @@ extension AsyncOperation {
     /// is started.
     ///
     /// Once the composite has started, a dependency has no effect, and is not refused.
-    final func refusesDependency(on operation: Operation, _ children: any ChildGroup) -> Bool {
-        operation.noteAwaitedByComposite()
-        let isInside =
-            if operation.hasMembership {
-                operation.enclosingOperations.contains { $0 === self }
-            } else {
-                hasForeignPart(operation, children)
-            }
-        guard isInside else { return false }
+    final func refusesDependency(on operation: Operation) -> Bool {
+        guard operation.isInside(self) else {
+            CompositeDependencies.shared.insert(self, waitingFor: operation)
+            return false
+        }
         let error = CompoundOperationError.dependencyCycle(
             name: displayName, path: [displayName, operation.displayName])
         return finishIfPending(withError: error)
@@ -47,39 +37,47 @@ extension AsyncOperation {
     /// The composite itself, or a composite around it, that depends on an operation which is about to become a child,
     /// or on something inside that operation.
     ///
-    /// Complexity: O(1) unless a composite depends on the operation or on something inside it.
+    /// A composite that has started waits for nothing any more, and then neither does what is around it.
+    ///
+    /// Complexity: O(1) for an operation without children on which no composite depends. Otherwise linear in what is inside
+    /// the operation, or in the composites around this one that have not started and their dependencies, whichever takes
+    /// fewer steps.
     final func waitingOperation(for child: Operation) -> AsyncOperation? {
-        let composite = (child as? AsyncOperation)?.children
-        guard composite != nil || !child.hasMembership || child.isAwaitedByComposite else { return nil }
-        for operation in CollectionOfOne<AsyncOperation>(self) + Array(enclosingOperations) {
-            if child.isAwaitedByComposite, operation.dependsOnPart(of: child) { return operation }
-            if operation.dependsOnForeignPart(of: child) { return operation }
-        }
-        return nil
+        guard withState({ $0.lifecycle.isPending }) else { return nil }
+        return NestingSearch.first(
+            inside: child, whereInside: { firstToWait(for: $0) },
+            orAround: pendingComposites, whereAround: { $0.dependsOnPart(of: child) ? $0 : nil }
+        )
     }
 
-    /// Complexity: linear in the children of the composite, at any depth.
-    private func hasForeignPart(_ operation: Operation, _ children: any ChildGroup) -> Bool {
-        children.addForeignDependency(operation)
-        return foreignParts.contains { $0 === operation }
+    /// The composite itself, and those around it, up to the first one that has started.
+    private var pendingComposites: some Sequence<AsyncOperation> {
+        sequence(state: self as AsyncOperation?) { next in
+            guard let operation = next else { return nil }
+            let (isPending, parent) = operation.withState { ($0.lifecycle.isPending, $0.membership.parent) }
+            next = parent?.operation
+            return isPending ? operation : nil
+        }
+    }
+
+    /// The composite itself, or a composite around it, that depends on one of some operations and has not started.
+    private func firstToWait(for operations: [Operation]) -> AsyncOperation? {
+        CompositeDependencies.shared.composites(waitingForOneOf: operations).first { composite in
+            isInside(composite) && composite.withState { $0.lifecycle.isPending }
+                && composite.dependsOnOne(of: operations)
+        }
+    }
+
+    private func dependsOnOne(of operations: [Operation]) -> Bool {
+        let identifiers = Set(operations.map { ObjectIdentifier($0) })
+        return unfinishedDependencies.contains { identifiers.contains(ObjectIdentifier($0)) }
     }
 
     private func dependsOnPart(of child: Operation) -> Bool {
-        unfinishedDependencies.contains { dependency in
-            dependency === child || dependency.enclosingOperations.contains { $0 === child }
-        }
-    }
-
-    /// Whether the composite depends on a foreign operation that is about to become a child, or is inside one that is.
-    ///
-    /// Complexity: O(1) if the composite depends on none.
-    private func dependsOnForeignPart(of child: Operation) -> Bool {
-        let identifiers = children?.foreignDependencies ?? []
-        if identifiers.isEmpty { return false }
-        let parts = child.foreignParts.filter { identifiers.contains(ObjectIdentifier($0)) }
-        if parts.isEmpty { return false }
-        // The dependency may have been removed, and another operation may have its address.
-        return unfinishedDependencies.contains { dependency in parts.contains { $0 === dependency } }
+        let dependencies = unfinishedDependencies
+        if dependencies.contains(where: { $0.hasMembership && $0.isInside(child) }) { return true }
+        // Foreign operations do not know what they are part of.
+        return !dependencies.allSatisfy(\.hasMembership) && dependsOnOne(of: child.parts)
     }
 
     /// Gives an operation its outcome, unless it has been started.
@@ -97,20 +95,17 @@ extension AsyncOperation {
 }
 
 extension Operation {
-    /// The foreign operations among the children, at any depth, or the operation itself if it is one. Foreign
-    /// operations do not know what they are part of, so composites have to be searched for them.
+    /// Whether the operation is another one, or inside that, at any depth.
     ///
-    /// Complexity: linear in the children of the operation, at any depth.
-    var foreignParts: [Operation] {
-        var parts: [Operation] = []
-        var open = [self]
-        while let operation = open.popLast() {
-            if let children = (operation as? AsyncOperation)?.ownChildren {
-                open += children.operations
-            } else if !operation.hasMembership {
-                parts.append(operation)
-            }
-        }
-        return parts
+    /// Complexity: O(1) if the other one is no composite, or is a child of this one. Otherwise linear in the composites
+    /// around this one, or in what is inside the other one, whichever are fewer; in the latter for a foreign operation.
+    final func isInside(_ other: Operation) -> Bool {
+        if self === other { return true }
+        guard (other as? AsyncOperation)?.ownChildren != nil else { return false }
+        guard hasMembership else { return other.parts.contains { $0 === self } }
+        if let children = (self as? AsyncOperation)?.children, other.isPart(of: children) { return false }
+        return NestingSearch.first(
+            inside: other, whereInside: { $0.contains { $0 === self } },
+            orAround: enclosingOperations, whereAround: { $0 === other ? true : nil }) ?? false
     }
 }

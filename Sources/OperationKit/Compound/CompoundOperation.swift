@@ -205,8 +205,8 @@ extension CompoundOperation {
     /// the child, and it finishes with the compound.
     ///
     /// Complexity: O(1) plus the dependencies of the child. If other children depend on it already, those that wait for
-    /// it, directly or not, are searched for a cycle. If a composite depends on it or on something inside it, or if it
-    /// is a composite itself, the dependencies of this compound and of the composites around it are searched, too.
+    /// it, directly or not, are searched for a cycle. If it is a composite itself, what is inside it is searched, or the
+    /// composites around this one, whichever takes fewer steps.
     ///
     /// - Parameters:
     ///   - operation: An operation that the compound alone starts.
@@ -214,8 +214,8 @@ extension CompoundOperation {
     ///     Below 0 it counts as 0, above 2³¹ as 2³¹.
     /// - Throws: ``CompoundAdditionError`` if all children have finished, or if the operation is a child already.
     ///   ``CompoundOperationError/dependencyCycle(name:path:)`` if the addition would close a cycle: between children, or
-    ///   because this compound, or one that contains it, depends on the operation or on something inside it. The operation is
-    ///   unchanged then.
+    ///   because this compound, or one that contains it, has not started and depends on the operation or on something inside
+    ///   it. The operation is unchanged then.
     /// - Precondition: The operation is not this compound, nor one that contains it.
     public final func addOperation(_ operation: Operation, progressWeight: Int64 = 1) throws {
         try scheduler.add([operation], weights: [progressWeight], to: self)

@@ -242,7 +242,6 @@ extension MacroOperation {
         macro.name = self.name
         macro.input = input
         if let (_, source) = taken {
-            if isAwaitedByComposite { macro.noteAwaitedByComposite() }
             append(macro, source)
         } else if let refusal {
             macro.steps.refuse { _ in refusal }

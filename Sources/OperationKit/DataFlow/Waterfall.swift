@@ -186,7 +186,6 @@ extension Waterfall {
         if let refusal {
             waterfall.finish(withError: refusal)
         } else {
-            if isAwaitedByComposite { waterfall.noteAwaitedByComposite() }
             append(runner)
         }
         return waterfall

@@ -175,7 +175,7 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
     /// with ``CompoundOperationError/dependencyCycle(name:path:)`` when it is started.
     open override func addDependency(_ operation: Operation) {
         precondition(operation !== self, "OperationKit: \(displayName) cannot depend on itself")
-        if let children, refusesDependency(on: operation, children) { return }
+        if children != nil, refusesDependency(on: operation) { return }
         super.addDependency(operation)
     }
 

@@ -65,12 +65,8 @@ protocol ChildGroup: AnyObject, Sendable {
     /// The children that have not finished, where they are operations.
     var operations: [Operation] { get }
 
-    /// The *foreign* operations that the composite was made to depend on: those that do not know what they are part of,
-    /// because they are neither ``AsyncOperation``s nor ``ThrowingBlockOperation``s.
-    var foreignDependencies: Set<ObjectIdentifier> { get }
-
-    /// Adds an operation to ``foreignDependencies``.
-    func addForeignDependency(_ operation: Operation)
+    /// The same, or `nil` if they take more than `limit` steps to list.
+    func operations(atMost limit: Int) -> [Operation]?
 
     // MARK: Called by children
 
@@ -86,8 +82,6 @@ protocol ChildGroup: AnyObject, Sendable {
 /// What an operation is part of.
 struct Membership {
     private(set) weak var parent: (any ChildGroup)?
-    /// Whether a composite has been made to depend on the operation, or on something inside it.
-    fileprivate(set) var isAwaitedByComposite = false
 
     /// Makes the operation part of a group, or of none, if it belonged to `previous` before.
     ///
@@ -105,14 +99,8 @@ extension Operation {
     /// - Returns: Whether it belonged to `previous` before. If not, nothing changes. Always `true` for a foreign
     ///   operation.
     func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
-        guard
-            let (current, isAwaited) = withMembership({ membership in
-                (membership.move(to: parent, from: previous), membership.isAwaitedByComposite)
-            })
-        else { return true }
-        guard current === previous else { return false }
-        if isAwaited { parent?.operation?.noteAwaitedByComposite() }
-        return true
+        guard let current = withMembership({ $0.move(to: parent, from: previous) }) else { return true }
+        return current === previous
     }
 
     /// Whether the operation is part of a group. `false` for a foreign operation.
@@ -130,24 +118,8 @@ extension Operation {
         }
     }
 
-    /// Whether a composite may depend on the operation, or on something inside it. `false` for a foreign operation.
-    var isAwaitedByComposite: Bool { withMembership { $0.isAwaitedByComposite } ?? false }
-
-    /// Notes that a composite depends on the operation, here and in the composites that it is inside of.
-    func noteAwaitedByComposite() {
-        var next: Operation? = self
-        while let operation = next {
-            let parent = operation.withMembership { membership -> (any ChildGroup)? in
-                // Then it is noted in the composites around the operation, too.
-                if membership.isAwaitedByComposite { return nil }
-                membership.isAwaitedByComposite = true
-                return membership.parent
-            }
-            next = parent??.operation
-        }
-    }
-
-    /// Whether the operation knows what it is part of. If not, it is *foreign*.
+    /// Whether the operation knows what it is part of, as ``AsyncOperation``s and ``ThrowingBlockOperation``s do. If not,
+    /// it is *foreign*.
     var hasMembership: Bool { self is AsyncOperation || self is ThrowingBlockOperation }
 
     private func withMembership<Value>(_ body: (inout Membership) -> Value) -> Value? {

@@ -60,9 +60,7 @@ extension ChildScheduler: ChildGroup {
     /// The children that have not finished.
     var operations: [Operation] { machine.withLock { $0.operations } }
 
-    var foreignDependencies: Set<ObjectIdentifier> { machine.withLock { $0.composite.foreignDependencies } }
-
-    func addForeignDependency(_ operation: Operation) {
-        machine.withLock { _ = $0.composite.foreignDependencies.insert(ObjectIdentifier(operation)) }
+    func operations(atMost limit: Int) -> [Operation]? {
+        machine.withLock { $0.schedule.table.records.count <= limit ? $0.operations : nil }
     }
 }

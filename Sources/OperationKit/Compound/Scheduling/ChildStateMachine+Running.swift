@@ -119,10 +119,9 @@ extension ChildStateMachine {
 extension ChildStateMachine {
     /// The progress of the composite is observed, and so is that of its children.
     ///
-    /// - Returns: The children.
+    /// - Returns: The children, the first time: all that is inside them is observed since then, too.
     mutating func progressObserved() -> [Operation] {
-        isProgressObserved = true
-        return operations
+        exchange(&isProgressObserved, with: true) ? [] : operations
     }
 
     /// A child reports how far it has come.
@@ -139,10 +138,15 @@ extension ChildStateMachine {
     }
 
     /// A report of the progress, if it is observed and has changed.
+    ///
+    /// Around composites that are nested deep, what changes at the bottom fades away on its way up. A change that is far
+    /// smaller than the unit in which progress is counted is not reported: otherwise each level would report to all those
+    /// above it.
     private mutating func progressReport(end: ChildEnd? = nil) -> ProgressReport? {
         guard isProgressObserved, let running = composite.running else { return nil }
         let fraction = ledger.fraction
-        if fraction == exchange(&reportedFraction, with: fraction) { return nil }
+        if abs(fraction - reportedFraction) * Double(OperationProgress.fineUnitCount) < 0.01 { return nil }
+        reportedFraction = fraction
         return ProgressReport(composite: running, fraction: fraction, end: end)
     }
 }

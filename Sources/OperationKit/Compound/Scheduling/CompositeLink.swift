@@ -6,8 +6,6 @@ struct CompositeLink {
     private(set) var handlers: CompositeHandlers?
     /// The composite, kept alive while it runs.
     private(set) var running: AsyncOperation?
-    /// The foreign operations that the composite depends on: see ``ChildGroup/foreignDependencies``.
-    var foreignDependencies: Set<ObjectIdentifier> = []
 
     /// - Returns: The handlers of the composite before, to be released after unlocking.
     mutating func attach(to composite: AsyncOperation, _ handlers: CompositeHandlers) -> CompositeHandlers? {

@@ -1,0 +1,216 @@
+#if DEBUG
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+/// What each level costs where composites are nested deep, in locks taken, so that the counts do not depend on the machine.
+@Suite("Cost of nesting", .hangGuard) struct NestingCostTests {
+    typealias Chain = IOOperation<Int, Int>
+
+    /// Composites inside each other, made before the start or, where a closure makes them, while they run.
+    enum Form: CaseIterable, Sendable {
+        case macros, macrosOfMacros, maps, recoveries, recoveriesThatRun, recoveriesThatMake, waterfalls
+        case compounds, compoundsFromOutside, compoundsWithBlocks, compoundsThatWait, compoundsWhileTheyRun, mixture
+
+        func make(_ depth: Int, around leaf: @escaping @Sendable () -> Chain) -> AsyncOperation {
+            switch self {
+            case .macros:
+                return nested(depth, leaf()) { MacroOperation(Self.step()).then($0).then(Self.step()) }
+            case .macrosOfMacros:
+                return nested(depth, leaf()) {
+                    MacroOperation(MacroOperation(Self.step())).then($0).then(MacroOperation(Self.step()))
+                }
+            case .maps: return nested(depth, leaf()) { $0.map { $0 } }
+            case .recoveries: return nested(depth, leaf()) { $0.recoverRun { error throws -> Chain in throw error } }
+            case .recoveriesThatRun: return nested(depth, Self.failing()) { $0.recoverRun { _ in Self.failing() } }
+            case .recoveriesThatMake: return Self.recovering(depth, leaf)
+            case .waterfalls: return Self.waterfall(depth, leaf)
+            case .mixture: return Self.mixture(depth, leaf)
+            case .compounds:
+                return (1..<depth).reduce(CompoundOperation(operations: [leaf().with(input: 0)])) { inner, _ in
+                    CompoundOperation(operations: [inner])
+                }
+            case .compoundsFromOutside: return fromOutside(depth, leaf()) { [$0] }
+            case .compoundsWithBlocks:
+                return fromOutside(depth, leaf()) {
+                    [BlockOperation {}, $0, CompoundOperation(operations: [BlockOperation {}])]
+                }
+            case .compoundsThatWait:
+                return fromOutside(depth, leaf()) { inner in
+                    let first = CompoundOperation(operations: [Self.step().with(input: 0)])
+                    let last = Self.step().with(input: 0)
+                    inner.addDependency(first)
+                    last.addDependency(inner)
+                    return [first, inner, last]
+                }
+            case .compoundsWhileTheyRun: return Growing(depth, leaf)
+            }
+        }
+
+        private static func step() -> Chain { Step.increment("step") }
+        private static func failing() -> Chain {
+            Step { step, _ in step.finish(withError: TestError.first) }.with(input: 0)
+        }
+
+        private func nested(_ depth: Int, _ leaf: Chain, _ around: (Chain) -> Chain) -> Chain {
+            (0..<depth).reduce(leaf) { inner, _ in around(inner) }.with(input: 0)
+        }
+
+        private func fromOutside(
+            _ depth: Int, _ leaf: Chain, _ children: (CompoundOperation) -> [Operation]
+        ) -> CompoundOperation {
+            let outermost = CompoundOperation()
+            var compound = outermost
+            expectNoError {
+                for _ in 1..<depth {
+                    let inner = CompoundOperation()
+                    try compound.addOperations(children(inner))
+                    compound = inner
+                }
+                try compound.addOperation(leaf.with(input: 0))
+            }
+            return outermost
+        }
+
+        private static func recovering(_ depth: Int, _ leaf: @escaping @Sendable () -> Chain) -> Chain {
+            depth == 0
+                ? leaf().with(input: 0) : failing().recoverRun { _ in recovering(depth - 1, leaf) }.with(input: 0)
+        }
+
+        private static func waterfall(_ depth: Int, _ leaf: @escaping @Sendable () -> Chain) -> Chain {
+            if depth == 0 { return leaf().with(input: 0) }
+            return Waterfall<Int, Int>().thenRun { _ in waterfall(depth - 1, leaf) }.then { $0 }.with(input: 0)
+        }
+
+        private static func mixture(_ depth: Int, _ leaf: @escaping @Sendable () -> Chain) -> Chain {
+            if depth == 0 { return leaf().with(input: 0) }
+            return switch depth % 3 {
+            case 0: Waterfall<Int, Int>().thenRun { _ in mixture(depth - 1, leaf) }.map { $0 }.with(input: 0)
+            case 1: failing().recoverRun { _ in mixture(depth - 1, leaf) }.with(input: 0)
+            default:
+                MacroOperation(step()).then(Waterfall<Int, Int>().thenRun { _ in mixture(depth - 1, leaf) })
+                    .with(input: 0)
+            }
+        }
+    }
+
+    /// A compound that adds the next one when it starts, together with what that waits for.
+    private final class Growing: CompoundOperation, @unchecked Sendable {
+        private let depth: Int
+        private let leaf: @Sendable () -> Chain
+
+        init(_ depth: Int, _ leaf: @escaping @Sendable () -> Chain) {
+            (self.depth, self.leaf) = (depth, leaf)
+            super.init()
+        }
+
+        override func prepare() throws {
+            if depth == 1 { return try addOperation(leaf().with(input: 0)) }
+            let first = CompoundOperation(operations: [BlockOperation {}])
+            let inner = Growing(depth - 1, leaf)
+            inner.addDependency(first)
+            try addOperations([first, inner, BlockOperation {}])
+        }
+    }
+
+    /// Counts the locks that one thread takes, which also runs the children.
+    private final class Counter: SchedulingProbe.Observer {
+        var locks = 0
+        let queue = HeldQueue()
+
+        func reached(_ place: SchedulingProbe.Place) {
+            if case .locking = place { locks += 1 }
+        }
+
+        func makeQueue() -> CompositeQueue { queue }
+
+        func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
+    }
+
+    /// Expects that twice the depth takes hardly more than twice the locks; if each level asked all those around it, or
+    /// inside it, it would be four times as many.
+    ///
+    /// A thread may happen to free composites of a test that runs at the same time, so there is a second and a third try.
+    private func expectLinear(
+        _ form: Form, from depth: Int = 60, _ location: SourceLocation = #_sourceLocation,
+        _ body: @escaping @Sendable (_ depth: Int, HeldQueue) -> Void
+    ) async {
+        var all: [[Int]] = []
+        for _ in 0..<3 {
+            let counts = await onThread {
+                [depth, 2 * depth, 4 * depth].map { depth in
+                    let counter = Counter()
+                    SchedulingProbe.observed(by: counter) { body(depth, counter.queue) }
+                    return counter.locks
+                }
+            }
+            if 2 * (counts[2] - counts[1]) <= 5 * (counts[1] - counts[0]) { return }
+            all.append(counts)
+        }
+        Issue.record("\(form): \(all)", sourceLocation: location)
+    }
+
+    @Test("Each level costs the same to build, to run and to free", arguments: Form.allCases)
+    func run(_ form: Form) async {
+        await expectLinear(form) { depth, queue in
+            let operation = form.make(depth) { Step.increment("leaf") }
+            operation.start()
+            queue.startAll()
+            #expect(operation.isFinished && (operation.error == nil || form == .recoveriesThatRun))
+        }
+    }
+
+    /// The deepest, because what changes at the bottom fades away within the first few hundred levels.
+    @Test(
+        "Each level costs the same while the progress of all is observed",
+        arguments: [Form.macros, .maps, .recoveries, .waterfalls, .mixture, .compoundsWhileTheyRun])
+    func progress(_ form: Form) async {
+        await expectLinear(form, from: 300) { depth, queue in
+            let operation = form.make(depth) { Step.increment("leaf") }
+            _ = operation.progress
+            operation.start()
+            queue.startAll()
+            #expect(operation.isFinished && operation.progress.fractionCompleted == 1)
+        }
+    }
+
+    @Test("Each level costs the same to cancel, when the innermost operation executes", arguments: Form.allCases)
+    func cancellation(_ form: Form) async {
+        await expectLinear(form) { depth, queue in
+            let operation = form.make(depth) { Step { _, _ in } }
+            operation.start()
+            queue.startAll()
+            operation.cancel()
+            queue.startAll()
+            #expect(operation.isFinished)
+        }
+    }
+
+    @Test(
+        "Each level costs the same when it is cancelled before the start, and when it is freed",
+        arguments: Form.allCases)
+    func cancelledBeforeTheStart(_ form: Form) async {
+        await expectLinear(form) { depth, queue in
+            _ = form.make(depth) { Step.increment("leaf") }
+            let operation = form.make(depth) { Step.increment("leaf") }
+            operation.cancel()
+            operation.start()
+            queue.startAll()
+            #expect(operation.isFinished)
+        }
+    }
+
+    @Test("Progress that is read at each level of a macro costs each the same")
+    func progressOfEach() async {
+        await expectLinear(.macros) { depth, _ in
+            let operation = (0..<depth).reduce(Step.increment("leaf") as Chain) { inner, _ in
+                _ = inner.progress
+                return MacroOperation(inner)
+            }
+            _ = operation.progress
+        }
+    }
+}
+#endif
