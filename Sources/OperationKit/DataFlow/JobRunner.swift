@@ -17,31 +17,40 @@ final class JobRunner: Sendable {
 
     let children = ChildScheduler(limit: 1, failurePolicy: .cancelRemaining, countsCancellations: true, unit: "jobs")
 
+    private struct QueuedJob {
+        let job: Job
+        let name: String?
+        let weight: Int64
+    }
+
     private struct State {
         /// In reverse order once the run has started, so that each can be removed, and released, when it is called.
-        var jobs: [(job: Job, weight: Int64)] = []
+        var jobs: [QueuedJob] = []
         var count = 0
+        /// The name of the job that was started last.
+        var name: String?
         var started = 0
         var value: (any WaterfallResult)?
         /// Reads the result of the operation that the last job made.
         var pending: (@Sendable () -> (any WaterfallResult)?)?
         var isFinished = false
 
-        mutating func next() -> (Job, Int64, any WaterfallResult)? {
-            guard let value, let (job, weight) = jobs.popLast() else {
+        mutating func next() -> (QueuedJob, any WaterfallResult)? {
+            guard let value, let job = jobs.popLast() else {
                 isFinished = true
                 return nil
             }
             started += 1
-            return (job, weight, value)
+            name = job.name
+            return (job, value)
         }
     }
 
     private let state = Locked(State())
 
-    func append(_ job: @escaping Job, weight: Int64) {
+    func append(_ job: @escaping Job, name: String? = nil, weight: Int64) {
         state.withLock { state in
-            state.jobs.append((job, ProgressLedger.weight(weight)))
+            state.jobs.append(QueuedJob(job: job, name: name, weight: ProgressLedger.weight(weight)))
             state.count += 1
         }
     }
@@ -49,7 +58,7 @@ final class JobRunner: Sendable {
     /// How many jobs there are.
     var count: Int { state.withLock { $0.count } }
 
-    /// What the user calls a job whose operation has no name.
+    /// What users call a job without a name whose operation has none either.
     static func name(ofJob index: Int) -> String { "job \(index)" }
 
     /// The last result, once all jobs have been done.
@@ -85,16 +94,19 @@ final class JobRunner: Sendable {
                     try addTurn(after: nil, weight: 0)
                     break
                 }
-                guard let (job, weight, value) = state.withLock({ $0.next() }) else { break }
-                switch try job(value) {
+                guard let (queued, value) = state.withLock({ $0.next() }) else { break }
+                let weight = queued.weight
+                switch try queued.job(value) {
                 case .value(let value):
                     state.withLock { $0.value = value }
                     children.changeProgress { $0.done(weight) }
                 case .operation(let operation, let output):
+                    if let name = queued.name, operation.name == nil { operation.name = name }
                     try run(operation, weight: weight, output: output)
                     return _ = turn.finish()
                 case .task(let body):
-                    let operation = TaskOperation(name: Self.name(ofJob: state.withLock { $0.started } - 1), body)
+                    let operation = TaskOperation(
+                        name: queued.name ?? Self.name(ofJob: state.withLock { $0.started } - 1), body)
                     operation.qualityOfService = children.queue.childQualityOfService
                     try run(operation, weight: weight) { [weak operation] in operation?.output }
                     return _ = turn.finish()
@@ -159,8 +171,9 @@ final class JobRunner: Sendable {
 
     /// The failure with the index and the name of its job, as users count them.
     func renumbered(_ failure: SuboperationError) -> SuboperationError {
-        let (index, count) = state.withLock { ($0.started - 1, $0.count) }
-        let name = failure.name.hasPrefix("\(JobTurnOperation.typeTitle) ") ? Self.name(ofJob: index) : failure.name
+        let (index, count, jobName) = state.withLock { ($0.started - 1, $0.count, $0.name) }
+        let name =
+            failure.name.hasPrefix("\(JobTurnOperation.typeTitle) ") ? jobName ?? Self.name(ofJob: index) : failure.name
         return SuboperationError(name: name, index: index, error: failure.error, siblingCount: count)
     }
 }

@@ -6,24 +6,29 @@ extension Waterfall {
     /// Returns the waterfall with one more job, which makes a value.
     ///
     /// ```swift
-    /// let area = Waterfall<Int, Int>().then { side in side * side }.then(to: String.self) { area in "\(area) m²" }
+    /// let area = Waterfall<Int, Int>().then { side in side * side }.then(name: "text") { area in "\(area) m²" }
     /// ```
     ///
     /// A job that has made an operation has not run it. If the result is an operation, the waterfall ends with
-    /// ``ChainError/operationNotRun(job:chain:)`` when this job's turn comes: use ``thenRun(progressWeight:_:)``, or
-    /// ``thenDecide(to:progressWeight:_:)`` to pass the operation on as a value.
+    /// ``ChainError/operationNotRun(job:chain:)`` when this job's turn comes: use ``thenRun(name:progressWeight:_:)``, or
+    /// ``thenDecide(name:to:progressWeight:_:)`` to pass the operation on as a value.
     ///
     /// - Parameters:
+    ///   - name: The name of the job, for messages and errors.
     ///   - result: The type of the next result, if it is to be given.
     ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
     ///   - job: Gets the previous result and returns the next one, or throws. Called once at most, when its turn comes,
     ///     and released then.
     /// - Returns: A new waterfall. This one is consumed.
     public func then<Next: Sendable>(
-        to result: Next.Type = Next.self, progressWeight: Int64 = 1,
+        name: String? = nil, to result: Next.Type = Next.self, progressWeight: Int64 = 1,
         _ job: @escaping @Sendable (Output) throws -> Next
     ) -> Waterfall<Input, Next> {
-        extended { runner in runner.append(self.job(making: job, number: runner.count), weight: progressWeight) }
+        extended { runner in
+            runner.append(
+                self.job(making: job, name: name ?? JobRunner.name(ofJob: runner.count)), name: name,
+                weight: progressWeight)
+        }
     }
 
     /// Returns the waterfall with one more job, which makes a value asynchronously.
@@ -32,13 +37,14 @@ extension Waterfall {
     /// Cancelling the waterfall cancels the task, and the waterfall ends when the closure does.
     ///
     /// - Parameters:
+    ///   - name: The name of the job, for messages and errors.
     ///   - result: The type of the next result, if it is to be given.
     ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
     ///   - job: Gets the previous result and returns the next one, or throws. Called once at most, when its turn comes,
     ///     and released when it returns.
     /// - Returns: A new waterfall. This one is consumed.
     public func thenAwait<Next: Sendable>(
-        to result: Next.Type = Next.self, progressWeight: Int64 = 1,
+        name: String? = nil, to result: Next.Type = Next.self, progressWeight: Int64 = 1,
         _ job: @escaping @Sendable (Output) async throws -> Next
     ) -> Waterfall<Input, Next> {
         extended { runner in
@@ -46,7 +52,7 @@ extension Waterfall {
                 { value in
                     let output = Self.open(value)
                     return .task { WaterfallValue(try await job(output)) }
-                }, weight: progressWeight)
+                }, name: name, weight: progressWeight)
         }
     }
 
@@ -58,32 +64,36 @@ extension Waterfall {
     /// ```
     ///
     /// - Parameters:
+    ///   - name: The name of the job, for messages and errors. Its operation gets it, if that has no name.
     ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
     ///   - job: Gets the previous result and returns an operation that has its input, is part of no other operation, and
     ///     is started by the waterfall only; or throws. Called once at most, when its turn comes, and released then.
     /// - Returns: A new waterfall. This one is consumed.
     public func thenRun<Made: OutputOperation>(
-        progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> Made
+        name: String? = nil, progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> Made
     ) -> Waterfall<Input, Made.Output> {
-        thenDecide(to: Made.Output.self, progressWeight: progressWeight) { output in .operation(try job(output)) }
+        thenDecide(name: name, to: Made.Output.self, progressWeight: progressWeight) { output in
+            .operation(try job(output))
+        }
     }
 
     /// Returns the waterfall with one more job, which makes an operation. That is run, and its output is the next result,
     /// of the type that is given.
     ///
-    /// See ``thenRun(progressWeight:_:)``.
+    /// See ``thenRun(name:progressWeight:_:)``.
     ///
     /// - Parameters:
+    ///   - name: The name of the job, for messages and errors.
     ///   - result: The type of the operation's output.
     ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
     ///   - job: Gets the previous result and returns an operation that has its input, is part of no other operation, and
     ///     is started by the waterfall only; or throws. Called once at most, when its turn comes, and released then.
     /// - Returns: A new waterfall. This one is consumed.
     public func thenRun<MadeInput: Sendable, Next: Sendable>(
-        to result: Next.Type, progressWeight: Int64 = 1,
+        name: String? = nil, to result: Next.Type, progressWeight: Int64 = 1,
         _ job: @escaping @Sendable (Output) throws -> IOOperation<MadeInput, Next>
     ) -> Waterfall<Input, Next> {
-        thenRun(progressWeight: progressWeight, job)
+        thenRun(name: name, progressWeight: progressWeight, job)
     }
 
     /// Returns the waterfall with one more job, which decides whether it makes a value or an operation to run.
@@ -97,16 +107,19 @@ extension Waterfall {
     /// ```
     ///
     /// - Parameters:
+    ///   - name: The name of the job, for messages and errors.
     ///   - result: The type of the next result, if it is to be given.
     ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
     ///   - job: Gets the previous result and returns what comes next, or throws. Called once at most, when its turn
     ///     comes, and released then.
     /// - Returns: A new waterfall. This one is consumed.
     public func thenDecide<Next: Sendable>(
-        to result: Next.Type = Next.self, progressWeight: Int64 = 1,
+        name: String? = nil, to result: Next.Type = Next.self, progressWeight: Int64 = 1,
         _ job: @escaping @Sendable (Output) throws -> WaterfallStep<Next>
     ) -> Waterfall<Input, Next> {
-        extended { runner in runner.append({ try job(Self.open($0)).result }, weight: progressWeight) }
+        extended { runner in
+            runner.append({ try job(Self.open($0)).result }, name: name, weight: progressWeight)
+        }
     }
 
     /// Returns the waterfall with a list of jobs more, each of which makes a value of the same type.
@@ -119,7 +132,10 @@ extension Waterfall {
         of jobs: [@Sendable (Output) throws -> Output], progressWeight: Int64 = 1
     ) -> Waterfall<Input, Output> {
         extended { runner in
-            for job in jobs { runner.append(self.job(making: job, number: runner.count), weight: progressWeight) }
+            for job in jobs {
+                let name = JobRunner.name(ofJob: runner.count)
+                runner.append(self.job(making: job, name: name), weight: progressWeight)
+            }
         }
     }
 

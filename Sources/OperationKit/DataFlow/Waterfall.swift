@@ -20,10 +20,10 @@ import Foundation
 ///
 /// | The job | Method |
 /// |---|---|
-/// | makes a value | ``then(to:progressWeight:_:)`` |
-/// | makes a value, and awaits something | ``thenAwait(to:progressWeight:_:)`` |
-/// | makes an operation, which is run; its output is the next result | ``thenRun(progressWeight:_:)`` |
-/// | decides between a value and an operation | ``thenDecide(to:progressWeight:_:)`` |
+/// | makes a value | ``then(name:to:progressWeight:_:)`` |
+/// | makes a value, and awaits something | ``thenAwait(name:to:progressWeight:_:)`` |
+/// | makes an operation, which is run; its output is the next result | ``thenRun(name:progressWeight:_:)`` |
+/// | decides between a value and an operation | ``thenDecide(name:to:progressWeight:_:)`` |
 ///
 /// Each returns a longer waterfall, and consumes its receiver as ``MacroOperation`` does: started by itself, that ends with
 /// ``ChainError/consumed(chain:)``. Name, input and suspension move along; set everything else on the last one. The types
@@ -108,7 +108,8 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
         isSuspended = false
     }
 
-    /// The job that failed or was cancelled: the name of its operation, or “job” and its index, its index, and its error.
+    /// The job that failed or was cancelled: the name of its operation, or its own, or “job” and its index; its index; and its
+    /// error.
     /// `nil` before the end, on success, and when the waterfall itself was cancelled or finished.
     public var failedStep: SuboperationError? {
         lock.withLock { failure }
@@ -155,9 +156,9 @@ extension Waterfall where Input == Output {
 
 extension Waterfall {
     /// A job that makes a value. An operation that it makes would not run, so that is an error.
-    func job<Next: Sendable>(making job: @escaping @Sendable (Output) throws -> Next, number: Int) -> JobRunner.Job {
+    func job<Next: Sendable>(making job: @escaping @Sendable (Output) throws -> Next, name: String) -> JobRunner.Job {
         if Next.self is Operation.Type {
-            let error = ChainError.operationNotRun(job: JobRunner.name(ofJob: number), chain: displayName)
+            let error = ChainError.operationNotRun(job: name, chain: displayName)
             return { _ in throw error }
         }
         return { .value(WaterfallValue(try job(Self.open($0)))) }

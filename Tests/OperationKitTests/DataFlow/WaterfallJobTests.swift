@@ -123,4 +123,42 @@ import Testing
         await Start.byHand(compound)
         #expect(step.output == 2 && compound.error == nil)
     }
+
+    /// The kinds of jobs that fail, each under the same name.
+    private static let named: [@Sendable (String?) -> Waterfall<Int, Int>] = [
+        { name in first.then(name: name) { _ in throw TestError.first } },
+        { name in first.thenAwait(name: name) { _ in throw TestError.first } },
+        { name in first.thenRun(name: name) { _ in TaskOperation<Int> { throw TestError.first } } },
+        { name in first.thenRun(name: name) { _ -> TaskOperation<Int> in throw TestError.first } },
+        { name in first.thenRun(name: name, to: Int.self) { _ in TaskOperation<Int> { throw TestError.first } } },
+        { name in first.thenDecide(name: name) { _ in throw TestError.first } },
+    ]
+    private static var first: Waterfall<Int, Int> { Waterfall<Int, Int>().then(name: "first") { $0 + 1 } }
+
+    @Test("A job that fails is called by its name, also where its operation has none", arguments: named.indices)
+    func names(index: Int) async {
+        let make = Self.named[index]
+        let (named, unnamed) = (make("parse").with(input: 1), make(nil).with(input: 1))
+        for waterfall in [named, unnamed] { await Start.byHand(waterfall) }
+        #expect(named.failedStep?.name == "parse" && named.failedStep?.index == 1)
+        #expect(unnamed.failedStep?.name != "parse" && unnamed.failedStep?.index == 1)
+    }
+
+    @Test("The operation of a job keeps its own name, and one without gets that of the job") func operationNames() async
+    {
+        let names = EventLog()
+        @Sendable func make(_ name: String?) -> IOOperation<Int, Int> {
+            Step<Int, Int>(name) { step, input in
+                names.add(step.name ?? "none")
+                step.finish(with: input)
+            }
+        }
+        let waterfall = Waterfall<Int, Int>()
+            .thenRun(name: "job") { make("own").with(input: $0) }
+            .thenRun(name: "job") { make(nil).with(input: $0) }
+            .thenDecide(name: "decided") { .operation(make(nil).with(input: $0)) }
+            .thenRun { make(nil).with(input: $0) }
+        await Start.byHand(waterfall.with(input: 1))
+        #expect(names.events == ["own", "job", "decided", "none"])
+    }
 }

@@ -37,6 +37,8 @@ import Testing
     ]
     private static let typed = untyped.map { $0.replacing(" {", with: "(to: Int.self) {", maxReplacements: 1) }
 
+    private static let named = untyped.map { $0.replacing(" {", with: "(name: \"a\") {", maxReplacements: 1) }
+
     private static let waterfalls =
         [
             chain("Short", waterfall, [".then { $0 * 2 + 1 }"]),
@@ -51,7 +53,13 @@ import Testing
             chain(
                 "Lists", waterfall,
                 [".thenEach(of: [{ $0 + 1 }, { $0 * 2 }])", ".thenDecideEach(of: [{ .value($0 + 1) }])"]),
-            chain("Mixed", waterfall, untyped), chain("MixedTyped", waterfall, typed),
+            chain("Mixed", waterfall, untyped), chain("MixedTyped", waterfall, typed), chain("Named", waterfall, named),
+            chain(
+                "NamedTyped", waterfall,
+                [
+                    ".then(name: \"a\", to: Int.self) { x in x + 1 }",
+                    ".thenRun(name: \"b\", to: Int.self) { x in Add() }",
+                ]),
             chain("Inside", waterfall, [".then(to: Int.self) { x in [x, x + 1].map { $0 * 2 }.reduce(0, +) }"]),
         ] + zip(untyped, ["Then", "Await", "Run", "Decide"]).map { chain($1, waterfall, [$0]) }
         + zip(typed, ["Then", "Await", "Run", "Decide"]).map { chain("Typed\($1)", waterfall, [$0]) }
