@@ -80,8 +80,7 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
 
     private func sourcesFinished(failures: ChildFailures, _ list: inout Worklist) {
         let (name, (outputs, areComplete)) = (displayName, takeOutputs())
-        // One that was cancelled before its start has not succeeded, even without operations.
-        let isComplete = areComplete && isExecuting
+        let isComplete = areComplete && withState { $0.lifecycle.maySucceed }
         childrenFinished(
             withResult: { isCancelled, reason in
                 if isComplete { return .success(outputs) }

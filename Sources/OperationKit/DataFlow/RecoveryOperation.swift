@@ -33,54 +33,29 @@ extension IOOperation {
 /// Runs one operation, and another one if that fails.
 ///
 /// A turn after the first operation calls the closure, so that what this makes becomes a child before the last one ends.
-private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>: IOOperation<Input, Made.Output>,
-    @unchecked Sendable
+private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>:
+    DerivedOperation<Input, Made.Output, Made.Output>, @unchecked Sendable
 {
     typealias Recovery = @Sendable (any Error) throws -> Made
 
     private static var sourceWeight: Int64 { 9 }
     private static var madeWeight: Int64 { 1 }
 
-    // Set until the end. Freed before the steps, which take long chains apart.
-    private var source: IOOperation<Input, Made.Output>?
+    // Set until the end.
     private var recovery: Recovery?
     private var made: Result<Made, any Error>?
-    private let steps = StepList(failurePolicy: .continueAll)
-    private let sourceOrigin: AsyncOperation.Type
 
     init(_ source: IOOperation<Input, Made.Output>, _ recovery: @escaping Recovery) {
         self.recovery = recovery
-        sourceOrigin = source.origin
-        super.init()
-        becomeComposite(of: steps.children)
-        name = source.name
-        steps.attach(
-            to: self, start: { [unowned self] in startSource() },
-            finished: { [unowned self] _, list in stepsFinished(&list) },
-            describe: { snapshot in
-                snapshot.children.removeAll { $0.operation is RecoveryTurnOperation }
-                snapshot.summary = []
-            })
-        adoptInput(of: source)
-        guard steps.append(source, weight: Self.sourceWeight) else { return }
-        self.source = source
+        super.init(source, weight: Self.sourceWeight, failurePolicy: .continueAll) { snapshot in
+            snapshot.children.removeAll { $0.operation is RecoveryTurnOperation }
+            snapshot.summary = []
+        }
+        guard self.source != nil else { return }
         let turn = RecoveryTurnOperation { [unowned self] in recoverFromFailure() }
         turn.addDependency(source)
         steps.append(turn, weight: nil)
         steps.children.changeProgress { $0.added(Self.madeWeight) }
-    }
-
-    // What users know of it.
-    override class var typeTitle: String { IOOperation<Input, Made.Output>.typeTitle }
-
-    override var origin: AsyncOperation.Type { sourceOrigin }
-
-    override var title: String { sourceOrigin.typeTitle }
-
-    override func main(input: Input) {}
-
-    private func startSource() {
-        run(steps, from: lock.withLock { source })
     }
 
     /// Runs the operation that the closure makes, if the first one has failed. Not called when this one was cancelled before.
@@ -97,12 +72,8 @@ private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>: I
         lock.withLock { self.made = made }
     }
 
-    private func stepsFinished(_ list: inout Worklist) {
-        childrenFinished(with: takeResult(), &list)
-    }
-
     /// Releases all before the end, and after unlocking: what they hold may run arbitrary code when it is freed.
-    private func takeResult() -> Result<Made.Output, any Error> {
+    override func takeResult() -> Result<Made.Output, any Error> {
         let (source, made, recovery) = lock.withLock { (self.source.take(), self.made.take(), self.recovery.take()) }
         withExtendedLifetime(recovery) {}
         return Result {

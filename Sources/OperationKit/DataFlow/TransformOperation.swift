@@ -71,50 +71,27 @@ extension IOOperation {
 
 /// Runs one operation, and makes its own result from that one's.
 private final class TransformOperation<Input: Sendable, Middle: Sendable, Output: Sendable>:
-    IOOperation<Input, Output>, @unchecked Sendable
+    DerivedOperation<Input, Middle, Output>, @unchecked Sendable
 {
     typealias Transform = @Sendable (Result<Middle, any Error>) throws -> Output
 
-    /// Set until the end, unless it belongs to another operation. Freed before the steps, which take long chains apart.
-    private var source: IOOperation<Input, Middle>?
     private var transform: Transform?
-    private let steps = StepList()
-    private let sourceOrigin: AsyncOperation.Type
 
     init(_ source: IOOperation<Input, Middle>, _ transform: @escaping Transform) {
         self.transform = transform
-        sourceOrigin = source.origin
-        super.init()
-        becomeComposite(of: steps.children)
-        name = source.name
-        steps.attach(
-            to: self, start: { [unowned self] in startSource() },
-            finished: { [unowned self] _, list in sourceFinished(&list) })
-        if steps.append(source, weight: 1) { self.source = source }
-        adoptInput(of: source)
+        super.init(source, weight: 1)
     }
 
-    // What users know of it.
-    override class var typeTitle: String { IOOperation<Input, Output>.typeTitle }
-
-    override var origin: AsyncOperation.Type { sourceOrigin }
-
-    override var title: String { sourceOrigin.typeTitle }
-
-    override func main(input: Input) {}
-
-    private func startSource() {
-        run(steps, from: lock.withLock { source })
-    }
-
-    private func sourceFinished(_ list: inout Worklist) {
+    override func takeResult() -> Result<Output, any Error> {
         // Release both before the end, and after unlocking; what they hold may run arbitrary code when it is freed.
-        let (source, transform) = lock.withLock { (self.source.take(), self.transform.take()) }
+        let (source, transform, maySucceed) = withState { state in
+            (self.source.take(), self.transform.take(), state.lifecycle.maySucceed)
+        }
         let result = Result {
-            // If this one was cancelled before its start, the closure is not called, even if the source has ended.
-            guard isExecuting, let transform, let result = source?.result else { throw CancellationError() }
+            // Otherwise the closure is not called, even if the source has succeeded.
+            guard maySucceed, let transform, let result = source?.result else { throw CancellationError() }
             return try transform(result)
         }
-        childrenFinished(with: result.mapError { source?.passingOnCause(in: $0) ?? $0 }, &list)
+        return result.mapError { source?.passingOnCause(in: $0) ?? $0 }
     }
 }

@@ -100,6 +100,10 @@ extension Lifecycle {
         if case .executing = state { true } else { false }
     }
 
+    /// Whether a composite whose children have finished may have succeeded. One that was cancelled before its start has
+    /// not, even if all children had ended before.
+    var maySucceed: Bool { isExecuting }
+
     /// Whether it has not started.
     var isPending: Bool {
         if case .pending = state { true } else { false }

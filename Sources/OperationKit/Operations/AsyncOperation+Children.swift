@@ -36,10 +36,14 @@ extension AsyncOperation {
             withState { state in
                 let lifecycle = state.lifecycle
                 var outcome = own(lifecycle.isCancelled, lifecycle.cancellationReason)
-                // One that was cancelled before its start has not succeeded, even if all children had ended before.
-                if !lifecycle.isExecuting, case .success = outcome { outcome = .failure(CancellationError()) }
+                if !lifecycle.maySucceed, case .success = outcome { outcome = .failure(CancellationError()) }
                 return state.lifecycle.drained(with: outcome)
             }, &list)
+    }
+
+    /// Ends a leaf whose end is deferred, with an outcome that stands unless a call of `finish` has given another one.
+    final func endDeferred(with outcome: Lifecycle.Outcome) {
+        Worklist.run { childrenFinished(&$0) { _, _ in outcome } }
     }
 
     /// Takes the children away from a composite that has not started, for another one to take over as they are. This

@@ -96,7 +96,8 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
         deferEnd()
     }
 
-    /// Makes `finish(withError:)` a request, in the initializer: the operation ends with `childrenFinished(_:own:)`.
+    /// Makes `finish(withError:)` a request, in the initializer: it gives the operation its outcome, not its end. A
+    /// composite ends with `childrenFinished(_:own:)`, a leaf with `endDeferred(with:)`.
     final func deferEnd() {
         unsafe state.lifecycle = Lifecycle(ending: .afterChildren)
     }
@@ -289,11 +290,14 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
     /// What operations of this class are called in messages: the name of the class, if users know that.
     class var typeTitle: String { String(describing: self) }
 
-    /// What this operation is called in messages if it has no name.
-    var title: String { type(of: self).typeTitle }
+    /// What this operation is called in messages if it has no name, unless that is the title of its class.
+    var ownTitle: String? { nil }
 
-    /// The class of the operation from which this one was derived, by `map` for example.
-    var origin: AsyncOperation.Type { type(of: self) }
+    /// What this operation is called in messages if it has no name.
+    final var title: String { ownTitle ?? type(of: self).typeTitle }
+
+    /// The class of the operation from which this one was derived, by `map` for example; otherwise its own.
+    var derivedFrom: AsyncOperation.Type { type(of: self) }
 
     /// Calls ``main()``. Classes that seal it start their work here instead, where callers cannot reach it.
     func startWork() {

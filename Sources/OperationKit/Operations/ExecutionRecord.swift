@@ -9,6 +9,8 @@ final class ExecutionRecord: @unchecked Sendable {
     let startTime: ContinuousClock.Instant
     let origin: String
     let callStack: [String]
+    /// The name that the operation has at its start, or what it is called by instead, unless that follows from its
+    /// type.
     private let name: String?
     private let type: AsyncOperation.Type
     private let registry: ExecutionRegistry?
@@ -24,7 +26,7 @@ final class ExecutionRecord: @unchecked Sendable {
     ) {
         startTime = now
         origin = ExecutionRecord.place
-        name = operation.name
+        name = operation.name ?? operation.ownTitle
         type = Swift.type(of: operation)
         callStack = registry == nil ? [] : Thread.callStackSymbols
         self.registry = registry

@@ -1,6 +1,6 @@
 /// An operation that had not finished when something went wrong with it.
 public struct UnfinishedOperation: Sendable, CustomStringConvertible {
-    /// The name that it had when it started, or else its type.
+    /// The name that it had when it started, or else what errors call it: its type, in most cases.
     public let name: String
     /// Its type.
     public let type: AsyncOperation.Type
@@ -15,7 +15,7 @@ public struct UnfinishedOperation: Sendable, CustomStringConvertible {
     /// A sentence with all of this, for an operation that was released.
     public var description: String {
         let lines = [
-            "OperationKit: “\(name)” (\(type)) was released while executing, after \(ageText(age)), without having finished. "
+            "OperationKit: “\(name)” (\(type.typeTitle)) was released while executing, after \(ageText(age)), without having finished. "
                 + "It was started on \(origin)."
         ]
         return (lines + indented(callStack)).joined(separator: "\n")

@@ -22,8 +22,10 @@ extension OperationQueue {
     /// immediately. Afterward it has no effect on the closure. To have an operation's cancellation reach an `async`
     /// closure, run a ``TaskOperation``.
     ///
-    /// The operation belongs to the call. If other code finishes it during the closure, that is a request, as for a composite:
-    /// it ends when the closure is over, with the outcome that it was given, and the call returns what the closure returns.
+    /// The operation belongs to the call. If other code finishes it before its turn, with success or an error, the
+    /// closure isn't called, and the call throws at the turn. If other code finishes it during the closure, that is a
+    /// request, as for a composite: it ends when the closure is over, with the outcome that it was given, and the call
+    /// returns what the closure returns.
     ///
     /// Don't call this method, or `map`, for the same queue inside the closure, unless a place is sure to be free: on a
     /// serial queue, the inner call waits forever for the outer one.
@@ -32,14 +34,15 @@ extension OperationQueue {
     ///   - name: The name of the operation that holds the place.
     ///   - body: The work.
     /// - Returns: What the closure returns.
-    /// - Throws: What the closure throws. `CancellationError` if the task or the operation was cancelled before the turn,
-    ///   or the reason that was given to the operation; the closure isn't called then.
+    /// - Throws: What the closure throws. If the closure isn't called, the reason that was given to the operation's
+    ///   cancellation, or the error with which other code finished the operation before its turn; without one,
+    ///   `CancellationError`.
     @discardableResult
     public nonisolated(nonsending) func run<Output>(
         name: String? = nil, _ body: nonisolated(nonsending) () async throws -> Output
     ) async throws -> Output {
         let place = QueueTurnOperation(name: name, on: self)
-        try await place.waitForTurn()
+        try await place.waitForTurn(on: self)
         do {
             let output = try await body()
             place.end(with: .success(()))

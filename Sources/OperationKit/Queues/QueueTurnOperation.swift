@@ -3,14 +3,15 @@ import Foundation
 /// Holds a place on a queue for a closure, which runs in the task of its caller. The operation executes from its turn
 /// until the closure has returned or thrown.
 ///
-/// The place is given up if the caller's task is cancelled before the turn, or the operation is cancelled or finished
-/// by other code. The caller then goes on immediately, and the operation leaves the queue at its turn. From the turn
-/// on, only the caller decides when the operation ends: `finish` by other code gives it its outcome, not its end.
+/// The place is given up if the caller's task or the operation is cancelled before the turn. The caller then goes on
+/// immediately, and the operation leaves the queue at its turn. If other code finishes the operation before the turn,
+/// the caller goes on at the turn, without a place. From the turn on, only the caller decides when the operation ends:
+/// `finish` by other code gives it its outcome, not its end.
 final class QueueTurnOperation: AsyncOperation, @unchecked Sendable {
     // The lock of the operation guards it.
     private var turn = QueueTurn<CheckedContinuation<Void, any Error>>()
-    /// The queue, from the call to the end. The caller holds it, too.
-    private var queue: OperationQueue?
+    /// For the title only. Not held: where the place was given up, the operation stays on the queue without the caller.
+    private weak var queue: OperationQueue?
 
     init(name: String?, on queue: OperationQueue) {
         self.queue = queue
@@ -19,23 +20,24 @@ final class QueueTurnOperation: AsyncOperation, @unchecked Sendable {
         self.name = name
     }
 
-    override var title: String {
-        "run on " + (lock.withLock { queue }?.displayName ?? "a queue")
-    }
+    override class var typeTitle: String { "run on a queue" }
 
-    /// Puts the operation on a queue, and suspends until its turn has come. The caller finishes it then.
+    override var ownTitle: String? { queue.map { "run on " + $0.displayName } }
+
+    /// Puts the operation on its queue, and suspends until its turn has come. The caller finishes it then.
     ///
+    /// - Parameter queue: The queue, held by the caller.
     /// - Throws: `CancellationError` if the task is cancelled before the turn; if it is cancelled already, nothing is
     ///   put on the queue. If the operation is cancelled or finished before its turn, the reason or the error that it
-    ///   was given.
-    nonisolated(nonsending) func waitForTurn() async throws {
+    ///   was given, or else `CancellationError`.
+    nonisolated(nonsending) func waitForTurn(on queue: OperationQueue) async throws {
         do {
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { continuation in
                     if let decision = lock.withLock({ turn.awaited(by: continuation) }) {
                         continuation.resume(with: decision)
                     } else {
-                        lock.withLock { queue }?.addOperation(self)
+                        queue.addOperation(self)
                     }
                 }
             } onCancel: {
@@ -56,7 +58,7 @@ final class QueueTurnOperation: AsyncOperation, @unchecked Sendable {
     /// Gives the place back. The outcome stands unless other code has given one.
     func end(with outcome: Lifecycle.Outcome) {
         let outcome = outcome.mapError { replacedByReason($0) }
-        Worklist.run { childrenFinished(&$0) { _, _ in outcome } }
+        endDeferred(with: outcome)
     }
 
     override func cancellationTookEffect() {
@@ -65,8 +67,6 @@ final class QueueTurnOperation: AsyncOperation, @unchecked Sendable {
 
     override func releaseWork() {
         decide(.failure(error ?? CancellationError()))
-        let queue = lock.withLock { self.queue.take() }
-        withExtendedLifetime(queue) {}
     }
 
     @discardableResult

@@ -85,6 +85,29 @@ import Testing
             #expect(place.value?.debugDescription.hasPrefix("“run on uploads”: ") == true)
         }
         try await queue.allOperationsFinished()
-        #expect(place.value?.debugDescription.hasPrefix("“run on a queue”: ") == true)
+        #expect(place.value?.debugDescription.hasPrefix("“run on uploads”: ") == true)
+    }
+
+    @Test("A report calls an operation that the library makes by what it was made from") func reports() {
+        final class Load: IOOperation<Void, Int>, @unchecked Sendable {}
+        let (reporter, reports) = (MisuseReporter(), Shared<[UnfinishedOperation]>([]))
+        reporter.handler = { report in
+            if case .released(let operation) = report { reports.change { $0.append(operation) } }
+        }
+        let queue = OperationQueue.serial(name: "uploads")
+        let operations: [AsyncOperation] = [
+            Load().map { $0 }, Load().recoverRun { _ in Load() }, [Load()].gathered(),
+            QueueTurnOperation(name: nil, on: queue), QueueTurnOperation(name: "backup", on: queue), Load(),
+        ]
+        // As if each were released while it executes.
+        for operation in operations { _ = ExecutionRecord(operation, nil, reporter, at: .now) }
+        reporter.waitForReports()
+        let names = ["Load", "Load", "gathered Load", "run on \(queue.displayName)", "backup", "Load"]
+        #expect(reports.value.map(\.name) == names)
+        let derived = "IOOperation<(), Int>"
+        let types = [derived, derived, "gathered Load", "run on a queue", "run on a queue", "Load"]
+        for (report, type) in zip(reports.value, types) {
+            #expect(report.description.hasPrefix("OperationKit: “\(report.name)” (\(type)) was released"))
+        }
     }
 }

@@ -1,7 +1,8 @@
 import Foundation
-import OperationKit
 import OperationKitTestSupport
 import Testing
+
+@testable import OperationKit
 
 /// `OperationQueue.run` with a closure: it runs in the task of its caller, once it is its turn on the queue.
 @Suite("OperationQueue.run with a closure", .hangGuard) struct RunClosureTests {
@@ -129,6 +130,13 @@ import Testing
         queue.maxConcurrentOperationCount = 2
         let sum = try await queue.run { try await queue.run { 1 } + queue.run { 2 } }
         #expect(sum == 3)
+    }
+
+    @Test("The operation that takes the place does not hold the queue") func queueIsNotHeld() async {
+        let tracker = LeakTracker()
+        let place = QueueTurnOperation(name: nil, on: tracker.track(OperationQueue.serial(name: "uploads")))
+        await tracker.expectAllReleased()
+        #expect(place.displayName == "run on a queue")
     }
 
     @Test("Nothing is left behind, whether the closure runs or not") func release() async throws {
