@@ -22,6 +22,7 @@ final class CollectionDriver: Sendable {
         var units: CollectionUnits?
         var completion: Completion?
         var isCancelled = false
+        var lossQueue: DispatchQueue?
     }
 
     private let qos: DispatchQoS
@@ -48,6 +49,16 @@ final class CollectionDriver: Sendable {
 
     /// The number of units that have ended.
     var endedCount: Int { state.withLock { $0.machine.endedCount } }
+
+    /// Where units end whose completions were lost: a queue for all of the run, which is created when it is needed.
+    var lossQueue: DispatchQueue {
+        state.withLock { state in
+            if let queue = state.lossQueue { return queue }
+            let queue = DispatchQueue.makeUnoccupied(qos: qos)
+            state.lossQueue = queue
+            return queue
+        }
+    }
 
     /// Starts the run. To be called once.
     func start() {
@@ -116,7 +127,7 @@ final class CollectionDriver: Sendable {
     fileprivate func completionWasLost(_ index: Int) {
         guard let units = state.withLock({ $0.machine.isInFlight(index) ? $0.units : nil }) else { return }
         // The releasing thread may hold arbitrary locks.
-        DispatchQueue.unoccupied().performAsync {
+        lossQueue.performAsync {
             let error = LostFinishError.unit(name: units.name(of: index), type: units.typeName)
             if self.state.withLock(\.isCancelled) {
                 self.ended(index, CancellationError())

@@ -219,7 +219,7 @@ extension CollectionRun {
         let isFinished = lock.withLock { if case .finished = stage { true } else { false } }
         if isFinished { return }
         // The releasing thread may hold arbitrary locks.
-        DispatchQueue.unoccupied().performAsync { [self] in
+        DispatchQueue.makeUnoccupied(qos: DispatchQoS(qualityOfService)).performAsync { [self] in
             if isCancelled {
                 let slots = Array(repeating: CancellationError() as (any Error)?, count: itemCount)
                 return finish(slots: slots, endedCount: 0, unitName: unitName)

@@ -11,9 +11,11 @@ extension IOOperation {
     /// count.bind(\.input, to: search, \.found)
     /// ```
     ///
-    /// If `source` succeeded but has no value there, and no other binding sets the input, this operation finishes without
-    /// running, with ``DependencyError/missingValue(operation:property:dependency:dependencyProperty:)``. Everything else is
-    /// as for properties that are not optional.
+    /// If `source` succeeded but has no value there, the binding leaves the input as it is: one that was given before,
+    /// by ``IOOperation/with(input:)`` for example, or that another binding sets, is used instead. If there is none
+    /// when all bindings have taken effect, this operation finishes without running, with
+    /// ``DependencyError/missingValue(operation:property:dependency:dependencyProperty:)``. Everything else is as for
+    /// properties that are not optional.
     ///
     /// - Parameters:
     ///   - property: The input of this operation, `\.input`.
@@ -24,13 +26,15 @@ extension IOOperation {
         _ sourceProperty: any KeyPath<Source, Input?> & Sendable
     ) {
         bindAfterSuccess(of: source) { target, source in
-            let value = source[keyPath: sourceProperty]
-            target[keyPath: property] = value
-            if value != nil || Input.self == Void.self { return }
+            if let value = source[keyPath: sourceProperty] {
+                target[keyPath: property] = value
+                return
+            }
+            if Input.self == Void.self { return }
             let error = DependencyError.missingValue(
                 operation: target.displayName, property: "input", dependency: source.displayName,
                 dependencyProperty: sourceProperty.name(in: Source.self))
-            // Another binding may still set it.
+            // The input may have been given before, and another binding may still set it.
             target.addFinalStartHandler { target in
                 if (target as? IOOperation<Input, Output>)?.input == nil { throw error }
             }

@@ -91,7 +91,7 @@ final class JobRunner: Sendable {
             try takeResult(before: turn)
             while !turn.isCancelled {
                 if children.isSuspended {
-                    try addTurn(after: nil, weight: 0)
+                    try addTurn(after: nil, name: nil, weight: 0)
                     break
                 }
                 guard let (queued, value) = state.withLock({ $0.next() }) else { break }
@@ -101,14 +101,13 @@ final class JobRunner: Sendable {
                     state.withLock { $0.value = value }
                     children.changeProgress { $0.done(weight) }
                 case .operation(let operation, let output):
-                    if let name = queued.name, operation.name == nil { operation.name = name }
-                    try run(operation, weight: weight, output: output)
+                    try run(operation, name: queued.name, weight: weight, output: output)
                     return _ = turn.finish()
                 case .task(let body):
                     let operation = TaskOperation(
                         name: queued.name ?? Self.name(ofJob: state.withLock { $0.started } - 1), body)
                     operation.qualityOfService = children.queue.childQualityOfService
-                    try run(operation, weight: weight) { [weak operation] in operation?.output }
+                    try run(operation, name: nil, weight: weight) { [weak operation] in operation?.output }
                     return _ = turn.finish()
                 }
             }
@@ -118,15 +117,17 @@ final class JobRunner: Sendable {
         }
     }
 
-    /// Runs the operation of a job, and another turn after it.
+    /// Makes the operation of a job the next child, under the name of the job if it has none, and remembers how to
+    /// read its output.
     private func run(
-        _ operation: AsyncOperation, weight: Int64, output: @escaping @Sendable () -> (any WaterfallResult)?
+        _ operation: AsyncOperation, name: String?, weight: Int64,
+        output: @escaping @Sendable () -> (any WaterfallResult)?
     ) throws {
         state.withLock { state in
             state.pending = output
             state.value = nil
         }
-        try addTurn(after: operation, weight: weight)
+        try addTurn(after: operation, name: name, weight: weight)
     }
 
     /// The operation of the last job has finished with success: otherwise the turn would have been cancelled.
@@ -143,19 +144,23 @@ final class JobRunner: Sendable {
         }
     }
 
-    /// Runs the operation that a job made, and another turn after it.
-    private func addTurn(after operation: AsyncOperation?, weight: Int64) throws {
+    /// Adds a turn as the last child and, before it, the operation that it comes after, if there is one. An operation
+    /// that is refused keeps its name.
+    private func addTurn(after operation: AsyncOperation?, name: String?, weight: Int64) throws {
         // The waterfall is kept alive while it runs.
         guard let waterfall = children.operation else { return }
         let turn = JobTurnOperation(self)
         guard let operation else { return try children.add([turn], weights: [0], to: waterfall) }
         try waterfall.requireOutside(operation)
         turn.addDependency(operation)
+        let isNamed = operation.name == nil && name != nil
+        if isNamed { operation.name = name }
         do {
             try children.add([operation, turn], weights: [weight, 0], to: waterfall, inPlaceOf: weight)
         } catch {
             // The operation may finish just when the turn is freed.
             turn.removeDependency(operation)
+            if isNamed { operation.name = nil }
             throw error
         }
     }

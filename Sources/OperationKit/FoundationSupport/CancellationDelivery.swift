@@ -23,6 +23,6 @@ func withCancellationDelivered<Value>(
         return try await body()
     }
     return try await withTaskCancellationHandler(operation: body) {
-        DispatchQueue.unoccupied().performAsync(handler)
+        DispatchQueue.makeUnoccupied().performAsync(handler)
     }
 }

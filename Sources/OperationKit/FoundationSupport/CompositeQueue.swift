@@ -10,6 +10,10 @@ import Foundation
 ///
 /// `operations` and `operationCount` answer for what starts the children: Foundation declares both in an extension on Linux,
 /// where they cannot be overridden. Inside the library, ``Foundation/OperationQueue/addedOperations`` stands for them.
+///
+/// There is an exception on Apple platforms, where it is not documented which method of a queue calls which:
+/// operations that are added with `addOperations(_:waitUntilFinished:)` are no guests. They run among the children,
+/// and take places of theirs.
 class CompositeQueue: OperationQueue, @unchecked Sendable {
     private static let creation = Locked(())
     /// The queue for the guests. Created when it is needed.
@@ -65,8 +69,7 @@ class CompositeQueue: OperationQueue, @unchecked Sendable {
         guestQueue.addOperation(block)
     }
 
-    // Not overridden on Apple platforms, where Foundation's `addOperation(_:)` may call it: children would leave the
-    // queue.
+    // Foundation's `addOperation(_:)` may call it on Apple platforms: children would leave the queue.
     #if !canImport(ObjectiveC)
     override func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
         guestQueue.addOperations(operations, waitUntilFinished: wait)
@@ -115,5 +118,10 @@ extension OperationQueue {
     /// private queue of a composite.
     var addedOperations: [Operation] {
         (self as? CompositeQueue)?.guestOperations ?? operations
+    }
+
+    /// All operations that are on the queue, the children on the private queue of a composite included.
+    var heldOperations: [Operation] {
+        operations + ((self as? CompositeQueue)?.guestOperations ?? [])
     }
 }

@@ -1,9 +1,9 @@
 import Dispatch
 
 extension DispatchQueue {
-    /// A new queue, for what has to be done soon although operations block all threads of the global queues. Those have no
-    /// more threads than a limit; a serial queue of its own gets another one.
-    static func unoccupied() -> DispatchQueue {
-        DispatchQueue(label: "OperationKit.unoccupied", qos: .userInitiated)
+    /// Makes a queue for what has to be done soon although operations block all threads of the global queues. Those
+    /// have no more threads than a limit; a serial queue of its own gets another one.
+    static func makeUnoccupied(qos: DispatchQoS = .userInitiated) -> DispatchQueue {
+        DispatchQueue(label: "OperationKit.unoccupied", qos: qos)
     }
 }

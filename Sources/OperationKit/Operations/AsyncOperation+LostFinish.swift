@@ -5,7 +5,7 @@ extension AsyncOperation {
     final func finishWasLost() {
         guard withState({ $0.lifecycle.acceptsOutcome }) else { return }
         // The releasing thread may hold arbitrary locks.
-        DispatchQueue.unoccupied().performAsync { self.finishAfterLoss() }
+        DispatchQueue.makeUnoccupied().performAsync { self.finishAfterLoss() }
     }
 
     /// Ends the operation with an error that says why, or as cancelled if it is, unless it has ended meanwhile.

@@ -27,7 +27,7 @@ extension OperationQueue {
     ///   one's failure. ``CompoundOperationError/cancelled(name:errors:reason:)`` instead, if operations were cancelled
     ///   and either none failed or the task was cancelled, too. An operation that succeeded although it was cancelled
     ///   does not count. Both carry the name of the queue. ``OperationQueueError`` if an operation was started before,
-    ///   is on this queue, or is given twice; nothing is added then.
+    ///   is on this queue, as a child of a composite too, or is given twice; nothing is added then.
     public nonisolated(nonsending) func run(_ operations: some Sequence<some Operation>) async throws {
         let operations: [Operation] = Array(operations)
         try checkAddition(of: operations)
@@ -38,7 +38,7 @@ extension OperationQueue {
     private func checkAddition(of operations: [Operation]) throws(OperationQueueError) {
         var given = Set<ObjectIdentifier>()
         // Whether an operation is on another queue cannot be known.
-        let present = Set(addedOperations.map { ObjectIdentifier($0) })
+        let present = Set(heldOperations.map { ObjectIdentifier($0) })
         for operation in operations {
             let id = ObjectIdentifier(operation)
             if operation.hasBeenStarted || present.contains(id) {

@@ -190,6 +190,20 @@ import Testing
                 == "The operation “greet” did not run, because “search” had no value in “found” for “input”.")
     }
 
+    @Test("A binding without a value leaves the input as it is, whether that was given or comes from another binding")
+    func inputThatIsThere() async {
+        let (empty, full) = (Search(), Search(["Ada", "Grace"]))
+        let (given, earlier, later) = (Greet().with(input: ["Ada"]), Greet(), Greet())
+        given.bind(\.input, to: empty, \.found)
+        earlier.bind(\.input, to: full, \.found)
+        earlier.bind(\.input, to: empty, \.found)
+        later.bind(\.input, to: empty, \.found)
+        later.bind(\.input, to: full, \.found)
+        await run([given, earlier, later, empty, full])
+        #expect(given.output == 1 && earlier.output == 2 && later.output == 2)
+        #expect([given, earlier, later].allSatisfy { $0.error == nil })
+    }
+
     @Test(
         "A missing value for another property does not explain a missing input, and another binding may set the input")
     func otherProperties() async {

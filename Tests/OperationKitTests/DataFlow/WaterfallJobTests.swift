@@ -144,6 +144,36 @@ import Testing
         #expect(unnamed.failedStep?.name != "parse" && unnamed.failedStep?.index == 1)
     }
 
+    @Test("An operation that a waterfall refuses is not renamed") func nameOfRefused() async throws {
+        let (begun, mayEnd) = (Gate(), Gate())
+        let child = TaskOperation { 1 }
+        let parent = CompoundOperation(operations: [child])
+        let executing = [
+            TaskOperation {
+                begun.open()
+                await mayEnd.opened()
+            }
+        ].gathered()
+        executing.start()
+        await begun.opened()
+        let waterfalls: [AsyncOperation] = [
+            Waterfall<Int, Int>().thenRun(name: "job") { _ in child }.with(input: 1),
+            Waterfall<Int, Int>().thenRun(name: "job") { _ in executing }.with(input: 1),
+        ]
+        for waterfall in waterfalls {
+            await Start.byHand(waterfall)
+            guard case .alreadyAdded? = waterfall.error as? CompoundAdditionError else {
+                Issue.record("\(text(waterfall.error))")
+                continue
+            }
+        }
+        #expect(child.name == nil && executing.name == nil)
+        mayEnd.open()
+        try await executing.finished()
+        await Start.byHand(parent)
+        #expect(child.output == 1)
+    }
+
     @Test("The operation of a job keeps its own name, and one without gets that of the job") func operationNames() async
     {
         let names = EventLog()

@@ -1,7 +1,8 @@
 import Foundation
-import OperationKit
 import OperationKitTestSupport
 import Testing
+
+@testable import OperationKit
 
 /// `OperationQueue.run` with several operations: all end, and their errors are thrown together.
 @Suite("OperationQueue.run with several operations", .hangGuard) struct RunOperationsTests {
@@ -91,6 +92,18 @@ import Testing
         present.finish()
         try await queue.run([fresh])
         #expect(fresh.isFinished && !fresh.isCancelled)
+    }
+
+    @Test("A child that is on the private queue of its composite is an error when that queue is to run it")
+    func childOnTheQueue() async {
+        let queue = CompositeQueue()
+        queue.childSettings = (1, true)
+        let child = BlockOperation {}
+        child.name = "child"
+        queue.addChild(child)
+        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "child")) { try await queue.run([child]) }
+        queue.childSettings = (1, false)
+        await eventually("the child has not run") { child.isFinished }
     }
 
     @Test("Every operation is released after the run") func release() async throws {
