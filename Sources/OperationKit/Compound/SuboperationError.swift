@@ -10,8 +10,10 @@ public struct SuboperationError: Error {
     public var error: any Error { (storage.error as? BlockedError)?.error ?? storage.error }
     /// How many children the compound had, where known.
     public var siblingCount: Int? { storage.siblingCount }
-    /// How many other children did not run because of this failure: they required the success of the child, or of one that
-    /// did not run either, or are composites in which nothing else went wrong. Each child is counted once, for the one of its dependencies that was added first.
+    /// How many other children did not run because of this failure.
+    ///
+    /// They required the success of the child, or of one that did not run either, or are composites in which nothing
+    /// else went wrong. Each child is counted once, for the one of its dependencies that was added first.
     public var blockedCount: Int { storage.blockedCount }
 
     /// The error with which a composite ends that passes this failure on as its own.

@@ -5,8 +5,9 @@ public import Foundation
 public enum DependencyError: Error {
     /// A dependency of the operation failed, or was cancelled; the `isCancellation` of its error says which. Code 1.
     ///
-    /// If the dependency did not run either, because of another operation, or is a composite that failed only because of
-    /// one outside it, `dependency` and `error` are those of that operation. So the error of each operation in a chain of dependent ones is about the first of them that went wrong.
+    /// If the dependency did not run either, because of another operation, or is a composite that failed only because
+    /// of one outside it, `dependency` and `error` are those of that operation. So the error of each operation in a
+    /// chain of dependent ones is about the first of them that went wrong.
     case dependencyFailed(operation: String, dependency: String, error: any Error)
     /// A dependency of the operation had not finished when the operation was started. Code 2.
     case dependencyUnfinished(operation: String, dependency: String)

@@ -108,9 +108,11 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
         isSuspended = false
     }
 
-    /// The job that failed or was cancelled: the name of its operation, or its own, or “job” and its index; its index; and its
-    /// error.
-    /// `nil` before the end, on success, and when the waterfall itself was cancelled or finished.
+    /// The job that failed or was cancelled: its name, its index and its error. `nil` before the end, on success, and
+    /// when the waterfall itself was cancelled or finished.
+    ///
+    /// The name is that of the operation that the job made, or else the one that was given to the job. If neither has
+    /// one, it is the type of the operation and a number or, for a job that made no operation, “job” and its index.
     public var failedStep: SuboperationError? {
         lock.withLock { failure }
     }
