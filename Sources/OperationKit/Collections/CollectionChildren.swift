@@ -47,6 +47,8 @@ final class CollectionChildren: ChildGroup, @unchecked Sendable {
     func detach() {}
     func removeAll() -> [Operation] { [] }
     func operations(atMost limit: Int) -> [Operation]? { [] }
+    func recordDependencies(of composite: AsyncOperation) -> CompositeDependencies? { nil }
+    func recordedDependencies(of composite: AsyncOperation) -> CompositeDependencies? { nil }
     func snapshot(atMost count: Int) -> ChildSnapshot? { nil }
     func childWasCancelled(_ child: Operation) {}
     func childProgressed(

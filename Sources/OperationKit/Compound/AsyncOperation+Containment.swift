@@ -20,35 +20,45 @@ extension AsyncOperation {
         }
     }
 
-    /// Whether the composite cannot depend on an operation, because that is inside it. Then it ends with an error when it
-    /// is started.
+    /// Makes the composite depend on an operation, unless that is inside it. Then the composite ends with an error when it is
+    /// started.
     ///
     /// Once the composite has started, a dependency has no effect, and is not refused.
-    final func refusesDependency(on operation: Operation) -> Bool {
-        guard operation.isInside(self) else {
-            CompositeDependencies.shared.insert(self, waitingFor: operation)
-            return false
+    ///
+    /// - Parameters:
+    ///   - operation: The operation.
+    ///   - add: Adds the dependency.
+    final func addDependency(on operation: Operation, _ add: () -> Void) {
+        // Recorded before the check, so that another thread that puts the operation inside after the check finds it.
+        guard let dependencies = children?.recordDependencies(of: self) else { return add() }
+        dependencies.add(operation) {
+            if operation.isInside(self) {
+                let error = CompoundOperationError.dependencyCycle(
+                    name: displayName, path: [displayName, operation.displayName])
+                if finishIfPending(withError: error) { return }
+            }
+            add()
         }
-        let error = CompoundOperationError.dependencyCycle(
-            name: displayName, path: [displayName, operation.displayName])
-        return finishIfPending(withError: error)
     }
 
-    /// The composite itself, or a composite around it, that depends on an operation which is about to become a child,
+    /// The composite itself, or a composite around it, that depends on an operation which has become a child,
     /// or on something inside that operation.
     ///
-    /// A composite that has started waits for nothing any more, and then neither does what is around it.
+    /// The search ends at a composite that has started: what is inside that can run, whatever is around it.
     ///
     /// Complexity: O(1) for an operation without children on which no composite depends. Otherwise linear in what is inside
     /// the operation, or in the composites around this one that have not started and their dependencies, whichever takes
-    /// fewer steps.
+    /// fewer steps; in what is inside, if one of these composites depends on a foreign operation that has not finished.
     final func waitingOperation(for child: Operation) -> AsyncOperation? {
-        guard withState({ $0.lifecycle.isPending }) else { return nil }
-        return NestingSearch.first(
-            inside: child, whereInside: { firstToWait(for: $0) },
-            orAround: pendingComposites, whereAround: { $0.dependsOnPart(of: child) ? $0 : nil }
-        )
+        let (isPending, parent) = withState { ($0.lifecycle.isPending, $0.membership.parent) }
+        guard isPending, parent != nil || recordedDependencies != nil else { return nil }
+        guard (child as? AsyncOperation)?.ownChildren != nil else { return firstToWait(for: CollectionOfOne(child)) }
+        return NestingSearch.answer(
+            inside: child, whereInside: { firstToWait(for: $0) }, orAround: stepsOutward(to: child))
     }
+
+    /// What the composite was made to depend on; `nil` if that is nothing, or it has started.
+    private var recordedDependencies: CompositeDependencies? { children?.recordedDependencies(of: self) }
 
     /// The composite itself, and those around it, up to the first one that has started.
     private var pendingComposites: some Sequence<AsyncOperation> {
@@ -60,24 +70,45 @@ extension AsyncOperation {
         }
     }
 
-    /// The composite itself, or a composite around it, that depends on one of some operations and has not started.
-    private func firstToWait(for operations: [Operation]) -> AsyncOperation? {
-        CompositeDependencies.shared.composites(waitingForOneOf: operations).first { composite in
-            isInside(composite) && composite.withState { $0.lifecycle.isPending }
-                && composite.dependsOnOne(of: operations)
+    /// The composite itself, or a composite around it, that depends on one of some operations. Neither that one nor one in
+    /// between has started.
+    private func firstToWait(for operations: some Collection<Operation>) -> AsyncOperation? {
+        CompositeDependencies.composites(waitingForOneOf: operations).first { composite in
+            isInside(composite) && composite.dependsOnOne(of: operations)
+                && pendingComposites.contains { $0 === composite }
         }
     }
 
-    private func dependsOnOne(of operations: [Operation]) -> Bool {
+    private func dependsOnOne(of operations: some Collection<Operation>) -> Bool {
         let identifiers = Set(operations.map { ObjectIdentifier($0) })
-        return unfinishedDependencies.contains { identifiers.contains(ObjectIdentifier($0)) }
+        return recordedDependencies?.awaited(by: self).contains { identifiers.contains(ObjectIdentifier($0)) } ?? false
     }
 
-    private func dependsOnPart(of child: Operation) -> Bool {
-        let dependencies = unfinishedDependencies
-        if dependencies.contains(where: { $0.hasMembership && $0.isInside(child) }) { return true }
-        // Foreign operations do not know what they are part of.
-        return !dependencies.allSatisfy(\.hasMembership) && dependsOnOne(of: child.parts)
+    /// Goes from each of the composites that have not started to what it depends on, and on to what is around that, until
+    /// the child is found there.
+    private func stepsOutward(to child: Operation) -> some Sequence<NestingSearch.Step<AsyncOperation>> {
+        var composites = pendingComposites.makeIterator()
+        var composite: AsyncOperation?
+        var unread: CompositeDependencies?
+        var dependencies: [Operation] = []
+        var operation: Operation?
+        return AnyIterator {
+            if let composite, let recorded = unread.take() {
+                dependencies = recorded.awaited(by: composite)
+                operation = dependencies.popLast()
+            }
+            guard let current = operation else {
+                composite = composites.next()
+                guard let composite else { return nil }
+                unread = composite.recordedDependencies
+                return .next(cost: 1 + (unread?.count ?? 0))
+            }
+            if let composite, current === child { return .found(composite) }
+            // Foreign operations do not know what they are part of.
+            guard current.hasMembership else { return .unknown }
+            operation = current.enclosingOperations.first { _ in true } ?? dependencies.popLast()
+            return .next(cost: 1)
+        }
     }
 
     /// Gives an operation its outcome, unless it has been started.
@@ -104,8 +135,8 @@ extension Operation {
         guard (other as? AsyncOperation)?.ownChildren != nil else { return false }
         guard hasMembership else { return other.parts.contains { $0 === self } }
         if let children = (self as? AsyncOperation)?.children, other.isPart(of: children) { return false }
-        return NestingSearch.first(
+        return NestingSearch.answer(
             inside: other, whereInside: { $0.contains { $0 === self } },
-            orAround: enclosingOperations, whereAround: { $0 === other ? true : nil }) ?? false
+            orAround: enclosingOperations.lazy.map { $0 === other ? .found(true) : .next(cost: 1) }) ?? false
     }
 }

@@ -1,69 +1,111 @@
 import Foundation
 
-/// Which composites were made to depend on which operations.
+/// What one composite was made to depend on, as long as it has not started.
 ///
-/// An operation does not know what depends on it. So an operation that becomes a child is looked up here, to see whether
-/// its new composite, or one around that, waits for it: the alternative is to ask all of these for their dependencies.
+/// An operation does not know what depends on it. So an operation that becomes a child is looked up in a table of all these
+/// objects, to see whether its new composite, or one around that, waits for it: the alternative is to ask all of these for
+/// their dependencies.
+///
+/// The group of the composite holds the object until the composite starts, is freed or gives its children away. Nothing else
+/// does for long, so the object itself removes what it has put into the table, and the table never has to be cleaned up.
 final class CompositeDependencies: Sendable {
-    fileprivate struct Entry {
+    private struct State {
         weak var composite: AsyncOperation?
+        var identifiers: Set<ObjectIdentifier> = []
+        /// The operations that are being added as dependencies at this moment.
+        var adding: [Operation] = []
     }
 
-    fileprivate struct Table {
-        var composites: [ObjectIdentifier: [Entry]] = [:]
-        var count = 0
-        /// The number of entries at which those whose composites are gone are removed, so that adding costs the same on
-        /// average.
-        var limit = 64
+    private static let table = Locked(DependencyTable())
+
+    private let state: Locked<State>
+
+    init(of composite: AsyncOperation) {
+        state = Locked(State(composite: composite))
     }
 
-    static let shared = CompositeDependencies()
+    deinit {
+        let identifiers = state.withLock { $0.identifiers }
+        Self.table.withLock { $0.remove(identifiers, of: self) }
+    }
 
-    private let table = Locked(Table())
+    /// How many operations the composite was made to depend on, including those that are no dependencies any more.
+    var count: Int { state.withLock { $0.identifiers.count } }
 
-    /// A composite is about to depend on an operation. Whether it still does has to be asked later: the operation may be
-    /// gone then, and another one have its address.
-    func insert(_ composite: AsyncOperation, waitingFor operation: Operation) {
-        let entry = Entry(composite: composite)
-        // Release the composites after unlocking; their deinitializers may run arbitrary code.
-        let discarded = table.withLock { table -> [AsyncOperation] in
-            let discarded = table.count == table.limit ? table.removeUnused() : []
-            table.composites[ObjectIdentifier(operation), default: []].append(entry)
-            table.count += 1
-            return discarded
+    private var composite: AsyncOperation? { state.withLock { $0.composite } }
+
+    /// Records that the composite depends on an operation. Callers of ``composites(waitingForOneOf:)`` check whether it
+    /// still does: the operation may be gone then, and another one have its address.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation.
+    ///   - add: Checks the dependency, and adds it. From before that on, the operation is among ``awaited(by:)``: another thread
+    ///     that makes it a child meanwhile finds it there.
+    func add(_ operation: Operation, _ add: () -> Void) {
+        let identifier = ObjectIdentifier(operation)
+        let isNew = state.withLock { state in
+            state.adding.append(operation)
+            return state.identifiers.insert(identifier).inserted
         }
-        withExtendedLifetime(discarded) {}
+        if isNew { Self.table.withLock { $0.insert(identifier, of: self) } }
+        add()
+        state.withLock { state in
+            // The caller holds the operation, so this does not free it.
+            if let index = state.adding.firstIndex(where: { $0 === operation }) { state.adding.remove(at: index) }
+        }
+    }
+
+    /// The unfinished operations that a composite waits for, including those that are being added at this moment.
+    func awaited(by composite: AsyncOperation) -> [Operation] {
+        let adding = state.withLock { $0.adding }
+        return composite.unfinishedDependencies + adding
     }
 
     /// The composites that were made to depend on one of some operations, each once.
     ///
     /// Complexity: linear in the operations and these composites.
-    func composites(waitingForOneOf operations: [Operation]) -> [AsyncOperation] {
-        let entries = table.withLock { table in
-            table.composites.isEmpty ? [] : operations.flatMap { table.composites[ObjectIdentifier($0)] ?? [] }
-        }
+    static func composites(waitingForOneOf operations: some Sequence<Operation>) -> [AsyncOperation] {
+        let found = table.withLock { table in operations.flatMap { table.dependents(of: ObjectIdentifier($0)) } }
+        if found.isEmpty { return [] }
         var seen: Set<ObjectIdentifier> = []
-        return entries.compactMap(\.composite).filter { seen.insert(ObjectIdentifier($0)).inserted }
+        return found.filter { seen.insert(ObjectIdentifier($0)).inserted }.compactMap(\.composite)
     }
 
-    /// How many dependencies are in the table, those included whose composites are gone and that were not removed yet.
-    var count: Int { table.withLock(\.count) }
+    /// How many composites are in the table because they were made to depend on an operation.
+    static func count(waitingFor operation: Operation) -> Int {
+        table.withLock { $0.count(of: ObjectIdentifier(operation)) }
+    }
 }
 
-extension CompositeDependencies.Table {
-    /// - Returns: The composites that are not gone, to be released after unlocking.
-    fileprivate mutating func removeUnused() -> [AsyncOperation] {
-        var present: [AsyncOperation] = []
-        composites = composites.compactMapValues { entries in
-            let used = entries.filter { entry in
-                guard let composite = entry.composite else { return false }
-                present.append(composite)
-                return true
-            }
-            return used.isEmpty ? nil : used
+/// The composites that depend on each operation, by the address of the operation.
+private struct DependencyTable {
+    private struct Entry {
+        weak var dependencies: CompositeDependencies?
+    }
+
+    private var entries: [ObjectIdentifier: [ObjectIdentifier: Entry]] = [:]
+
+    func count(of operation: ObjectIdentifier) -> Int { entries[operation]?.count ?? 0 }
+
+    mutating func insert(_ operation: ObjectIdentifier, of dependencies: CompositeDependencies) {
+        entries[operation, default: [:]][ObjectIdentifier(dependencies)] = Entry(dependencies: dependencies)
+    }
+
+    mutating func remove(_ operations: Set<ObjectIdentifier>, of dependencies: CompositeDependencies) {
+        let identifier = ObjectIdentifier(dependencies)
+        for operation in operations {
+            entries[operation]?[identifier] = nil
+            if entries[operation]?.isEmpty == true { entries[operation] = nil }
         }
-        count = present.count
-        limit = 2 * count + 64
-        return present
+        // A dictionary keeps its memory when it becomes smaller.
+        if entries.capacity > 8 * entries.count + 64 {
+            entries = Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) })
+        }
+    }
+
+    /// - Returns: Objects to be released after unlocking: they remove themselves from the table.
+    func dependents(of operation: ObjectIdentifier) -> [CompositeDependencies] {
+        if entries.isEmpty { return [] }
+        return entries[operation]?.values.compactMap(\.dependencies) ?? []
     }
 }

@@ -145,7 +145,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         Result { try childrenDidFinish(error) }.mapError { thrown in
             guard let error, let cause = failures.cause else { return thrown }
             let blocked = BlockedError(error: error, cause: cause)
-            return blocked.isPassedOn(as: thrown) ? BlockedError(error: thrown, cause: cause) : thrown
+            return blocked.isPassedOn(as: thrown) ? cause.passedOn(in: thrown) : thrown
         }
     }
 

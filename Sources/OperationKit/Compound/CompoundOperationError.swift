@@ -179,7 +179,7 @@ extension CompoundOperationError {
         let error = error(name: name, failures.errors, isCancelled: isCancelled, reason: reason)
         guard let error else { return .success(()) }
         // What is responsible for all failures is responsible for this one.
-        return .failure(failures.cause.map { BlockedError(error: error, cause: $0) } ?? error)
+        return .failure(failures.cause?.passedOn(in: error) ?? error)
     }
 
     /// The error of a composite that reports the failures of its children together, if there is one.

@@ -7,25 +7,40 @@ import Foundation
 /// outermost composite has none around it. So the search goes both ways by turns, and costs no more than a multiple of the
 /// shorter one. Putting any number of operations into each other, in any order, then takes O(n log n) steps in all.
 enum NestingSearch {
-    /// Finds an answer.
+    /// A step of the search outward.
+    enum Step<Answer> {
+        case found(Answer)
+        /// Nothing was found. The steps up to the next one cost as much as so many operations inside.
+        case next(cost: Int)
+        /// This cannot be answered from here.
+        case unknown
+    }
+
+    /// Returns the answer of whichever search ends first.
     ///
     /// - Parameters:
     ///   - operation: The operation whose parts are searched.
     ///   - whereInside: Returns the answer from all the parts: those that ``Foundation/Operation/parts`` returns.
-    ///   - composites: The composites around the other operation, the nearest first.
-    ///   - whereAround: Returns the answer if it is found at one of these.
-    /// - Returns: The answer of whichever search ended first; `nil` if there is none.
-    static func first<Answer>(
+    ///   - steps: The steps outward.
+    /// - Returns: The answer; `nil` if there is none.
+    static func answer<Answer>(
         inside operation: Operation, whereInside: ([Operation]) -> Answer?,
-        orAround composites: some Sequence<AsyncOperation>, whereAround: (AsyncOperation) -> Answer?
+        orAround steps: some Sequence<Step<Answer>>
     ) -> Answer? {
-        var composites = composites.makeIterator()
+        var steps = steps.makeIterator()
         var limit = 8
+        // A step that costs more than is left is taken when the search inside has cost as much.
+        var credit = 0
         while true {
             if let parts = operation.parts(atMost: limit) { return whereInside(parts) }
-            for _ in 0..<limit {
-                guard let composite = composites.next() else { return nil }
-                if let answer = whereAround(composite) { return answer }
+            credit += limit
+            while credit > 0 {
+                switch steps.next() {
+                case .found(let answer)?: return answer
+                case .next(let cost)?: credit -= cost
+                case .unknown?: return whereInside(operation.parts)
+                case nil: return nil
+                }
             }
             limit *= 4
         }

@@ -86,4 +86,13 @@ extension DependencyError: SecondaryError {
     var isOwnFailure: Bool { false }
 
     func reportsSameFailures(as other: any Error) -> Bool { false }
+
+    /// Whether another error says the same of the same operations, as far as can be seen: errors need not be comparable.
+    func isSame(as other: any Error) -> Bool {
+        guard case .dependencyFailed(let operation, let dependency, let error) = self,
+            case .dependencyFailed(operation, dependency, let otherError) = other as? DependencyError
+        else { return false }
+        let (first, second) = (error as NSError, otherError as NSError)
+        return type(of: error) == type(of: otherError) && first.domain == second.domain && first.code == second.code
+    }
 }

@@ -176,8 +176,8 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
     /// with ``CompoundOperationError/dependencyCycle(name:path:)`` when it is started.
     open override func addDependency(_ operation: Operation) {
         precondition(operation !== self, "OperationKit: \(displayName) cannot depend on itself")
-        if children != nil, refusesDependency(on: operation) { return }
-        super.addDependency(operation)
+        guard children != nil else { return super.addDependency(operation) }
+        addDependency(on: operation) { super.addDependency(operation) }
     }
 
     #if !canImport(ObjectiveC)

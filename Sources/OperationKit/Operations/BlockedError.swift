@@ -12,9 +12,14 @@ struct BlockedError: CancellableError {
     var isCancelled: Bool { error.isCancellation }
 
     /// Whether an operation that ends with this error passes on that of the blocked one.
+    ///
+    /// Names are not unique, so the error of an operation that did not run is passed on only if it is the same one, as far as
+    /// can be seen: about the same operation, because of the same one, with the same kind of error.
     func isPassedOn(as error: any Error) -> Bool {
-        if let root = (error as? any SecondaryError)?.root, root.name == cause.name { return true }
-        return (self.error as? any SecondaryError)?.reportsSameFailures(as: error) ?? false
+        guard let own = self.error as? any SecondaryError else { return false }
+        guard let error = error as? DependencyError else { return own.reportsSameFailures(as: error) }
+        let errors = (own as? CompoundOperationError)?.leafErrors ?? [own]
+        return error.root?.name == cause.name && errors.contains { own in error.isSame(as: own) }
     }
 }
 
@@ -45,6 +50,14 @@ struct FailureCause: Sendable {
         operation = source
         // It may have passed on the error of an operation that it required by other means.
         (name, self.error) = (error as? any SecondaryError)?.root ?? (source.displayName, error)
+    }
+}
+
+extension FailureCause {
+    /// The outcome of an operation that ends with an error because of this. If the operation itself went wrong, too, that is
+    /// the error alone, so that it does not hold the cause.
+    func passedOn(in error: any Error) -> any Error {
+        (error as? any SecondaryError)?.isOwnFailure == true ? error : BlockedError(error: error, cause: self)
     }
 }
 
@@ -88,17 +101,16 @@ extension Operation {
 extension AsyncOperation {
     /// What the operation ended with, if it did not run because of another one, or failed only because of another one.
     final var blockedError: BlockedError? {
-        let blocked = withState { state -> BlockedError? in
+        withState { state in
             guard case .failure(let error) = state.lifecycle.outcome else { return nil }
             return error as? BlockedError
         }
-        return (blocked?.error as? any SecondaryError)?.isOwnFailure == true ? nil : blocked
     }
 
     /// Returns what a composite ends with if this operation, inside it, has finished and it ends with an error: what kept
     /// this one from running kept the composite, too, unless it is another error.
     final func passingOnCause(in error: any Error) -> any Error {
         guard let blocked = blockedError, blocked.isPassedOn(as: error) else { return error }
-        return BlockedError(error: error, cause: blocked.cause)
+        return blocked.cause.passedOn(in: error)
     }
 }

@@ -56,6 +56,15 @@ protocol ChildGroup: AnyObject, Sendable {
     /// one.
     func removeAll() -> [Operation]
 
+    /// Returns the object that records what the composite depends on, and keeps it until the composite starts.
+    ///
+    /// - Returns: `nil` where nothing has to be recorded: the composite has started, or has given its children away, or what
+    ///   is inside it are no operations.
+    func recordDependencies(of composite: AsyncOperation) -> CompositeDependencies?
+
+    /// The object that records what the composite depends on, if there is one.
+    func recordedDependencies(of composite: AsyncOperation) -> CompositeDependencies?
+
     /// Called once, after `asyncCompletionBlock` and before the composite becomes finished.
     func outcomeWasDelivered()
 

@@ -171,4 +171,25 @@ import Testing
         var none = make(.continueAll)
         #expect(none.take(ofChildren: 5).failures.cause == nil)
     }
+
+    @Test("No more than one cause outside is held, and none once a child has failed by itself")
+    func heldCauses() {
+        final class Reference { weak var operation: Operation? }
+        var failures = make(.continueAll)
+        func block(_ index: Int) -> Reference {
+            let (reference, operation) = (Reference(), Operation())
+            reference.operation = operation
+            let cause = FailureCause(operation, error: TestError.first)
+            _ = failures.add(failure(index, by: .outside(cause)), isCancelling: false)
+            return reference
+        }
+        let (second, third, first) = (block(2), block(3), block(1))
+        _ = failures.takeDiscarded()
+        #expect(first.operation != nil && second.operation == nil && third.operation == nil)
+        _ = failures.add(failure(4), isCancelling: false)
+        _ = failures.takeDiscarded()
+        let fourth = block(0)
+        #expect(first.operation == nil && fourth.operation == nil)
+        #expect(summary(failures.take(ofChildren: 5).failures) == ["0: 0", "1: 0", "2: 0", "3: 0", "4: 0"])
+    }
 }

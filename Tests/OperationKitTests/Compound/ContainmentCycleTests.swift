@@ -171,6 +171,22 @@ import Testing
         #expect(throws: CompoundOperationError.self) { try outer.addOperation(longer) }
     }
 
+    @Test("What a compound waits for can be added inside one that runs in it", arguments: [false, true])
+    func insideOneThatRuns(isLarge: Bool) async throws {
+        let awaited = CompoundOperation(
+            name: "awaited", operations: (0..<(isLarge ? 20 : 1)).map { _ in BlockOperation {} })
+        let pending = CompoundOperation(name: "pending")
+        let running = CompoundOperation(name: "running", operations: [pending], maxConcurrentOperationCount: 0)
+        await onThread { running.start() }
+        let outer = CompoundOperation(name: "outer")
+        outer.addDependency(awaited)
+        try outer.addOperation(running)
+        try pending.addOperation(awaited)
+        running.maxConcurrentOperationCount = 1
+        try await OperationQueue().run(outer)
+        #expect(awaited.isFinished && pending.error == nil)
+    }
+
     @Test("What a compound waited for and has finished can be added to it")
     func finishedDependency() async throws {
         let compound = CompoundOperation(name: "compound")

@@ -182,6 +182,63 @@ import Testing
         await tracker.expectAllReleased()
     }
 
+    @Test("An error that looks like that of what did not run, but is about another operation, is a failure of its own")
+    func unnamed() async {
+        func failing(_ error: TestError) -> AsyncOperation {
+            AsyncBlockOperation { finish in finish(error) }
+        }
+        let (a, b) = (failing(.first), failing(.second))
+        let source = requiring("source", a)
+        await onThread { b.start() }
+        let blocked = Step<Void, Int>("source") { step, _ in step.finish(with: 1) }
+        blocked.requireSuccess(of: b)
+        await onThread { blocked.start() }
+        let recovered = source.recover { _ in throw blocked.error ?? TestError.numbered(0) }
+        let error = await outcome(of: CompoundOperation(operations: [a, recovered]))
+        #expect(error?.suboperationErrors.map(\.index) == [0, 1])
+    }
+
+    @Test("A compound holds no cause outside any more when a child has failed by itself", arguments: [false, true])
+    func heldCause(isFirst: Bool) async throws {
+        let tracker = LeakTracker()
+        let began = Gate()
+        let last = ScriptedOperation("last") { _ in began.open() }
+        let compound = CompoundOperation(name: "sync", maxConcurrentOperationCount: 1)
+        do {
+            let login = tracker.track(failing("login"))
+            await onThread { login.start() }
+            let blocked = requiring("blocked", login)
+            let own = failing("own", .second)
+            try compound.addOperations(isFirst ? [own, blocked, last] : [blocked, own, last])
+        }
+        async let error = outcome(of: compound)
+        await began.opened()
+        await tracker.expectAllReleased()
+        last.finish()
+        #expect(await summary(error).count == 2)
+    }
+
+    @Test("A compound that is cancelled with a reason does not hold what kept its children from running")
+    func causeOfACancelledGroup() async {
+        let tracker = LeakTracker()
+        var group: CompoundOperation?
+        do {
+            let login = tracker.track(failing("login"))
+            await onThread { login.start() }
+            let idle = ScriptedOperation.idle("idle")
+            let profile = requiring("profile", login)
+            let made = CompoundOperation(name: "group", operations: [profile, idle])
+            profile.asyncCompletionBlock = { [unowned made] _ in
+                made.cancel(withError: TestError.reason)
+                idle.finish()
+            }
+            group = made
+            _ = await outcome(of: made)
+        }
+        #expect(summary(group?.error) == ["0 profile 0"])
+        await tracker.expectAllReleased()
+    }
+
     @Test("Operations on a queue are counted in the same way, and nothing private is thrown") func queue() async {
         let login = failing("login")
         let group = [requiring("profile", login)].gathered(name: "group")

@@ -60,6 +60,14 @@ extension ChildScheduler: ChildGroup {
     /// The children that have not finished.
     var operations: [Operation] { machine.withLock { $0.operations } }
 
+    func recordDependencies(of composite: AsyncOperation) -> CompositeDependencies? {
+        machine.withLock { $0.schedule.stage == .idle ? $0.composite.recordDependencies(of: composite) : nil }
+    }
+
+    func recordedDependencies(of composite: AsyncOperation) -> CompositeDependencies? {
+        machine.withLock { $0.composite.recordedDependencies(of: composite) }
+    }
+
     func operations(atMost limit: Int) -> [Operation]? {
         machine.withLock { $0.schedule.table.records.count <= limit ? $0.operations : nil }
     }

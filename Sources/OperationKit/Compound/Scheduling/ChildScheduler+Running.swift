@@ -11,9 +11,9 @@ extension ChildScheduler {
 
     /// Starts the children, and reports to the composite when all of them have ended.
     func run() {
-        let (composite, slots, isCancelled) = machine.withLock { $0.prepared() }
+        let (running, slots, isCancelled) = machine.withLock { $0.prepared() }
         // The composite calls this, so it is there.
-        guard let composite else { return }
+        guard let composite = running.composite else { return }
         var error: CompoundOperationError?
         for first in stride(from: 0, to: slots.count, by: ChildScheduler.batch) {
             let last = min(first + ChildScheduler.batch, slots.count)

@@ -26,8 +26,8 @@ extension ChildStateMachine {
     /// Children are added: they get their slots, and are counted from here on, so that the composite does not end
     /// meanwhile. They start after ``committed(_:)``.
     ///
-    /// If they close a cycle, they are taken back before another thread can see them. What was `expected` of them in the
-    /// progress no longer is once they are there, in the same step: the fraction falls neither before nor after.
+    /// If they close a cycle, they are taken back before another thread can see them. Replaces `expected`, the share reserved
+    /// for them, by their own weights in the same step, so that the fraction does not fall.
     mutating func adding(_ registrations: inout [ChildRegistration], inPlaceOf expected: Int64 = 0) -> Effects {
         if let rejection = rejection(of: registrations) { return effects(rejection: rejection) }
         for index in registrations.indices {
@@ -141,7 +141,10 @@ extension ChildStateMachine {
     ///
     /// - Returns: The slots of the children to register, and whether these are about to be cancelled and only have to
     ///   end.
-    mutating func prepared() -> (composite: AsyncOperation?, slots: Range<Int>, isCancelled: Bool) {
+    mutating func prepared() -> (
+        running: (composite: AsyncOperation?, dependencies: CompositeDependencies?), slots: Range<Int>,
+        isCancelled: Bool
+    ) {
         let running = composite.run()
         unregistered = []
         if schedule.table.hasDependencies { externals.removeAll() }

@@ -30,6 +30,8 @@ extension ChildStateMachine {
         let rejection: Rejection?
         /// The composite, once all its children have ended.
         let finished: Completion?
+        /// Only to be released.
+        var discarded: [any Sendable] = []
 
         init(
             progress: ProgressReport? = nil, externals: ExternalDependencies.Changes? = nil,
@@ -77,7 +79,7 @@ extension ChildStateMachine {
         let handlers: CompositeHandlers?
         let failures: ChildFailures
         /// Only to be released.
-        let discarded: [FailureCollection.Blocked]
+        let discarded: [any Sendable]
     }
 }
 
@@ -85,6 +87,16 @@ extension ChildStateMachine.Effects {
     /// Nothing but a report of the progress: everything else follows after it.
     init(progress: ChildStateMachine.ProgressReport) {
         self.init(others: .init(progress: progress))
+    }
+
+    /// The same effects, and what is to be released after unlocking.
+    func discarding(_ discarded: [any Sendable]) -> Self {
+        if discarded.isEmpty { return self }
+        var effects = self
+        let others = effects.others ?? .init()
+        others.discarded = discarded
+        effects.others = others
+        return effects
     }
 
     /// Nothing but requests to children.

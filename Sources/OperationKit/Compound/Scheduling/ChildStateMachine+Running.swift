@@ -92,13 +92,12 @@ extension ChildStateMachine {
         let mayHaveDependencies = schedule.table.records[slot].mayHaveDependencies
         let operation = schedule.ended(slot)
         externals.childEnded(slot, in: &schedule)
-        var cancelsChildren = false
-        if let failure = end.failure, failures.add(failure, isCancelling: schedule.cancelsNewChildren) {
-            schedule.cancellationStarted()
-            cancelsChildren = true
-        }
-        return effects(
-            next: next(for: end.turn), ended: mayHaveDependencies ? operation : nil, cancelsChildren: cancelsChildren)
+        let ended = mayHaveDependencies ? operation : nil
+        guard let failure = end.failure else { return effects(next: next(for: end.turn), ended: ended) }
+        let cancelsChildren = failures.add(failure, isCancelling: schedule.cancelsNewChildren)
+        if cancelsChildren { schedule.cancellationStarted() }
+        let discarded = failures.takeDiscarded()
+        return effects(next: next(for: end.turn), ended: ended, cancelsChildren: cancelsChildren).discarding(discarded)
     }
 
     /// An external dependency has finished.

@@ -6,11 +6,27 @@ struct CompositeLink {
     private(set) var handlers: CompositeHandlers?
     /// The composite, kept alive while it runs.
     private(set) var running: AsyncOperation?
+    /// What the composite was made to depend on; `nil` if that is nothing, or it has started.
+    private var dependencies: CompositeDependencies?
 
-    /// - Returns: The handlers of the composite before, to be released after unlocking.
-    mutating func attach(to composite: AsyncOperation, _ handlers: CompositeHandlers) -> CompositeHandlers? {
+    /// - Returns: What belonged to the composite before, to be released after unlocking.
+    mutating func attach(
+        to composite: AsyncOperation, _ handlers: CompositeHandlers
+    ) -> (CompositeHandlers?, CompositeDependencies?) {
         self.composite = composite
-        return exchange(&self.handlers, with: handlers)
+        return (exchange(&self.handlers, with: handlers), dependencies.take())
+    }
+
+    /// The composite is made to depend on an operation before it has started.
+    mutating func recordDependencies(of composite: AsyncOperation) -> CompositeDependencies? {
+        guard self.composite === composite else { return nil }
+        let recorded = dependencies ?? CompositeDependencies(of: composite)
+        dependencies = recorded
+        return recorded
+    }
+
+    func recordedDependencies(of composite: AsyncOperation) -> CompositeDependencies? {
+        self.composite === composite ? dependencies : nil
     }
 
     mutating func detach() {
@@ -18,9 +34,11 @@ struct CompositeLink {
     }
 
     /// The composite starts its children.
-    mutating func run() -> AsyncOperation? {
+    ///
+    /// - Returns: The composite, and what it depended on, to be released after unlocking.
+    mutating func run() -> (composite: AsyncOperation?, dependencies: CompositeDependencies?) {
         running = composite
-        return running
+        return (running, dependencies.take())
     }
 
     /// The children have ended.

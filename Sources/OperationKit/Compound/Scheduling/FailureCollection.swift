@@ -49,7 +49,7 @@ struct FailureCollection {
         /// Its own failure, if it is a child and has reported one.
         var failure: SuboperationError?
         /// The first of the children that did not run.
-        var firstBlocked: Blocked?
+        var firstBlocked: SuboperationError?
         var blockedCount = 0
 
         init(_ operation: Operation) {
@@ -59,26 +59,30 @@ struct FailureCollection {
 
         /// The failure to report: that of the operation itself, or of the first child that it kept from running.
         func report(siblingCount: Int) -> SuboperationError? {
-            guard let reported = failure ?? firstBlocked?.report else { return nil }
+            guard let reported = failure ?? firstBlocked else { return nil }
             return SuboperationError(
                 name: reported.name, index: reported.index, error: reported.outcomeError, siblingCount: siblingCount,
                 blockedCount: failure == nil ? blockedCount - 1 : blockedCount)
         }
     }
 
-    /// A child that did not run.
-    struct Blocked {
-        let report: SuboperationError
-        /// What is responsible, if that is outside. It is held because the composite may pass it on.
-        let outsideCause: FailureCause?
+    /// The only cause that the composite may pass on. A composite that is fed forever holds no other one.
+    private enum OutsideCause {
+        /// No child has failed.
+        case none
+        /// The cause of the first child that did not run, with the index of that child. All causes are outside.
+        case first(FailureCause, index: Int)
+        /// A child has failed by itself, or did not run because of another one. So nothing is passed on.
+        case unneeded
     }
 
     let rules: Rules
     private var causes: [Cause] = []
     /// The indices of the causes. Created when the first child did not run because of another operation.
     private var indices: [ObjectIdentifier: Int]?
-    /// Reports that are not needed, to be released after unlocking: the types of their errors may be users' own.
-    private var discarded: [Blocked] = []
+    private var outsideCause = OutsideCause.none
+    /// What is not needed any more, to be released after unlocking: the types of errors and operations may be users' own.
+    private var discarded: [any Sendable] = []
 
     init(rules: Rules) {
         self.rules = rules
@@ -96,6 +100,7 @@ struct FailureCollection {
             addBlocked(failure.report, by: cause)
         } else {
             causes[index(of: failure.operation)].failure = failure.report
+            replaceOutsideCause(with: .unneeded)
         }
         return rules.policy == .cancelRemaining && !isCancelling
     }
@@ -105,12 +110,30 @@ struct FailureCollection {
             let identifiers = causes.enumerated().map { ($1.identifier, $0) }
             indices = Dictionary(identifiers, uniquingKeysWith: { _, last in last })
         }
+        addOutsideCause(of: report, cause)
         let index = index(of: cause.operation)
         causes[index].blockedCount += 1
-        if let first = causes[index].firstBlocked, first.report.index < report.index { return }
-        let outsideCause: FailureCause? = if case .outside(let cause) = cause { cause } else { nil }
-        let blocked = Blocked(report: report, outsideCause: outsideCause)
-        if let later = exchange(&causes[index].firstBlocked, with: blocked) { discarded.append(later) }
+        if let first = causes[index].firstBlocked, first.index < report.index { return }
+        if let later = exchange(&causes[index].firstBlocked, with: report) { discarded.append(later) }
+    }
+
+    private mutating func addOutsideCause(of report: SuboperationError, _ cause: BlockingCause) {
+        switch (cause, outsideCause) {
+        case (.child, _): replaceOutsideCause(with: .unneeded)
+        case (.outside, .unneeded): break
+        case (.outside, .first(_, let index)) where index < report.index: break
+        case (.outside(let cause), .none), (.outside(let cause), .first):
+            replaceOutsideCause(with: .first(cause, index: report.index))
+        }
+    }
+
+    private mutating func replaceOutsideCause(with new: OutsideCause) {
+        if case .first(let cause, _) = exchange(&outsideCause, with: new) { discarded.append(cause) }
+    }
+
+    /// Takes what is to be released after unlocking.
+    mutating func takeDiscarded() -> [any Sendable] {
+        exchange(&discarded, with: [])
     }
 
     /// The index of an operation among the causes, to which it is added if it is not there. As long as no child is
@@ -131,24 +154,13 @@ struct FailureCollection {
     /// - Parameter count: How many children there were.
     /// - Returns: The failures, in the order of the children, or in that in which they happened; and what has to be released
     ///   after unlocking.
-    mutating func take(ofChildren count: Int) -> (failures: ChildFailures, discarded: [Blocked]) {
+    mutating func take(ofChildren count: Int) -> (failures: ChildFailures, discarded: [any Sendable]) {
         if causes.isEmpty { return (ChildFailures(), []) }
-        var failures = ChildFailures(errors: causes.compactMap { $0.report(siblingCount: count) }, cause: outsideCause)
+        var failures = ChildFailures(errors: causes.compactMap { $0.report(siblingCount: count) })
+        if case .first(let cause, _) = outsideCause { failures.cause = cause }
         let discarded = discarded + causes.compactMap(\.firstBlocked)
         self = FailureCollection(rules: rules)
         if !rules.countsCancellations { failures.errors.sort { $0.index < $1.index } }
         return (failures, discarded)
-    }
-
-    /// The cause of the first child that did not run, if there is nothing but such children and causes outside.
-    private var outsideCause: FailureCause? {
-        var first: Blocked?
-        for cause in causes {
-            guard cause.failure == nil, let blocked = cause.firstBlocked, blocked.outsideCause != nil else {
-                return nil
-            }
-            if (first?.report.index ?? .max) > blocked.report.index { first = blocked }
-        }
-        return first?.outsideCause
     }
 }
