@@ -199,7 +199,7 @@ extension CompoundOperationError: SecondaryError {
         return !reason.isCancellation
     }
 
-    func reportsSameFailures(as other: any Error) -> Bool {
+    func isSame(as other: any Error) -> Bool {
         guard let first = suboperationErrors.first,
             let other = (other as? CompoundOperationError)?.suboperationErrors.first
         else { return false }

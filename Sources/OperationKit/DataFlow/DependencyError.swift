@@ -85,9 +85,8 @@ extension DependencyError: SecondaryError {
 
     var isOwnFailure: Bool { false }
 
-    func reportsSameFailures(as other: any Error) -> Bool { false }
+    var leafErrors: [any Error] { [self] }
 
-    /// Whether another error says the same of the same operations, as far as can be seen: errors need not be comparable.
     func isSame(as other: any Error) -> Bool {
         guard case .dependencyFailed(let operation, let dependency, let error) = self,
             case .dependencyFailed(operation, dependency, let otherError) = other as? DependencyError

@@ -13,13 +13,12 @@ struct BlockedError: CancellableError {
 
     /// Whether an operation that ends with this error passes on that of the blocked one.
     ///
-    /// Names are not unique, so the error of an operation that did not run is passed on only if it is the same one, as far as
-    /// can be seen: about the same operation, because of the same one, with the same kind of error.
+    /// Names are not unique, so the error of an operation that did not run is passed on only if it is the same one, as
+    /// far as can be seen: about the same operation, because of the same one, with the same kind of error.
     func isPassedOn(as error: any Error) -> Bool {
         guard let own = self.error as? any SecondaryError else { return false }
-        guard let error = error as? DependencyError else { return own.reportsSameFailures(as: error) }
-        let errors = (own as? CompoundOperationError)?.leafErrors ?? [own]
-        return error.root?.name == cause.name && errors.contains { own in error.isSame(as: own) }
+        guard let other = error as? any SecondaryError, let root = other.root else { return own.isSame(as: error) }
+        return root.name == cause.name && own.leafErrors.contains { other.isSame(as: $0) }
     }
 }
 
@@ -29,8 +28,10 @@ protocol SecondaryError: Error {
     var root: (name: String, error: any Error)? { get }
     /// Whether the operation itself went wrong, too.
     var isOwnFailure: Bool { get }
-    /// Whether another error reports the failures that this one reports, each of them the same.
-    func reportsSameFailures(as other: any Error) -> Bool
+    /// The errors at the ends of what it reports: the error itself, if that is about one operation.
+    var leafErrors: [any Error] { get }
+    /// Whether another error says the same of the same operations, as far as can be seen: errors need not be comparable.
+    func isSame(as other: any Error) -> Bool
 }
 
 /// The operation that went wrong first, and so kept others from running, because it failed or was cancelled.
