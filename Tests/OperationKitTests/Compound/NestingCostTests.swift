@@ -132,7 +132,8 @@ import Testing
     /// Expects that twice the depth takes hardly more than twice the locks; if each level asked all those around it, or
     /// inside it, it would be four times as many.
     private func expectLinear(
-        _ form: some Sendable, from depth: Int = 60, _ location: SourceLocation = #_sourceLocation,
+        _ form: some Sendable, from depth: Int = TestExtent.choose(24, long: 60),
+        _ location: SourceLocation = #_sourceLocation,
         _ body: @escaping @Sendable (_ depth: Int, HeldQueue) -> Void
     ) async {
         let counts = await onThread {
@@ -159,7 +160,9 @@ import Testing
     /// The deepest, because what changes at the bottom fades away within the first few hundred levels.
     @Test(
         "Each level costs the same while the progress of all is observed",
-        arguments: [Form.macros, .maps, .recoveries, .waterfalls, .mixture, .compoundsWhileTheyRun])
+        arguments: TestExtent.choose(
+            [Form.macros, .mixture],
+            long: [.macros, .maps, .recoveries, .waterfalls, .mixture, .compoundsWhileTheyRun]))
     func progress(_ form: Form) async {
         await expectLinear(form, from: 300) { depth, queue in
             let operation = form.make(depth) { Step.increment("leaf") }
