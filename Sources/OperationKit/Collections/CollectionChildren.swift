@@ -31,7 +31,6 @@ final class CollectionChildren: ChildGroup, @unchecked Sendable {
     }
     var weightedUnits: (completed: Int64, total: Int64)? { nil }
     var progressDescription: String? { nil }
-    var operations: [Operation] { [] }
 
     func start() { handlers?.start() }
     func cancelAll(_ list: inout Worklist) { handlers?.cancelAll() }

@@ -71,10 +71,8 @@ protocol ChildGroup: AnyObject, Sendable {
     /// The children that have not finished, as they are now, at most `count` of them.
     func snapshot(atMost count: Int) -> ChildSnapshot?
 
-    /// The children that have not finished, where they are operations.
-    var operations: [Operation] { get }
-
-    /// The same, or `nil` if they take more than `limit` steps to list.
+    /// The children that have not finished, where they are operations, or `nil` if they take more than `limit` steps to
+    /// list.
     func operations(atMost limit: Int) -> [Operation]?
 
     // MARK: Called by children

@@ -29,6 +29,7 @@ import Testing
         let (isAccepted, action) = machine.ended(1, error: TestError.first)
         #expect(isAccepted)
         #expect(action.errors?.map(text) == ["success", "first"])
+        #expect(!machine.isInFlight(1))
         #expect(machine.returned(1).workerAction == .stop)
     }
 

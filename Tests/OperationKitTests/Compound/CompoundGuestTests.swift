@@ -128,6 +128,11 @@ import Testing
             queue.isSuspended = true
             queue.maxConcurrentOperationCount = 3
             queue.qualityOfService = .background
+            let underlying = DispatchQueue(label: "underlying")
+            let before = unsafe queue.underlyingQueue
+            unsafe queue.underlyingQueue = underlying
+            let after = unsafe queue.underlyingQueue
+            #expect(before == nil && after === underlying)
             #expect(queue.isSuspended && queue.maxConcurrentOperationCount == 3)
             #expect(queue.qualityOfService == .background)
             queue.isSuspended = false

@@ -57,9 +57,6 @@ extension ChildScheduler: ChildGroup {
         return snapshot
     }
 
-    /// The children that have not finished.
-    var operations: [Operation] { machine.withLock { $0.operations } }
-
     func recordDependencies(of composite: AsyncOperation) -> CompositeDependencies? {
         machine.withLock { $0.schedule.stage == .idle ? $0.composite.recordDependencies(of: composite) : nil }
     }

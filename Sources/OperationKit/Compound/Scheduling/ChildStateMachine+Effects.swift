@@ -56,7 +56,7 @@ extension ChildStateMachine {
     /// What is asked of children.
     struct ChildRequests {
         /// Children to cancel.
-        var cancel: [Operation] = []
+        var cancel: [Operation]
         /// The thread that cancels all children. ``ChildStateMachine/childrenCancelled(by:)`` follows.
         var cancellingThread: ObjectIdentifier?
         /// Children to observe the progress of.
