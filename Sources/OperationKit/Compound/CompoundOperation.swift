@@ -144,8 +144,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     private func decision(on error: CompoundOperationError?, about failures: ChildFailures) -> Lifecycle.Outcome {
         Result { try childrenDidFinish(error) }.mapError { thrown in
             guard let error, let cause = failures.cause else { return thrown }
-            let blocked = BlockedError(error: error, cause: cause)
-            return blocked.isPassedOn(as: thrown) ? cause.passedOn(in: thrown) : thrown
+            return BlockedError(error: error, cause: cause).passingOnCause(in: thrown)
         }
     }
 

@@ -133,8 +133,7 @@ extension Waterfall {
     ) -> Waterfall<Input, Output> {
         extended { runner in
             for job in jobs {
-                let name = JobRunner.name(ofJob: runner.count)
-                runner.append(self.job(making: job, name: name), weight: progressWeight)
+                runner.append(self.job(making: job, name: JobRunner.name(ofJob: runner.count)), weight: progressWeight)
             }
         }
     }

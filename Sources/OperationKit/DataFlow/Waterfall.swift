@@ -158,9 +158,11 @@ extension Waterfall where Input == Output {
 
 extension Waterfall {
     /// A job that makes a value. An operation that it makes would not run, so that is an error.
-    func job<Next: Sendable>(making job: @escaping @Sendable (Output) throws -> Next, name: String) -> JobRunner.Job {
+    func job<Next: Sendable>(
+        making job: @escaping @Sendable (Output) throws -> Next, name: @autoclosure () -> String
+    ) -> JobRunner.Job {
         if Next.self is Operation.Type {
-            let error = ChainError.operationNotRun(job: name, chain: displayName)
+            let error = ChainError.operationNotRun(job: name(), chain: displayName)
             return { _ in throw error }
         }
         return { .value(WaterfallValue(try job(Self.open($0)))) }

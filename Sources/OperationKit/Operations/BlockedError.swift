@@ -11,11 +11,17 @@ struct BlockedError: CancellableError {
 
     var isCancelled: Bool { error.isCancellation }
 
+    /// Returns what a composite ends with that has this outcome inside it, and ends with `error`: with the same cause, if
+    /// it passes this outcome on; otherwise the error alone.
+    func passingOnCause(in error: any Error) -> any Error {
+        isPassedOn(as: error) ? cause.passedOn(in: error) : error
+    }
+
     /// Whether an operation that ends with this error passes on that of the blocked one.
     ///
     /// Names are not unique, so the error of an operation that did not run is passed on only if it is the same one, as
     /// far as can be seen: about the same operation, because of the same one, with the same kind of error.
-    func isPassedOn(as error: any Error) -> Bool {
+    private func isPassedOn(as error: any Error) -> Bool {
         guard let own = self.error as? any SecondaryError else { return false }
         guard let other = error as? any SecondaryError, let root = other.root else { return own.isSame(as: error) }
         return root.name == cause.name && own.leafErrors.contains { other.isSame(as: $0) }
@@ -111,7 +117,6 @@ extension AsyncOperation {
     /// Returns what a composite ends with if this operation, inside it, has finished and it ends with an error: what kept
     /// this one from running kept the composite, too, unless it is another error.
     final func passingOnCause(in error: any Error) -> any Error {
-        guard let blocked = blockedError, blocked.isPassedOn(as: error) else { return error }
-        return blocked.cause.passedOn(in: error)
+        blockedError?.passingOnCause(in: error) ?? error
     }
 }
