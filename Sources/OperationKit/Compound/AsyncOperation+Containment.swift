@@ -73,15 +73,17 @@ extension AsyncOperation {
     /// The composite itself, or a composite around it, that depends on one of some operations. Neither that one nor one in
     /// between has started.
     private func firstToWait(for operations: some Collection<Operation>) -> AsyncOperation? {
-        CompositeDependencies.composites(waitingForOneOf: operations).first { composite in
-            isInside(composite) && composite.dependsOnOne(of: operations)
+        let waiting = CompositeDependencies.composites(waitingForOneOf: operations)
+        if waiting.isEmpty { return nil }
+        let identifiers = Set(operations.map { ObjectIdentifier($0) })
+        return waiting.first { composite in
+            isInside(composite) && composite.dependsOnOne(of: identifiers)
                 && pendingComposites.contains { $0 === composite }
         }
     }
 
-    private func dependsOnOne(of operations: some Collection<Operation>) -> Bool {
-        let identifiers = Set(operations.map { ObjectIdentifier($0) })
-        return recordedDependencies?.awaited(by: self).contains { identifiers.contains(ObjectIdentifier($0)) } ?? false
+    private func dependsOnOne(of identifiers: Set<ObjectIdentifier>) -> Bool {
+        recordedDependencies?.awaited(by: self).contains { identifiers.contains(ObjectIdentifier($0)) } ?? false
     }
 
     /// Goes from each of the composites that have not started to what it depends on, and on to what is around that, until
