@@ -109,9 +109,9 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     private func cancelUnits() {
         let (driver, isSkipped) = withState { state -> (CollectionDriver?, Bool) in
             switch stage {
-            // Before the start, `drainUnits()` will be called. After it, nothing has started yet, as when the input is
-            // missing, and nothing will.
-            case .idle where state.lifecycle.isExecuting:
+            // Before the start and the preparations, `drainUnits()` will be called. After them, nothing has started yet, as
+            // when the input is missing, and nothing will.
+            case .idle where state.lifecycle.isExecuting && !state.lifecycle.isBeforeMain:
                 stage = .skipped
                 return (nil, true)
             case .calling:

@@ -40,14 +40,14 @@ extension IOOperation {
             addDependency(source)
             return WeakReference(source)
         }
-        addStartHandler { [weak self] target in
+        addStartHandler { [weak self] _ in
             let sources = references.compactMap(\.operation)
             let value = input()
             for source in sources { if let error = source.error { throw error } }
             guard let value else { throw CancellationError() }
             self?.input = value
         }
-        addStartHandler(isLast: true) { target in
+        addStartHandler(.release) { target in
             for source in references.compactMap(\.operation) { target.removeDependency(source) }
         }
     }

@@ -5,6 +5,8 @@ enum OperationStatus: Equatable {
     case notStarted
     /// Between its start and its `main()`.
     case starting
+    /// Between its start and its `main()`, with a preparation that takes time, and the elapsed time, if recorded.
+    case preparing(String, Duration?)
     /// The elapsed time, if recorded.
     case executing(Duration?)
     /// A composite that has been told to end, and whose children have not.
@@ -17,6 +19,7 @@ enum OperationStatus: Equatable {
         switch self {
         case .notStarted: "not started"
         case .starting: "starting"
+        case .preparing(let description, let age): description + (age.map { ", for \(ageText($0))" } ?? "")
         case .executing(let age): "executing" + (age.map { " for \(ageText($0))" } ?? "")
         case .draining(let age):
             "told to end, waiting for its children" + (age.map { ", executing for \(ageText($0))" } ?? "")
@@ -30,7 +33,13 @@ extension Operation {
     /// Asks the operation. What it answers may be overridden, so nothing may be locked.
     func status(at now: ContinuousClock.Instant) -> OperationStatus {
         if let operation = self as? AsyncOperation {
-            return operation.withState { $0.status(at: now) }
+            let (status, preparation) = operation.withState { state in
+                (state.status(at: now), state.lifecycle.isWaiting ? state.preparations?.current : nil)
+            }
+            if case .executing(let age) = status, let description = preparation?.waitDescription {
+                return .preparing(description, age)
+            }
+            return status
         }
         if isFinished { return .finished }
         return isExecuting ? .executing(nil) : .notStarted

@@ -36,12 +36,20 @@ struct Lifecycle: Sendable {
         case finished(Outcome)
     }
 
-    enum MainCall: Sendable { case onStack, returned }
+    enum MainCall: Sendable {
+        /// It is not due yet: a thread makes the preparations.
+        case preparing
+        /// It is not due yet, and no thread is busy with the operation: a preparation takes time.
+        case waiting
+        case onStack, returned
+    }
 
     /// What the caller of an event has to do, in this order, after unlocking.
     enum Action: Equatable, Sendable {
         /// Announce `isExecuting`, with ``Lifecycle/becameExecuting()`` as the change.
         case announceExecution
+        /// Make the preparations, then report ``Lifecycle/prepared()``, or ``Lifecycle/preparationSuspended()``.
+        case prepare
         /// Call `main()`, then report ``Lifecycle/mainReturned()``.
         case runMain
         /// Call `didCancel()`.
@@ -60,14 +68,16 @@ struct Lifecycle: Sendable {
     }
 
     private(set) var state: State = .pending(nil)
-    private var cancellation: Cancellation = .none
+    private(set) var cancellation: Cancellation = .none
     private var hook: Hook = .notDue
+    /// Whether the preparations were made, and `main()` was called.
+    private(set) var reachedMain = false
     private let ending: Ending
 
     /// A cancellation takes effect in two steps, because Foundation has to be told without holding the lock. While the
     /// cancellation is `marking`, an end is held back, so that no thread sees an operation whose outcome says cancelled
     /// and whose `isCancelled` does not.
-    private enum Cancellation {
+    enum Cancellation: Sendable {
         case none
         case marking(reason: (any Error)?)
         case marked(reason: (any Error)?)
@@ -77,70 +87,6 @@ struct Lifecycle: Sendable {
 
     init(ending: Ending) {
         self.ending = ending
-    }
-}
-
-// MARK: - The state
-
-extension Lifecycle {
-    var isExecuting: Bool {
-        switch state {
-        case .pending, .starting, .finished: false
-        case .executing: true
-        case .draining(_, let wasExecuting), .finishing(_, let wasExecuting): wasExecuting
-        }
-    }
-
-    var isFinished: Bool {
-        if case .finished = state { true } else { false }
-    }
-
-    /// Whether it executes and has no outcome yet: its work may start, and decides how it ends.
-    var isWorking: Bool {
-        if case .executing = state { true } else { false }
-    }
-
-    /// Whether a composite whose children have finished may have succeeded. One that was cancelled before its start has
-    /// not, even if all children had ended before.
-    var maySucceed: Bool { isExecuting }
-
-    /// Whether it has not started.
-    var isPending: Bool {
-        if case .pending = state { true } else { false }
-    }
-
-    /// The outcome, from its delivery on. It is `nil` while a cancellation holds the end back.
-    var outcome: Outcome? {
-        if case .marking = cancellation { return nil }
-        return switch state {
-        case .pending, .starting, .executing, .draining: nil
-        case .finishing(let outcome, _), .finished(let outcome): outcome
-        }
-    }
-
-    /// Whether an outcome that is given now would be the first one.
-    var acceptsOutcome: Bool {
-        switch state {
-        case .pending(let outcome), .starting(let outcome), .draining(let outcome, _): outcome == nil
-        case .executing: true
-        case .finishing, .finished: false
-        }
-    }
-
-    /// Whether a cancellation has taken effect.
-    var isCancelled: Bool {
-        switch cancellation {
-        case .none: false
-        case .marking, .marked: true
-        }
-    }
-
-    /// The error that was given as the reason of the cancellation that took effect.
-    var cancellationReason: (any Error)? {
-        switch cancellation {
-        case .none: nil
-        case .marking(let reason), .marked(let reason): reason
-        }
     }
 }
 
@@ -163,13 +109,51 @@ extension Lifecycle {
     /// `isExecuting` may become true now: the change between `willChangeValue` and `didChangeValue`.
     mutating func becameExecuting() -> Action? {
         switch state {
-        case .starting(nil):
-            state = .executing(.onStack)
-            return .runMain
+        case .starting(nil) where !isCancelled:
+            state = .executing(.preparing)
+            return .prepare
         case .starting(let outcome):
             return settle(outcome, wasExecuting: true)
         case .pending, .executing, .draining, .finishing, .finished:
             impossible("becameExecuting")
+        }
+    }
+
+    /// The preparations have been made, or do not go on.
+    mutating func prepared() -> Action? {
+        let action = leftPreparations("prepared", for: .onStack, then: .runMain)
+        reachedMain = action == .runMain
+        return action
+    }
+
+    /// A preparation takes time, and the thread that has begun it does not wait.
+    mutating func preparationSuspended() -> Action? {
+        leftPreparations("preparationSuspended", for: .waiting, then: nil)
+    }
+
+    /// The preparation that takes time has ended.
+    ///
+    /// - Returns: Whether the caller goes on with the next one. If not, the operation has been given an outcome, or ends as
+    ///   cancelled.
+    mutating func preparationResumed() -> Bool {
+        guard isWaiting else { return false }
+        state = .executing(.preparing)
+        return true
+    }
+
+    /// The thread that makes the preparations stops. What has ended the operation meanwhile left the rest to it.
+    private mutating func leftPreparations(_ event: String, for next: MainCall, then action: Action?) -> Action? {
+        switch state {
+        case .executing(.preparing):
+            if isCancelled { return settle(nil, wasExecuting: true) }
+            state = .executing(next)
+            return action
+        case .draining:
+            return .drain
+        case .finishing, .finished:
+            return nil
+        case .pending, .starting, .executing:
+            impossible(event)
         }
     }
 
@@ -183,13 +167,12 @@ extension Lifecycle {
             return .callDidCancel
         case .draining, .finishing, .finished:
             return nil
-        case .pending, .starting, .executing(.returned):
+        case .pending, .starting, .executing:
             impossible("mainReturned")
         }
     }
 
-    /// The work is not started after all, because the operation was given an outcome before: by a start handler, for
-    /// example.
+    /// The children of a composite do not start after all: it was given an outcome instead.
     mutating func mainSkipped() -> Action? {
         switch state {
         case .draining:
@@ -211,7 +194,10 @@ extension Lifecycle {
         case .starting(nil):
             state = .starting(given)
             return (true, request)
+        case .executing(.waiting):
+            return (true, settle(given, wasExecuting: true))
         case .executing:
+            // The thread that makes the preparations, or starts the children, has them finish.
             let action = settle(given, wasExecuting: true)
             return (true, action == .drain ? request : action)
         case .draining(nil, let wasExecuting):
@@ -226,11 +212,11 @@ extension Lifecycle {
     /// `finish` has given wins over it.
     mutating func drained(with own: Outcome) -> Action? {
         switch state {
-        case .executing:
+        case .executing(.onStack), .executing(.returned):
             return finish(with: own, wasExecuting: true)
         case .draining(let given, let wasExecuting):
             return finish(with: given ?? own, wasExecuting: wasExecuting)
-        case .pending, .starting, .finishing, .finished:
+        case .pending, .starting, .executing, .finishing, .finished:
             impossible("drained")
         }
     }
@@ -253,8 +239,8 @@ extension Lifecycle {
         case .marked: return cancelChildrenIfUnfinished
         }
         switch state {
-        case .pending: break
-        case .starting, .executing(.onStack): hook = .afterMain
+        case .pending, .starting, .executing(.preparing), .executing(.waiting): break
+        case .executing(.onStack): hook = .afterMain
         case .executing(.returned): hook = .now
         case .draining, .finishing, .finished: return cancelChildrenIfUnfinished
         }
@@ -277,8 +263,10 @@ extension Lifecycle {
         cancellation = .marked(reason: reason)
         var actions: [Action] = []
         switch state {
-        case .pending, .starting, .executing(.onStack):
+        case .pending, .starting, .executing(.preparing), .executing(.onStack):
             break
+        case .executing(.waiting):
+            if let end = settle(nil, wasExecuting: true) { return [end] }
         case .executing(.returned):
             actions.append(.callDidCancel)
             hook = .done

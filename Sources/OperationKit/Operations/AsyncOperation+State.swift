@@ -5,10 +5,8 @@ extension AsyncOperation {
     struct State {
         var lifecycle: Lifecycle
         var completion: AsyncCompletionBlock?
-        /// What has to be done right before `main()`, in this order.
-        var startHandlers: [StartHandler] = []
-        /// How many handlers at the end of `startHandlers` stay last when others are added.
-        var lastStartHandlers: Int32 = 0
+        /// What is to be done between `start()` and `main()`; `nil` if there never was anything.
+        var preparations: Preparations?
         /// Created when it is first read.
         var progress: OperationProgress?
         var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()

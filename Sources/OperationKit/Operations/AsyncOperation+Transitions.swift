@@ -10,7 +10,6 @@ extension AsyncOperation {
     /// Performs an action of the life cycle. What follows for other operations is left in the list.
     final func perform(_ action: Lifecycle.Action?, _ list: inout Worklist) {
         var next = action
-        var startHandlers: [StartHandler] = []
         while let action = next {
             next = nil
             switch action {
@@ -18,14 +17,18 @@ extension AsyncOperation {
                 let execution = ExecutionRecording.current.record(of: self)
                 willChange("isExecuting")
                 next = withState { state in
-                    swap(&startHandlers, &state.startHandlers)
                     state.execution = execution
                     return state.lifecycle.becameExecuting()
                 }
                 didChange("isExecuting")
+            case .prepare:
+                let (isPrepared, action) = withState { state in
+                    state.preparations == nil ? (true, state.lifecycle.prepared()) : (false, nil)
+                }
+                next = isPrepared ? action : makePreparations()
             case .runMain:
-                next = runMain(after: &startHandlers)
-                startHandlers = []
+                startChildrenOrWork()
+                next = withState { $0.lifecycle.mainReturned() }
             case .callDidCancel:
                 didCancel()
             case .cancelSuperclass:
@@ -42,6 +45,7 @@ extension AsyncOperation {
                 // Another child that is cancelled first may end this operation, and its children refer to it unowned.
                 list.add { self.ownChildren?.cancelAll(&$0) }
             case .drain:
+                withdrawPreparations()
                 drainChildren(&list)
             case .deliver:
                 deliver(&list)
@@ -51,11 +55,11 @@ extension AsyncOperation {
 
     /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
     private final func deliver(_ list: inout Worklist) {
-        var unused: [StartHandler] = []
+        var preparations: Preparations?
         var execution: ExecutionRecord?
         var (block, progress, error, wasExecuting) = withState { state in
             defer { state.completion = nil }
-            swap(&unused, &state.startHandlers)
+            preparations = state.preparations
             swap(&execution, &state.execution)
             return (state.completion, state.progress, state.lifecycle.outcome?.error, state.lifecycle.isExecuting)
         }
@@ -63,7 +67,7 @@ extension AsyncOperation {
         progress?.complete(unitCount: children?.unitCount)
         block?(error)
         block = nil
-        unused.removeAll()
+        if preparations != nil { withdrawPreparations() }
         releaseWork()
         children?.outcomeWasDelivered()
 

@@ -50,7 +50,8 @@ public import Foundation
 /// ## What happens, and in which order
 ///
 /// 1. `isExecuting` becomes true, with its change notifications.
-/// 2. `main()` is called, on the thread that called `start()`: one of the queue's.
+/// 2. What was bound to other operations is handed over, then `main()` is called, on the thread that called `start()`: one of
+///    the queue's.
 /// 3. `finish(withError:)` gives the operation its *outcome*, which never changes. From here on ``error`` can be read.
 /// 4. ``asyncCompletionBlock`` is called once, with the error or `nil`, on the thread that gave the outcome.
 /// 5. `isExecuting` becomes false and `isFinished` true, in one step, with their change notifications. The operation is
@@ -114,8 +115,8 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
 
     /// Starts the work. The default implementation finishes the operation successfully.
     ///
-    /// Called at most once, on the thread that calls `start()`; not at all when the operation was cancelled or given an
-    /// outcome before its start. Don't call this method yourself.
+    /// Called at most once, on the thread that calls `start()`, or on another one if a preparation took time; not at all when
+    /// the operation was cancelled or given an outcome before. Don't call this method yourself.
     open override func main() {
         #if DEBUG
         finishInDefaultMain(calledAt: .main)
@@ -129,7 +130,7 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
     /// Called at most once, and never at the same time as ``main()``. If `cancel()` is called while `main()` is running, this
     /// method is called right after `main()` has returned, on the same thread, unless the operation has its outcome by then.
     /// Otherwise `cancel()` calls it, on the thread of its caller. It is not called for an operation that was cancelled before
-    /// it started. The work may call `finish` while this method runs; what the method does then has no effect on the outcome.
+    /// its `main()`. The work may call `finish` while this method runs; what the method does then has no effect on the outcome.
     /// Don't call this method yourself.
     open func didCancel() {}
 
@@ -154,7 +155,8 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
         cancel(reason: nil)
     }
 
-    /// A Boolean value that indicates whether the operation is executing: from just before ``main()`` until it is finished.
+    /// A Boolean value that indicates whether the operation is executing: from its start, before ``main()``, until it is
+    /// finished.
     public final override var isExecuting: Bool {
         withState { $0.lifecycle.isExecuting }
     }

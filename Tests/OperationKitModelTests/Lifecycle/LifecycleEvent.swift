@@ -5,17 +5,21 @@ import Testing
 
 /// Everything that can happen to a life, so that tests can list and combine it.
 enum LifecycleEvent: String, CaseIterable {
-    case started, becameExecuting, mainReturned, succeeded, failed, drained, ended, cancelled, marked
+    case started, becameExecuting, prepared, preparationSuspended, preparationResumed, mainReturned, succeeded, failed
+    case drained, ended, cancelled, marked
 }
 
 extension Lifecycle {
     /// Applies an event. Events that bring an outcome with them bring a fixed one here.
     ///
-    /// - Returns: The actions that are due now, and whether a finish was accepted.
+    /// - Returns: The actions that are due now, and whether a finish was accepted, or the preparations go on.
     mutating func apply(_ event: LifecycleEvent) -> (actions: [Action], isAccepted: Bool?) {
         switch event {
         case .started: return (started().map { [$0] } ?? [], nil)
         case .becameExecuting: return (becameExecuting().map { [$0] } ?? [], nil)
+        case .prepared: return (prepared().map { [$0] } ?? [], nil)
+        case .preparationSuspended: return (preparationSuspended().map { [$0] } ?? [], nil)
+        case .preparationResumed: return ([], preparationResumed())
         case .mainReturned: return (mainReturned().map { [$0] } ?? [], nil)
         case .succeeded:
             let (isAccepted, action) = finished(with: .success(()))
@@ -44,6 +48,8 @@ extension Lifecycle {
         switch state {
         case .pending(let outcome): "pending\(outcome.text)"
         case .starting(let outcome): "starting\(outcome.text)"
+        case .executing(.preparing): "preparing"
+        case .executing(.waiting): "waiting"
         case .executing(.onStack): "main"
         case .executing(.returned): "working"
         case .draining(let outcome, _): "draining\(outcome.text)"
@@ -80,6 +86,8 @@ struct Situation: CustomTestStringConvertible, Sendable {
 }
 
 extension Situation {
+    private static let waiting: [LifecycleEvent] = [.started, .becameExecuting, .preparationSuspended]
+
     /// Where leaves and composites can be until their outcome is known.
     private static func open(_ ending: Lifecycle.Ending) -> [Situation] {
         [
@@ -92,13 +100,22 @@ extension Situation {
             Situation("starting, outcome", ending, [.started, .succeeded]),
             Situation("starting, marking", ending, [.started, .cancelled]),
             Situation("starting, cancelled", ending, [.started, .cancelled, .marked]),
-            Situation("main", ending, [.started, .becameExecuting]),
-            Situation("main, marking", ending, [.started, .becameExecuting, .cancelled]),
-            Situation("main, cancelled", ending, [.started, .becameExecuting, .cancelled, .marked]),
-            Situation("working", ending, [.started, .becameExecuting, .mainReturned]),
-            Situation("working, marking", ending, [.started, .becameExecuting, .mainReturned, .cancelled]),
-            Situation("working, marking since main", ending, [.started, .becameExecuting, .cancelled, .mainReturned]),
-            Situation("working, cancelled", ending, [.started, .becameExecuting, .mainReturned, .cancelled, .marked]),
+            Situation("preparing", ending, [.started, .becameExecuting]),
+            Situation("preparing, marking", ending, [.started, .becameExecuting, .cancelled]),
+            Situation("preparing, cancelled", ending, [.started, .becameExecuting, .cancelled, .marked]),
+            Situation("waiting", ending, waiting),
+            Situation("waiting, marking", ending, waiting + [.cancelled]),
+            Situation("main", ending, [.started, .becameExecuting, .prepared]),
+            Situation("main, marking", ending, [.started, .becameExecuting, .prepared, .cancelled]),
+            Situation("main, cancelled", ending, [.started, .becameExecuting, .prepared, .cancelled, .marked]),
+            Situation("working", ending, [.started, .becameExecuting, .prepared, .mainReturned]),
+            Situation("working, marking", ending, [.started, .becameExecuting, .prepared, .mainReturned, .cancelled]),
+            Situation(
+                "working, marking since main", ending,
+                [.started, .becameExecuting, .prepared, .cancelled, .mainReturned]),
+            Situation(
+                "working, cancelled", ending,
+                [.started, .becameExecuting, .prepared, .mainReturned, .cancelled, .marked]),
         ]
     }
 
@@ -106,15 +123,26 @@ extension Situation {
         open(.immediately) + [
             Situation("finishing, never executed", .immediately, [.cancelled, .marked, .started]),
             Situation("finishing, never executed, marking", .immediately, [.cancelled, .started]),
-            Situation("finishing in main", .immediately, [.started, .becameExecuting, .succeeded]),
-            Situation("finishing", .immediately, [.started, .becameExecuting, .mainReturned, .succeeded]),
+            Situation("finishing before main", .immediately, [.started, .becameExecuting, .succeeded]),
             Situation(
-                "finishing, marking", .immediately, [.started, .becameExecuting, .mainReturned, .cancelled, .succeeded]),
+                "finishing before main, marking", .immediately, [.started, .becameExecuting, .cancelled, .prepared]),
+            Situation(
+                "finishing before main, cancelled", .immediately,
+                [.started, .becameExecuting, .cancelled, .marked, .prepared]),
+            Situation("finishing, waited", .immediately, waiting + [.succeeded]),
+            Situation("finishing, waited, marking", .immediately, waiting + [.cancelled, .succeeded]),
+            Situation("finishing, waited, cancelled", .immediately, waiting + [.cancelled, .marked]),
+            Situation("finishing in main", .immediately, [.started, .becameExecuting, .prepared, .succeeded]),
+            Situation("finishing", .immediately, [.started, .becameExecuting, .prepared, .mainReturned, .succeeded]),
+            Situation(
+                "finishing, marking", .immediately,
+                [.started, .becameExecuting, .prepared, .mainReturned, .cancelled, .succeeded]),
             Situation(
                 "finishing, cancelled", .immediately,
-                [.started, .becameExecuting, .mainReturned, .cancelled, .marked, .succeeded]),
-            Situation("finished in main", .immediately, [.started, .becameExecuting, .succeeded, .ended]),
-            Situation("finished", .immediately, [.started, .becameExecuting, .mainReturned, .succeeded, .ended]),
+                [.started, .becameExecuting, .prepared, .mainReturned, .cancelled, .marked, .succeeded]),
+            Situation("finished in main", .immediately, [.started, .becameExecuting, .prepared, .succeeded, .ended]),
+            Situation(
+                "finished", .immediately, [.started, .becameExecuting, .prepared, .mainReturned, .succeeded, .ended]),
             Situation("finished, cancelled", .immediately, [.cancelled, .marked, .started, .ended]),
         ]
 
@@ -123,16 +151,26 @@ extension Situation {
             Situation("draining, never executed", .afterChildren, [.cancelled, .marked, .started]),
             Situation("draining, never executed, marking", .afterChildren, [.cancelled, .started]),
             Situation("draining, outcome, never executed", .afterChildren, [.succeeded, .started]),
-            Situation("draining in main", .afterChildren, [.started, .becameExecuting, .succeeded]),
-            Situation("draining", .afterChildren, [.started, .becameExecuting, .mainReturned, .succeeded]),
+            Situation("draining before main", .afterChildren, [.started, .becameExecuting, .succeeded]),
+            Situation(
+                "draining before main, marking", .afterChildren, [.started, .becameExecuting, .cancelled, .succeeded]),
+            Situation(
+                "draining before main, cancelled", .afterChildren,
+                [.started, .becameExecuting, .cancelled, .marked, .prepared]),
+            Situation("draining, waited", .afterChildren, waiting + [.succeeded]),
+            Situation("draining, waited, marking", .afterChildren, waiting + [.cancelled, .succeeded]),
+            Situation("draining, waited, cancelled", .afterChildren, waiting + [.cancelled, .marked]),
+            Situation("draining in main", .afterChildren, [.started, .becameExecuting, .prepared, .succeeded]),
+            Situation("draining", .afterChildren, [.started, .becameExecuting, .prepared, .mainReturned, .succeeded]),
             Situation(
                 "draining, marking", .afterChildren,
-                [.started, .becameExecuting, .mainReturned, .cancelled, .succeeded]),
-            Situation("finishing", .afterChildren, [.started, .becameExecuting, .mainReturned, .drained]),
+                [.started, .becameExecuting, .prepared, .mainReturned, .cancelled, .succeeded]),
+            Situation("finishing", .afterChildren, [.started, .becameExecuting, .prepared, .mainReturned, .drained]),
             Situation(
                 "finishing, marking", .afterChildren,
-                [.started, .becameExecuting, .mainReturned, .cancelled, .drained]),
-            Situation("finished", .afterChildren, [.started, .becameExecuting, .mainReturned, .drained, .ended]),
+                [.started, .becameExecuting, .prepared, .mainReturned, .cancelled, .drained]),
+            Situation(
+                "finished", .afterChildren, [.started, .becameExecuting, .prepared, .mainReturned, .drained, .ended]),
         ]
 
     static let all = leaf + composite

@@ -62,6 +62,7 @@ private struct StateSpaceExplorer {
     var isStuck: Bool {
         switch lifecycle.state {
         case .pending: hasStarted
+        case .executing(.preparing): !owed.contains(.preparation)
         case .executing, .finished: false
         case .draining: mainRuns == 0 || childrenHaveFinished
         case .starting, .finishing: true
@@ -69,11 +70,12 @@ private struct StateSpaceExplorer {
     }
 
     /// An action that was given and is not completed.
-    enum Owed: Hashable { case announcement, main, marking, draining, delivery }
+    enum Owed: Hashable { case announcement, preparation, main, marking, draining, delivery }
 
     private enum Step: Equatable {
         case start, finish(TestError?), cancel(TestError?)
         case complete(Owed)
+        case suspend, resume
     }
 
     init(ending: Lifecycle.Ending) {
@@ -91,6 +93,8 @@ private struct StateSpaceExplorer {
     func followers() -> [StateSpaceExplorer] {
         var steps: [Step] = [.start, .finish(nil), .finish(.first), .cancel(nil), .cancel(.reason)]
         steps += owed.map { .complete($0) }
+        if owed.contains(.preparation) { steps.append(.suspend) }
+        if lifecycle.isWaiting { steps.append(.resume) }
         // The children of a composite that executes may finish at any time once `main()` was called.
         if ending == .afterChildren, mainRuns == 1, !childrenHaveFinished, !owed.contains(.draining) {
             steps.append(.complete(.draining))
@@ -122,6 +126,12 @@ private struct StateSpaceExplorer {
         case .complete(let owed):
             self.owed.remove(owed)
             complete(owed)
+        case .suspend:
+            owed.remove(.preparation)
+            perform(lifecycle.preparationSuspended())
+        case .resume:
+            if !lifecycle.preparationResumed() { violation = "a wait that goes on cannot end" }
+            owe(.preparation)
         }
         checkMonotony(before)
     }
@@ -130,6 +140,8 @@ private struct StateSpaceExplorer {
         switch owed {
         case .announcement:
             perform(lifecycle.becameExecuting())
+        case .preparation:
+            perform(lifecycle.prepared())
         case .main:
             perform(lifecycle.mainReturned())
         case .marking:
@@ -147,8 +159,10 @@ private struct StateSpaceExplorer {
         switch action {
         case nil: break
         case .announceExecution: owe(.announcement)
+        case .prepare: owe(.preparation)
         case .runMain:
             mainRuns += 1
+            if lifecycle.isCancelled { violation = "main() is called after a cancellation" }
             if mainRuns > 1 { violation = "main() is called twice" }
             owe(.main)
         case .callDidCancel:
@@ -194,8 +208,10 @@ private struct StateSpaceExplorer {
         if lifecycle.isFinished, owed.contains(.marking) { violation = "the end while the cancellation is marked" }
         if lifecycle.isExecuting, lifecycle.isFinished { violation = "executing and finished" }
         if lifecycle.isExecuting, !mayExecute { violation = "executing, though cancelled before the start" }
-        if lifecycle.isExecuting, mainRuns == 0, accepted == nil {
-            violation = "executing without main() or an outcome"
+        if lifecycle.isExecuting, mainRuns == 0, accepted == nil, !lifecycle.isCancelled, !owed.contains(.preparation),
+            !lifecycle.isWaiting
+        {
+            violation = "executing without main(), an outcome or a cancellation"
         }
         guard let now = lifecycle.outcome else { return }
         let new = text(now.error)
@@ -210,11 +226,12 @@ private struct StateSpaceExplorer {
         switch lifecycle.state {
         case .pending: 0
         case .starting: 1
-        case .executing(.onStack): 2
-        case .executing(.returned): 3
-        case .draining: 4
-        case .finishing: 5
-        case .finished: 6
+        case .executing(.preparing), .executing(.waiting): 2
+        case .executing(.onStack): 3
+        case .executing(.returned): 4
+        case .draining: 5
+        case .finishing: 6
+        case .finished: 7
         }
     }
 }

@@ -18,9 +18,33 @@ import Testing
         }
     }
 
+    @Test("Preparing twice traps") func preparingTwice() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Lifecycle.after([.started, .becameExecuting, .prepared, .prepared], .immediately)
+        }
+    }
+
+    @Test("Waiting before the preparations traps") func waitingUnprepared() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Lifecycle.after([.started, .preparationSuspended], .immediately)
+        }
+    }
+
+    @Test("Calling `main()` while a preparation takes time traps") func preparedWhileWaiting() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Lifecycle.after([.started, .becameExecuting, .preparationSuspended, .prepared], .immediately)
+        }
+    }
+
+    @Test("Returning from `main()` while preparing traps") func returningUnprepared() async {
+        await #expect(processExitsWith: .failure) {
+            _ = Lifecycle.after([.started, .becameExecuting, .mainReturned], .immediately)
+        }
+    }
+
     @Test("Returning from `main()` twice traps") func returningTwice() async {
         await #expect(processExitsWith: .failure) {
-            _ = Lifecycle.after([.started, .becameExecuting, .mainReturned, .mainReturned], .immediately)
+            _ = Lifecycle.after([.started, .becameExecuting, .prepared, .mainReturned, .mainReturned], .immediately)
         }
     }
 
@@ -32,7 +56,7 @@ import Testing
 
     @Test("A second end of the children traps") func drainingTwice() async {
         await #expect(processExitsWith: .failure) {
-            _ = Lifecycle.after([.started, .becameExecuting, .drained, .drained], .afterChildren)
+            _ = Lifecycle.after([.started, .becameExecuting, .prepared, .drained, .drained], .afterChildren)
         }
     }
 

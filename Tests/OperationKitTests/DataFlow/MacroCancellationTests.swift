@@ -68,8 +68,8 @@ import Testing
         let ran: Int
         switch (example.moment, example.target) {
         case (.beforeStart, .macro): ran = 0
-        case (.beforeStart, .step): ran = example.step
-        case (.before, _), (.during, _), (.afterMain, _): ran = example.step + 1
+        case (.beforeStart, .step), (.before, _): ran = example.step
+        case (.during, _), (.afterMain, _): ran = example.step + 1
         case (.after, .macro): ran = example.step + 1
         case (.after, .step): ran = 5
         }

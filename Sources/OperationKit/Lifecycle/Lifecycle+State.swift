@@ -1,0 +1,81 @@
+// What can be read of a life.
+extension Lifecycle {
+    var isExecuting: Bool {
+        switch state {
+        case .pending, .starting, .finished: false
+        case .executing: true
+        case .draining(_, let wasExecuting), .finishing(_, let wasExecuting): wasExecuting
+        }
+    }
+
+    var isFinished: Bool {
+        if case .finished = state { true } else { false }
+    }
+
+    /// Whether it executes and has no outcome yet: its work may start, and decides how it ends.
+    var isWorking: Bool {
+        if case .executing = state { true } else { false }
+    }
+
+    /// Whether the preparations go on: nothing has ended or cancelled the operation.
+    var isPreparing: Bool {
+        guard case .executing(.preparing) = state else { return false }
+        return !isCancelled
+    }
+
+    /// Whether `main()` is yet to be called, because the preparations are being made.
+    var isBeforeMain: Bool {
+        switch state {
+        case .executing(.preparing), .executing(.waiting): true
+        case .pending, .starting, .executing, .draining, .finishing, .finished: false
+        }
+    }
+
+    /// Whether a preparation takes time.
+    var isWaiting: Bool {
+        if case .executing(.waiting) = state { true } else { false }
+    }
+
+    /// Whether a composite whose children have finished may have succeeded. One that was cancelled before its `main()` has
+    /// not, even if all children had ended before.
+    var maySucceed: Bool { reachedMain }
+
+    /// Whether it has not started.
+    var isPending: Bool {
+        if case .pending = state { true } else { false }
+    }
+
+    /// The outcome, from its delivery on. It is `nil` while a cancellation holds the end back.
+    var outcome: Outcome? {
+        if case .marking = cancellation { return nil }
+        return switch state {
+        case .pending, .starting, .executing, .draining: nil
+        case .finishing(let outcome, _), .finished(let outcome): outcome
+        }
+    }
+
+    /// Whether an outcome that is given now would be the first one.
+    var acceptsOutcome: Bool {
+        switch state {
+        case .pending(let outcome), .starting(let outcome), .draining(let outcome, _): outcome == nil
+        case .executing: true
+        case .finishing, .finished: false
+        }
+    }
+
+    /// Whether a cancellation has taken effect.
+    var isCancelled: Bool {
+        switch cancellation {
+        case .none: false
+        case .marking, .marked: true
+        }
+    }
+
+    /// The error that was given as the reason of the cancellation that took effect.
+    var cancellationReason: (any Error)? {
+        switch cancellation {
+        case .none: nil
+        case .marking(let reason), .marked(let reason): reason
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import Dispatch
+import Foundation
+
+// What is done between `start()` and `main()`.
+extension AsyncOperation {
+    /// Adds a preparation. Does nothing once the operation has started.
+    ///
+    /// - Returns: Whether the operation has not started, so that the preparation will be made.
+    @discardableResult
+    final func addPreparation(_ preparation: some Preparation) -> Bool {
+        withState { state in
+            guard state.lifecycle.isPending else { return false }
+            let preparations = state.preparations ?? Preparations()
+            state.preparations = preparations
+            preparations.add(preparation)
+            return true
+        }
+    }
+
+    /// Adds a closure that is called with the operation right before its `main()`. Does nothing once the operation has
+    /// started.
+    ///
+    /// - Parameters:
+    ///   - stage: When it is called.
+    ///   - body: What is called. It must not hold the operation's dependencies: a chain of such closures would be freed by
+    ///     nested calls. If it throws, the operation ends with the error, and `main()` is not called.
+    /// - Returns: Whether the operation has not started, so that the closure will be called.
+    @discardableResult
+    final func addStartHandler(
+        _ stage: PreparationStage = .binding, _ body: @escaping @Sendable (AsyncOperation) throws -> Void
+    ) -> Bool {
+        addPreparation(StartHandler(stage: stage, body: body))
+    }
+
+    /// Adds a closure from inside another one that was added as a binding. It is called after all bindings that were added before
+    /// the start.
+    final func addFinalStartHandler(_ body: @escaping @Sendable (AsyncOperation) throws -> Void) {
+        withState { $0.preparations?.add(StartHandler(stage: .binding, body: body)) }
+    }
+
+    /// Makes the preparations from the current one on, until one of them takes time, or the operation ends.
+    ///
+    /// - Returns: What to do next, if anything.
+    final func makePreparations() -> Lifecycle.Action? {
+        while true {
+            let (current, action) = withState { state -> ((any Preparation)?, Lifecycle.Action?) in
+                if state.lifecycle.isPreparing, let current = state.preparations?.current { return (current, nil) }
+                return (nil, state.lifecycle.prepared())
+            }
+            guard let current else { return action }
+            do {
+                if try !current.prepare(self) {
+                    let (isSuspended, action) = suspendPreparations()
+                    if isSuspended { return action }
+                }
+                // Released after unlocking; its deinitializer may run arbitrary code.
+                _ = withState { $0.preparations?.currentEnded() }
+            } catch {
+                finish(withError: error)
+            }
+        }
+    }
+
+    /// Leaves the operation to the current preparation, which takes time.
+    ///
+    /// - Returns: Whether that has not ended meanwhile, and then what to do next, if anything.
+    private final func suspendPreparations() -> (isSuspended: Bool, action: Lifecycle.Action?) {
+        let queue = queueAfterPreparations()
+        return withState { state in
+            if state.preparations?.currentSuspended(resumingOn: queue) == false { return (false, nil) }
+            return (true, state.lifecycle.preparationSuspended())
+        }
+    }
+
+    /// The dispatch queue that the operation belongs on: that of its operation queue, if this has one. `nil` for a global one.
+    ///
+    /// Every operation that is started on the main thread has the main queue as its current one. Only those that are on it
+    /// go on there: the main thread may wait for one that it has started itself.
+    private final func queueAfterPreparations() -> DispatchQueue? {
+        guard let current = OperationQueue.current, let queue = unsafe current.underlyingQueue else { return nil }
+        return current !== OperationQueue.main || current.operations.contains { $0 === self } ? queue : nil
+    }
+
+    /// Goes on after the current preparation, which took time. Called once, on any thread, with nothing locked. Does nothing
+    /// if the operation has its outcome already.
+    ///
+    /// The next preparations are made, and `main()` is called, on another thread, because the one that calls this may belong
+    /// to another operation, or to a task that must not be blocked.
+    ///
+    /// - Parameter error: What the operation ends with instead.
+    final func preparationEnded(withError error: (any Error)? = nil) {
+        if let error {
+            finish(withError: error)
+            return
+        }
+        let (isResumed, ended, queue) = withState { state -> (Bool, (any Preparation)?, DispatchQueue?) in
+            guard state.lifecycle.preparationResumed() else {
+                if state.lifecycle.isPreparing { state.preparations?.currentEndedEarly() }
+                return (false, nil, nil)
+            }
+            return (true, state.preparations?.currentEnded(), state.preparations?.queue)
+        }
+        // Released after unlocking; its deinitializer may run arbitrary code.
+        withExtendedLifetime(ended) {}
+        guard isResumed else { return }
+        (queue ?? .global()).performAsync(qos: DispatchQoS(qualityOfService)) { self.perform(self.makePreparations()) }
+    }
+
+    /// Gives up the preparations that have not been made. The operation ends.
+    final func withdrawPreparations() {
+        // Released after unlocking; their deinitializers may run arbitrary code.
+        let remaining = withState { $0.preparations?.removeAll() }
+        remaining?.last?.withdraw()
+    }
+
+    /// Ends an operation that cannot start its work, from inside its `main()`. A composite's children finish first.
+    final func fail(beforeRunning error: any Error) {
+        finish(withError: error)
+        perform(withState { $0.lifecycle.mainSkipped() })
+    }
+}

@@ -1,0 +1,56 @@
+/// One thing that has to be done between `start()` and `main()` of an operation.
+///
+/// The preparations of an operation are made one after the other, in the order of their stages, and within a stage in the
+/// order in which they were added. Meanwhile the operation is executing. No thread waits for one that takes time.
+protocol Preparation: Sendable {
+    /// When it is its turn.
+    var stage: PreparationStage { get }
+
+    /// Makes the preparation, or begins it. Called at most once, by the operation, with nothing locked: on the thread that
+    /// starts the operation, or on the one that goes on after an earlier preparation.
+    ///
+    /// It must not hold what the operation depends on: that would be freed by nested calls.
+    ///
+    /// - Parameter operation: The operation that is prepared.
+    /// - Returns: Whether it has been made. If not, it takes time: it calls `AsyncOperation.preparationEnded(withError:)` once
+    ///   it has been made, which may be before this returns. If the operation ends before, ``withdraw()`` is called.
+    /// - Throws: What the operation ends with instead.
+    func prepare(_ operation: AsyncOperation) throws -> Bool
+
+    /// Gives up the preparation, because the operation ends without its `main()`. Called at most once, with nothing locked, on
+    /// the thread that ends the operation, for the first preparation that has not been made, begun or not. Another thread may
+    /// be inside ``prepare(_:)``.
+    ///
+    /// Not called when an operation that is being prepared is freed: the preparation is released then.
+    func withdraw()
+
+    /// What the operation does while the preparation takes time, for its description, such as "waiting for access". Called with
+    /// nothing locked, on any thread.
+    var waitDescription: String? { get }
+}
+
+extension Preparation {
+    func withdraw() {}
+    var waitDescription: String? { nil }
+}
+
+/// The order of preparations.
+enum PreparationStage: Int, Comparable, Sendable {
+    /// Values are handed over, and the success of what the operation depends on is checked.
+    case binding
+    /// What the preparations needed is released.
+    case release
+
+    static func < (earlier: Self, later: Self) -> Bool { earlier.rawValue < later.rawValue }
+}
+
+/// A preparation that takes no time.
+struct StartHandler: Preparation {
+    let stage: PreparationStage
+    let body: @Sendable (AsyncOperation) throws -> Void
+
+    func prepare(_ operation: AsyncOperation) throws -> Bool {
+        try body(operation)
+        return true
+    }
+}

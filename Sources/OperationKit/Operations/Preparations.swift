@@ -1,0 +1,50 @@
+import Dispatch
+
+/// The preparations of one operation that have not been made. The operation's lock guards them.
+final class Preparations {
+    /// The last one is made first, so that each can be released when it has been made.
+    private var remaining: [any Preparation] = []
+    /// Whether the current preparation, which takes time, ended before the thread that has begun it was back from it.
+    private var hasEndedEarly = false
+    /// Where the operation goes on after a preparation that takes time.
+    private(set) var queue: DispatchQueue?
+
+    /// The preparation that is to be made, or is being made.
+    var current: (any Preparation)? { remaining.last }
+
+    /// A preparation is added, after those of the same and of earlier stages. The operation has not started.
+    func add(_ preparation: some Preparation) {
+        let stage = preparation.stage
+        let index = remaining.firstIndex { $0.stage <= stage } ?? remaining.endIndex
+        remaining.insert(preparation, at: index)
+    }
+
+    /// The current preparation has been made.
+    ///
+    /// - Returns: The preparation, for the caller to release after unlocking.
+    func currentEnded() -> (any Preparation)? {
+        hasEndedEarly = false
+        return remaining.popLast()
+    }
+
+    /// The current preparation, which takes time, has been made. The thread that has begun it is not back from it.
+    func currentEndedEarly() {
+        hasEndedEarly = true
+    }
+
+    /// The thread that has begun the current preparation is back, and the preparation takes time.
+    ///
+    /// - Parameter queue: Where the operation goes on after that.
+    /// - Returns: Whether it has not ended meanwhile.
+    func currentSuspended(resumingOn queue: DispatchQueue?) -> Bool {
+        self.queue = queue
+        return !hasEndedEarly
+    }
+
+    /// Removes all that have not been made.
+    ///
+    /// - Returns: The preparations, the current one last, for the caller to release after unlocking.
+    func removeAll() -> [any Preparation] {
+        exchange(&remaining, with: [])
+    }
+}
