@@ -1,0 +1,127 @@
+/// Elements in the order of their keys, those with equal keys in the order of their insertion, each of which can be removed
+/// before its turn.
+///
+/// Complexity: insertions and removals cost O(log n). The memory of many elements is given back when the last of them goes.
+struct IndexedHeap<Key: Comparable, Element> {
+    typealias ID = HeapElementID
+
+    /// Where an element stays while its place in the heap changes.
+    fileprivate struct Slot {
+        var element: Element?
+        var insertion: UInt64
+        var place: UInt32
+    }
+
+    fileprivate struct Node {
+        let key: Key
+        let insertion: UInt64
+        let slot: UInt32
+
+        func precedes(_ other: Node) -> Bool {
+            key == other.key ? insertion < other.insertion : key < other.key
+        }
+    }
+
+    /// For how many elements an empty heap keeps its memory.
+    private static var keptCount: Int { 64 }
+
+    private var nodes: [Node] = []
+    private var slots: [Slot] = []
+    private var freeSlots: [UInt32] = []
+    private var lastInsertion: UInt64 = 0
+
+    var count: Int { nodes.count }
+    var isEmpty: Bool { nodes.isEmpty }
+
+    /// The first element in the order, with its key.
+    var first: (key: Key, element: Element)? {
+        guard let node = nodes.first, let element = slots[Int(node.slot)].element else { return nil }
+        return (node.key, element)
+    }
+
+    /// - Returns: The identifier under which the element can be removed.
+    mutating func insert(_ element: Element, key: Key) -> ID {
+        lastInsertion += 1
+        let place = UInt32(nodes.count)
+        let entry = Slot(element: element, insertion: lastInsertion, place: place)
+        let slot: UInt32
+        if let free = freeSlots.popLast() {
+            slot = free
+            slots[Int(slot)] = entry
+        } else {
+            slot = UInt32(slots.count)
+            slots.append(entry)
+        }
+        nodes.append(Node(key: key, insertion: lastInsertion, slot: slot))
+        moveUp(from: nodes.count - 1)
+        return ID(slot: slot, insertion: lastInsertion)
+    }
+
+    mutating func popFirst() -> Element? {
+        nodes.isEmpty ? nil : remove(at: 0)
+    }
+
+    /// - Returns: The element, or `nil` if it is not there any more.
+    mutating func remove(_ id: ID) -> Element? {
+        guard id.slot < slots.count, case let slot = slots[Int(id.slot)], slot.insertion == id.insertion else {
+            return nil
+        }
+        return remove(at: Int(slot.place))
+    }
+
+    // MARK: - Moving
+
+    private mutating func remove(at place: Int) -> Element? {
+        let slot = Int(nodes[place].slot)
+        let last = nodes.removeLast()
+        if place < nodes.count {
+            put(last, at: place)
+            moveUp(from: place)
+            moveDown(from: Int(slots[Int(last.slot)].place))
+        }
+        defer {
+            slots[slot].insertion = 0
+            freeSlots.append(UInt32(slot))
+            if nodes.isEmpty, slots.count > IndexedHeap.keptCount { (nodes, slots, freeSlots) = ([], [], []) }
+        }
+        return slots[slot].element.take()
+    }
+
+    private mutating func put(_ node: Node, at place: Int) {
+        nodes[place] = node
+        slots[Int(node.slot)].place = UInt32(place)
+    }
+
+    private mutating func moveUp(from start: Int) {
+        let node = nodes[start]
+        var place = start
+        while place > 0, case let parent = (place - 1) / 2, node.precedes(nodes[parent]) {
+            put(nodes[parent], at: place)
+            place = parent
+        }
+        put(node, at: place)
+    }
+
+    private mutating func moveDown(from start: Int) {
+        let node = nodes[start]
+        var place = start
+        while true {
+            var child = 2 * place + 1
+            if child + 1 < nodes.count, nodes[child + 1].precedes(nodes[child]) { child += 1 }
+            guard child < nodes.count, nodes[child].precedes(node) else { break }
+            put(nodes[child], at: place)
+            place = child
+        }
+        put(node, at: place)
+    }
+}
+
+/// Identifies an element of an ``IndexedHeap``. An identifier is not used again.
+struct HeapElementID: Hashable, Sendable {
+    fileprivate let slot: UInt32
+    fileprivate let insertion: UInt64
+}
+
+extension IndexedHeap.Node: Sendable where Key: Sendable {}
+extension IndexedHeap.Slot: Sendable where Element: Sendable {}
+extension IndexedHeap: Sendable where Key: Sendable, Element: Sendable {}

@@ -1,0 +1,238 @@
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Deadlines", .hangGuard) struct DeadlineTimerTests {
+    private let clock = ManualClock()
+    private let log = EventLog()
+    private let target = LeakTracker.Token()
+
+    /// Arms a deadline that writes a word, and opens a gate if there is one.
+    private func arm(_ word: String, after duration: Duration, opening gate: Gate? = nil) -> ArmedDeadline {
+        clock.timer.arm(for: target, after: duration) { [log] _ in
+            log.add(word)
+            gate?.open()
+        }
+    }
+
+    @Test("Deadlines expire in their order, those that are equal in the order of their arming, in one task")
+    func order() async {
+        let gate = Gate()
+        let deadlines = [
+            arm("third", after: .seconds(3), opening: gate), arm("first", after: .seconds(1)),
+            arm("second", after: .seconds(2)), arm("also second", after: .seconds(2)),
+        ]
+        await clock.sleepers()
+        await eventually("several tasks sleep") { clock.deadlines.count == 1 }
+        clock.advance(by: .seconds(3))
+        await gate.opened()
+        #expect(log.events == ["first", "second", "also second", "third"])
+        #expect(deadlines.allSatisfy { !$0.disarm() })
+    }
+
+    @Test("A deadline that was disarmed does not expire, and leaves neither a sleep nor a timer behind")
+    func disarmed() async {
+        let deadline = arm("expired", after: .seconds(1))
+        await clock.sleepers()
+        #expect(deadline.disarm())
+        #expect(!deadline.disarm())
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        clock.advance(by: .seconds(2))
+        #expect(log.events.isEmpty)
+    }
+
+    @Test("Releasing a deadline disarms it") func releasedDeadline() async {
+        var deadline: ArmedDeadline? = arm("expired", after: .seconds(1))
+        #expect(deadline != nil)
+        await clock.sleepers()
+        deadline = nil
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        #expect(log.events.isEmpty)
+    }
+
+    @Test("A deadline keeps its target not alive, and expires for nothing without it") func target() async {
+        let tracker = LeakTracker()
+        let gate = Gate()
+        var target: LeakTracker.Token? = tracker.token("target")
+        let deadlines = target.map { target in
+            [
+                clock.timer.arm(for: target, after: .seconds(1)) { [log] _ in log.add("expired") },
+                arm("later", after: .seconds(1), opening: gate),
+            ]
+        }
+        await clock.sleepers()
+        target = nil
+        await tracker.expectAllReleased()
+        clock.advance(by: .seconds(1))
+        await gate.opened()
+        #expect(log.events == ["later"])
+        withExtendedLifetime(deadlines) {}
+    }
+
+    @Test("An earlier deadline shortens the sleep, and a later one follows it") func earlier() async {
+        let (early, late) = (Gate(), Gate())
+        let second = arm("late", after: .seconds(9), opening: late)
+        await clock.sleepers()
+        let first = arm("early", after: .seconds(1), opening: early)
+        await eventually("the sleep is not shortened") { clock.deadlines == [.seconds(1)] }
+        clock.advance(by: .seconds(1))
+        await early.opened()
+        await clock.sleepers()
+        #expect(clock.deadlines == [.seconds(9)])
+        clock.advance(by: .seconds(8))
+        await late.opened()
+        #expect(log.events == ["early", "late"])
+        withExtendedLifetime((first, second)) {}
+    }
+
+    @Test("A delay of nothing, or less, expires without any time") func noDelay() async {
+        for duration in [Duration.zero, .seconds(-5), .seconds(Int64.min)] {
+            let gate = Gate()
+            let deadline = arm("expired", after: duration, opening: gate)
+            await gate.opened()
+            withExtendedLifetime(deadline) {}
+        }
+        #expect(log.events.count == 3)
+    }
+
+    @Test("A delay beyond all measure overflows nothing") func hugeDelay() async {
+        let deadline = arm("expired", after: .seconds(Int64.max))
+        await clock.sleepers()
+        #expect(clock.deadlines == [.century])
+        let continuous = ContinuousClock().timer.arm(for: target, after: .seconds(Int64.max)) { _ in }
+        #expect(deadline.disarm())
+        #expect(continuous.disarm())
+    }
+
+    @Test("While a closure blocks, other deadlines expire") func blockingClosure() async {
+        let (blocked, release, other) = (Gate(), Gate(), Gate())
+        let first = clock.timer.arm(for: target, after: .seconds(1)) { _ in
+            blocked.open()
+            release.pass()
+        }
+        let second = arm("other", after: .seconds(2), opening: other)
+        await clock.sleepers()
+        clock.advance(by: .seconds(1))
+        await blocked.opened()
+        await clock.sleepers()
+        clock.advance(by: .seconds(1))
+        await other.opened()
+        release.open()
+        withExtendedLifetime((first, second)) {}
+    }
+
+    @Test("A closure may arm and disarm deadlines of the same timer") func reentrancy() async {
+        let gate = Gate()
+        let other = arm("other", after: .seconds(5))
+        let later = Shared<ArmedDeadline?>(nil)
+        let first = clock.timer.arm(for: target, after: .seconds(1)) { [clock, log] target in
+            log.add("disarmed: \(other.disarm())")
+            later.value = clock.timer.arm(for: target, after: .seconds(1)) { _ in gate.open() }
+        }
+        await clock.sleepers()
+        clock.advance(by: .seconds(1))
+        await eventually("the sleep has not changed") { clock.deadlines == [.seconds(2)] }
+        clock.advance(by: .seconds(1))
+        await gate.opened()
+        #expect(log.events == ["disarmed: true"])
+        withExtendedLifetime((first, later)) {}
+    }
+
+    @Test("Deadlines of the clocks of the system, and of a clock that is a class, share a timer") func sharedTimers() {
+        #expect(ContinuousClock().timer === ContinuousClock().timer)
+        #expect(SuspendingClock().timer === SuspendingClock().timer)
+        let deadline = arm("expired", after: .seconds(1))
+        #expect(clock.timer === clock.timer)
+        #expect(clock.timer !== ManualClock().timer)
+        let clocks: [any Clock<Duration>] = [ContinuousClock(), clock]
+        #expect(clocks[0].timer === ContinuousClock().timer)
+        #expect(clocks[1].timer === clock.timer)
+        #expect(deadline.disarm())
+    }
+
+    @Test("The timer of a clock is released with its last deadline, and the clock with it") func releasedTimer() async {
+        let tracker = LeakTracker()
+        do {
+            let clock = tracker.track(ManualClock())
+            let timer = tracker.track(clock.timer as AnyObject)
+            let deadline = clock.timer.arm(for: timer, after: .seconds(1)) { _ in }
+            await clock.sleepers()
+            #expect(deadline.disarm())
+        }
+        await tracker.expectAllReleased()
+    }
+
+    @Test("A clock whose time stands still lets deadlines expire") func standingClock() async {
+        let gate = Gate()
+        let deadline = StandingClock().timer.arm(for: target, after: .seconds(60)) { _ in gate.open() }
+        await gate.opened()
+        withExtendedLifetime(deadline) {}
+    }
+
+    @Test("The system's clock is slept on") func systemClock() async {
+        let gate = Gate()
+        let deadline = ContinuousClock().timer.arm(for: target, after: .milliseconds(1)) { _ in gate.open() }
+        await gate.opened()
+        withExtendedLifetime(deadline) {}
+    }
+
+    @Test("A deadline that is disarmed while it expires is either called or disarmed") func race() async {
+        let seed = SplitMix64.freshSeed()
+        let (clock, target) = (clock, target)
+        let calls = Shared(0)
+        let disarmed = Shared(0)
+        for round in 0..<200 {
+            let deadline = clock.timer.arm(for: target, after: .seconds(1)) { _ in calls.change { $0 += 1 } }
+            await clock.sleepers()
+            await concurrently([
+                { clock.advance(by: .seconds(1)) },
+                {
+                    var random = SplitMix64(seed: seed &+ UInt64(round))
+                    random.spinRandomly(upTo: 3_000)
+                    if deadline.disarm() { disarmed.change { $0 += 1 } }
+                },
+            ])
+        }
+        await eventually("\(calls.value) calls and \(disarmed.value) disarmed, seed \(seed)") {
+            calls.value + disarmed.value == 200
+        }
+    }
+
+    @Test("Deadlines that several threads arm at the same time are served by one task, until the last one")
+    func severalThreads() async {
+        for _ in 0..<50 {
+            let (clock, target) = (clock, target)
+            let deadlines = Shared<[ArmedDeadline]>([])
+            let calls = Shared(0)
+            let bodies = (0..<4).map { lane -> @Sendable () -> Void in
+                {
+                    // Each thread arms ever earlier ones, so that sleeps are replaced all the time.
+                    for step in 0..<10 {
+                        let seconds = 100 - step * 4 - lane
+                        let deadline = clock.timer.arm(for: target, after: .seconds(seconds)) { _ in
+                            calls.change { $0 += 1 }
+                        }
+                        deadlines.change { $0.append(deadline) }
+                    }
+                }
+            }
+            await concurrently(bodies)
+            let first = clock.now.offset + .seconds(61)
+            await eventually("\(clock.deadlines) sleep") { clock.deadlines == [first] }
+            clock.advance(by: .seconds(61))
+            await eventually("the task does not sleep on") { clock.deadlines == [first + .seconds(1)] }
+            clock.advance(by: .seconds(39))
+            await eventually("\(calls.value) calls") { calls.value == 40 }
+            await eventually("a task still sleeps") { clock.deadlines.isEmpty }
+            withExtendedLifetime(deadlines) {}
+        }
+    }
+
+    /// A clock that returns from each sleep immediately, and whose time does not change: a value, without an identity.
+    private struct StandingClock: Clock {
+        var now: ManualClock.Instant { .init(offset: .zero) }
+        var minimumResolution: Duration { .zero }
+        func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {}
+    }
+}

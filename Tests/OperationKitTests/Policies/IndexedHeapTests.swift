@@ -1,0 +1,73 @@
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("IndexedHeap") struct IndexedHeapTests {
+    @Test("Elements come in the order of their keys, equal ones in the order of their insertion") func order() {
+        var heap = IndexedHeap<Int, String>()
+        for (key, element) in [(2, "c"), (1, "a"), (3, "e"), (1, "b"), (2, "d")] { _ = heap.insert(element, key: key) }
+        #expect(heap.first?.key == 1)
+        #expect(heap.first?.element == "a")
+        #expect(heap.count == 5)
+        var elements = ""
+        while let element = heap.popFirst() { elements += element }
+        #expect(elements == "abcde")
+        #expect(heap.first == nil)
+    }
+
+    @Test("A removed element does not come, and cannot be removed again") func removal() {
+        var heap = IndexedHeap<Int, String>()
+        let first = heap.insert("first", key: 1)
+        let second = heap.insert("second", key: 2)
+        #expect(heap.remove(first) == "first")
+        #expect(heap.remove(first) == nil)
+        #expect(heap.popFirst() == "second")
+        #expect(heap.remove(second) == nil)
+        #expect(heap.isEmpty)
+    }
+
+    @Test("An identifier does not stand for an element that was inserted later") func identifiers() {
+        var heap = IndexedHeap<Int, String>()
+        let old = heap.insert("old", key: 1)
+        #expect(heap.remove(old) == "old")
+        let new = heap.insert("new", key: 1)
+        #expect(heap.remove(old) == nil)
+        #expect(heap.remove(new) == "new")
+    }
+
+    @Test("An empty heap gives the memory of many elements back, and knows old identifiers") func emptied() {
+        var heap = IndexedHeap<Int, Int>()
+        let ids = (0..<1_000).map { heap.insert($0, key: -$0) }
+        for _ in ids { _ = heap.popFirst() }
+        let new = heap.insert(7, key: 0)
+        for id in ids { #expect(heap.remove(id) == nil) }
+        #expect(heap.remove(new) == 7)
+    }
+
+    @Test("Random insertions and removals agree with a sorted array", arguments: 1...20 as ClosedRange<UInt64>)
+    func model(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        var heap = IndexedHeap<Int, Int>()
+        var model: [(key: Int, element: Int, id: HeapElementID)] = []
+        for element in 0..<2_000 {
+            // Grows first, and shrinks later.
+            let inserts = random.next() % 5 < (element < 1_200 ? 3 : 1)
+            switch random.next() % 2 {
+            case _ where inserts:
+                let key = Int(random.next() % 40)
+                let id = heap.insert(element, key: key)
+                model.insert((key, element, id), at: model.firstIndex { $0.key > key } ?? model.endIndex)
+            case 0 where !model.isEmpty:
+                let removed = model.remove(at: Int(random.next() % UInt64(model.count)))
+                #expect(heap.remove(removed.id) == removed.element)
+            default:
+                #expect(heap.popFirst() == (model.isEmpty ? nil : model.removeFirst().element))
+            }
+            #expect(heap.count == model.count)
+            #expect(heap.first?.element == model.first?.element)
+        }
+        while !model.isEmpty { #expect(heap.popFirst() == model.removeFirst().element) }
+        #expect(heap.isEmpty)
+    }
+}

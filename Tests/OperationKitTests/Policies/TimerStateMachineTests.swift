@@ -1,0 +1,126 @@
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("TimerStateMachine") struct TimerStateMachineTests {
+    private typealias Machine = TimerStateMachine<String>
+
+    @Test("The first deadline begins a sleep, an earlier one a shorter sleep, and a later one none") func arming() {
+        var machine = Machine(lingers: false)
+        let first = machine.armed("a", at: .seconds(5)).sleep
+        #expect(first?.deadline == .seconds(5))
+        #expect(machine.armed("b", at: .seconds(5)).sleep == nil)
+        #expect(machine.armed("c", at: .seconds(9)).sleep == nil)
+        let shorter = machine.armed("d", at: .seconds(2)).sleep
+        #expect(shorter?.deadline == .seconds(2))
+        #expect(shorter?.task != first?.task)
+        #expect(machine.currentTask == shorter?.task)
+        #expect(machine.armedCount == 4)
+    }
+
+    @Test("After a sleep, all that is due comes in order, and the task sleeps until the next deadline") func waking() {
+        var machine = Machine(lingers: false)
+        _ = machine.armed("late", at: .seconds(9))
+        _ = machine.armed("second", at: .seconds(3))
+        _ = machine.armed("third", at: .seconds(3))
+        let task = machine.armed("first", at: .seconds(2)).sleep?.task ?? 0
+        let (due, next) = machine.woke(task, at: .seconds(4))
+        #expect(due == ["first", "second", "third"])
+        #expect(next?.deadline == .seconds(9))
+        #expect(next?.task == task)
+        let (last, end) = machine.woke(task, at: .seconds(9))
+        #expect(last == ["late"])
+        #expect(end == nil)
+        #expect(machine.currentTask == nil)
+    }
+
+    @Test("A task that was replaced does nothing when it wakes") func replaced() {
+        var machine = Machine(lingers: false)
+        let old = machine.armed("a", at: .seconds(5)).sleep?.task ?? 0
+        let new = machine.armed("b", at: .seconds(2)).sleep?.task ?? 0
+        #expect(machine.woke(old, at: .seconds(9)).due.isEmpty)
+        #expect(machine.currentTask == new)
+        #expect(machine.woke(new, at: .seconds(9)).due == ["b", "a"])
+        #expect(machine.woke(new, at: .seconds(10)).due.isEmpty)
+    }
+
+    @Test("A task that wakes too early sleeps again") func early() {
+        var machine = Machine(lingers: false)
+        let (id, sleep) = machine.armed("a", at: .seconds(2))
+        _ = machine.armed("b", at: .seconds(5))
+        #expect(machine.disarmed(id).element == "a")
+        let (due, next) = machine.woke(sleep?.task ?? 0, at: .seconds(2))
+        #expect(due.isEmpty)
+        #expect(next?.deadline == .seconds(5))
+    }
+
+    @Test("The sleep ends with the last deadline that is disarmed") func disarmingLast() {
+        var machine = Machine(lingers: false)
+        let first = machine.armed("a", at: .seconds(2)).id
+        let second = machine.armed("b", at: .seconds(5)).id
+        #expect(!machine.disarmed(first).endsSleep)
+        #expect(machine.disarmed(second).endsSleep)
+        #expect(!machine.disarmed(second).endsSleep)
+        #expect(machine.currentTask == nil)
+        #expect(machine.armed("c", at: .seconds(5)).sleep?.deadline == .seconds(5))
+    }
+
+    @Test("A sleep that lingers goes on without deadlines, and serves the next ones") func lingering() {
+        var machine = Machine(lingers: true)
+        let (id, sleep) = machine.armed("a", at: .seconds(5))
+        #expect(!machine.disarmed(id).endsSleep)
+        #expect(machine.armed("b", at: .seconds(7)).sleep == nil)
+        let (due, next) = machine.woke(sleep?.task ?? 0, at: .seconds(5))
+        #expect(due.isEmpty)
+        #expect(next?.deadline == .seconds(7))
+        #expect(machine.armed("c", at: .seconds(6)).sleep?.deadline == .seconds(6))
+    }
+
+    @Test("Disarming after the deadline says that it was too late") func tooLate() {
+        var machine = Machine(lingers: false)
+        let (id, sleep) = machine.armed("a", at: .seconds(1))
+        #expect(machine.woke(sleep?.task ?? 0, at: .seconds(1)).due == ["a"])
+        let (element, endsSleep) = machine.disarmed(id)
+        #expect(element == nil)
+        #expect(!endsSleep)
+    }
+
+    @Test(
+        "In every history each deadline comes once, at its time, unless it is disarmed before",
+        arguments: [false, true], 1...30 as ClosedRange<UInt64>)
+    func histories(lingers: Bool, seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        var machine = TimerStateMachine<Int>(lingers: lingers)
+        var armed: [Int: (deadline: Duration, id: HeapElementID)] = [:]
+        // When the tasks that sleep wake, replaced ones too.
+        var sleeping: [Int: Duration] = [:]
+        var now = Duration.zero
+        for element in 0..<1_500 {
+            switch random.next() % 4 {
+            case 0, 1:
+                let deadline = now + .seconds(random.next() % 20)
+                let (id, sleep) = machine.armed(element, at: deadline)
+                armed[element] = (deadline, id)
+                if let sleep { sleeping[sleep.task] = sleep.deadline }
+            case 2:
+                guard let (key, entry) = armed.min(by: { $0.key < $1.key }) else { continue }
+                let (removed, endsSleep) = machine.disarmed(entry.id)
+                #expect(removed == key)
+                armed[key] = nil
+                #expect(endsSleep == (armed.isEmpty && !lingers))
+                if endsSleep { sleeping = [:] }
+            default:
+                now += .seconds(random.next() % 3)
+                while let (task, wake) = sleeping.filter({ $0.value <= now }).min(by: { $0.value < $1.value }) {
+                    let (due, next) = machine.woke(task, at: now)
+                    sleeping[task] = next?.deadline
+                    for element in due { #expect((armed.removeValue(forKey: element)?.deadline ?? .century) <= now) }
+                    if let next { #expect(next.deadline > now && wake <= now) }
+                }
+                #expect(armed.values.allSatisfy { $0.deadline > now })
+            }
+            #expect(machine.armedCount == armed.count)
+        }
+    }
+}
