@@ -1,0 +1,64 @@
+public import Foundation
+
+/// Why an operation did not run that has conditions.
+public enum ConditionError: Error {
+    /// A condition was not satisfied, or could not be evaluated. Code 1.
+    case failed(operation: String, condition: String, error: any Error)
+    /// The operation that has to run before the evaluation failed, or was cancelled, if `isCancellation` of its error is
+    /// true. The condition was not evaluated. Code 2.
+    case prerequisiteFailed(operation: String, condition: String, prerequisite: String, error: any Error)
+}
+
+extension ConditionError: LocalizedError, CustomNSError, NestingError {
+    /// `OperationKit.ConditionError`
+    public static var errorDomain: String { "OperationKit.ConditionError" }
+
+    /// The code documented at each case.
+    public var errorCode: Int {
+        switch self {
+        case .failed: 1
+        case .prerequisiteFailed: 2
+        }
+    }
+
+    /// What happened, to which operation, because of which condition.
+    public var errorDescription: String? { text(depth: Self.textDepth) }
+
+    /// The localized description, and the error of the condition or of the operation before it as the underlying one.
+    public var errorUserInfo: [String: Any] { userInfo(depth: Self.conversionDepth) }
+
+    /// Whether the condition or the operation before it ended with an error that stands for a cancellation.
+    public var isCancelled: Bool { isCancelledAtRoot }
+
+    private var cause: any Error {
+        switch self {
+        case .failed(_, _, let error), .prerequisiteFailed(_, _, _, let error): error
+        }
+    }
+
+    var cancellationAnswer: CancellationAnswer { .sameAs(cause) }
+
+    func text(depth: Int) -> String {
+        switch self {
+        case .failed(let operation, let condition, let error):
+            "The operation “\(operation)” did not run, because its condition “\(condition)”"
+                + error.explanation(depth: depth)
+        case .prerequisiteFailed(let operation, let condition, let prerequisite, let error):
+            "The operation “\(operation)” did not run, because “\(prerequisite)”, which its condition “\(condition)” needs,"
+                + error.explanation(depth: depth)
+        }
+    }
+
+    func userInfo(depth: Int) -> [String: Any] {
+        var userInfo = descriptionUserInfo
+        if depth > 0 { userInfo[NSUnderlyingErrorKey] = cause.asNSError(depth: depth - 1) }
+        return userInfo
+    }
+
+    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
+        switch self {
+        case .failed(_, let condition, let error): [(condition, error)]
+        case .prerequisiteFailed(_, _, let prerequisite, let error): [(prerequisite, error)]
+        }
+    }
+}

@@ -1,0 +1,71 @@
+public import Foundation
+
+/// Why an operation did not get the resources that it requires, such as exclusive access.
+public enum ResourceError: Error, Equatable {
+    /// As many operations wait for the resource already as may. Code 1.
+    case tooManyWaiting(operation: String, resource: String, maximum: Int)
+    /// Operations would wait for each other for good. `waits` has each of them, beginning with this one; the last one
+    /// waits for what an operation around this one holds, or for this one. Code 2.
+    case cycle(operation: String, waits: [ResourceWait])
+    /// The resource did not become available in time. `holders` are the names of the operations that held it. Code 3.
+    case timedOut(operation: String, resource: String, duration: Duration, holders: [String])
+}
+
+/// An operation that waits for a resource because of another operation.
+public struct ResourceWait: Sendable, Equatable {
+    /// The name of the operation that waits, or else its type.
+    public let operation: String
+    /// The name of the resource.
+    public let resource: String
+    /// The name of the operation that holds the resource, or that waits for it, too, and comes first.
+    public let blocker: String
+    /// Whether that operation holds the resource.
+    public let isHeld: Bool
+
+    /// Creates the description of a wait.
+    ///
+    /// - Parameters:
+    ///   - operation: The name of the operation that waits.
+    ///   - resource: The name of the resource.
+    ///   - blocker: The name of the operation that it waits for.
+    ///   - isHeld: Whether that operation holds the resource.
+    public init(operation: String, resource: String, blocker: String, isHeld: Bool = true) {
+        self.operation = operation
+        self.resource = resource
+        self.blocker = blocker
+        self.isHeld = isHeld
+    }
+}
+
+extension ResourceError: LocalizedError, CustomNSError {
+    /// `OperationKit.ResourceError`
+    public static var errorDomain: String { "OperationKit.ResourceError" }
+
+    /// The code documented at each case.
+    public var errorCode: Int {
+        switch self {
+        case .tooManyWaiting: 1
+        case .cycle: 2
+        case .timedOut: 3
+        }
+    }
+
+    /// What happened, to which operation, because of which resource.
+    public var errorDescription: String? {
+        switch self {
+        case .tooManyWaiting(let operation, let resource, let maximum):
+            "The operation “\(operation)” did not run, because \(maximum == 1 ? "1 operation waits" : "\(maximum) operations wait") for “\(resource)” already."
+        case .cycle(let operation, let waits):
+            "The operation “\(operation)” did not run, because operations would wait for each other in a cycle: "
+                + waits.map {
+                    "“\($0.operation)” waits for “\($0.resource)”, \($0.isHeld ? "held by" : "after") “\($0.blocker)”"
+                }.joined(separator: "; ") + "."
+        case .timedOut(let operation, let resource, let duration, let holders):
+            "The operation “\(operation)” did not run, because “\(resource)” was not available within \(duration)"
+                + (holders.isEmpty ? "." : ", held by \(holders.map { "“\($0)”" }.joined(separator: ", ")).")
+        }
+    }
+
+    /// The localized description.
+    public var errorUserInfo: [String: Any] { descriptionUserInfo }
+}

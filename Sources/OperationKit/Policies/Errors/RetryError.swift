@@ -1,0 +1,64 @@
+public import Foundation
+
+/// Why an operation was not attempted, or not once more, although its policy would allow it.
+///
+/// An operation whose attempts have all failed ends with the error of the last one, and not with this.
+public enum RetryError: Error {
+    /// The policy makes no sense. `problem` says what is wrong with it. No attempt was made. Code 1.
+    case invalidPolicy(operation: String, problem: String)
+    /// The shared budget does not allow another attempt. `error` is that of the last one. Code 2.
+    case budgetExhausted(operation: String, attempts: Int, error: any Error)
+    /// The operation that was made for an attempt had been started, or was that of an earlier attempt. Code 3.
+    case operationReused(operation: String, attempt: Int)
+}
+
+extension RetryError: LocalizedError, CustomNSError, NestingError {
+    /// `OperationKit.RetryError`
+    public static var errorDomain: String { "OperationKit.RetryError" }
+
+    /// The code documented at each case.
+    public var errorCode: Int {
+        switch self {
+        case .invalidPolicy: 1
+        case .budgetExhausted: 2
+        case .operationReused: 3
+        }
+    }
+
+    /// What happened, to which operation, and what to do about it.
+    public var errorDescription: String? { text(depth: Self.textDepth) }
+
+    /// The localized description, and the error of the last attempt as the underlying one, if there was an attempt.
+    public var errorUserInfo: [String: Any] { userInfo(depth: Self.conversionDepth) }
+
+    /// Whether the last attempt ended with an error that stands for a cancellation.
+    public var isCancelled: Bool { isCancelledAtRoot }
+
+    private var cause: (any Error)? {
+        if case .budgetExhausted(_, _, let error) = self { error } else { nil }
+    }
+
+    var cancellationAnswer: CancellationAnswer { cause.map { .sameAs($0) } ?? .known(false) }
+
+    func text(depth: Int) -> String {
+        switch self {
+        case .invalidPolicy(let operation, let problem):
+            "The operation “\(operation)” did not run, because of its retry policy: \(problem)."
+        case .budgetExhausted(let operation, let attempts, let error):
+            "The operation “\(operation)” was not tried again after \(attempts == 1 ? "1 attempt" : "\(attempts) attempts"), because the retry budget is exhausted. The last one"
+                + error.explanation(depth: depth)
+        case .operationReused(let operation, let attempt):
+            "Attempt \(attempt) of “\(operation)” was given an operation that was used before. Create a new one for each attempt."
+        }
+    }
+
+    func userInfo(depth: Int) -> [String: Any] {
+        var userInfo = descriptionUserInfo
+        if depth > 0 { userInfo[NSUnderlyingErrorKey] = cause?.asNSError(depth: depth - 1) }
+        return userInfo
+    }
+
+    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
+        if case .budgetExhausted(let operation, _, let error) = self { [(operation, error)] } else { [] }
+    }
+}
