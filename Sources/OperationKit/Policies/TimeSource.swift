@@ -11,8 +11,3 @@ struct TimeSource: Sendable {
         sleep = { try await clock.sleep(until: start.advanced(by: $0), tolerance: nil) }
     }
 }
-
-extension Duration {
-    /// So long that it makes no difference to wait longer, and so short that no clock overflows.
-    static let century = Duration.seconds(100 * 366 * 24 * 3_600)
-}

@@ -1,0 +1,102 @@
+/// How long to wait before each retry: always the same time, or longer each time.
+///
+/// ```swift
+/// let backoff = Backoff.exponential(.milliseconds(200), maximum: .seconds(10))
+/// assert(backoff.delay(beforeRetry: 1) == .milliseconds(200))
+/// assert(backoff.delay(beforeRetry: 2) == .milliseconds(400))
+/// assert(backoff.delay(beforeRetry: 50) == .seconds(10))
+/// ```
+///
+/// A ``Jitter`` shortens or spreads these delays, so that clients that failed together do not come back together.
+public struct Backoff: Sendable, Hashable {
+    private enum Growth: Hashable {
+        /// By this for each retry.
+        case linear(Duration)
+        /// To this multiple with each retry.
+        case exponential(Double)
+    }
+
+    let initial: Duration
+    let maximum: Duration?
+    private let growth: Growth
+
+    /// No delay: each retry begins immediately.
+    public static let none = constant(.zero)
+
+    /// The same delay before each retry.
+    ///
+    /// - Parameter delay: The delay.
+    /// - Returns: The backoff.
+    public static func constant(_ delay: Duration) -> Backoff {
+        Backoff(initial: delay, maximum: nil, growth: .linear(.zero))
+    }
+
+    /// A delay that grows by the same time with each retry.
+    ///
+    /// - Parameters:
+    ///   - initial: The delay before the first retry.
+    ///   - increment: By how much it grows. The default is the initial delay.
+    ///   - maximum: No delay is longer.
+    /// - Returns: The backoff.
+    public static func linear(
+        _ initial: Duration, increment: Duration? = nil, maximum: Duration? = nil
+    ) -> Backoff {
+        Backoff(initial: initial, maximum: maximum, growth: .linear(increment ?? initial))
+    }
+
+    /// A delay that grows to a multiple with each retry.
+    ///
+    /// Without a maximum it grows without bounds; what is too long for a `Duration` is cut, and does not trap.
+    ///
+    /// - Parameters:
+    ///   - initial: The delay before the first retry.
+    ///   - factor: The multiple, at least 1.
+    ///   - maximum: No delay is longer.
+    /// - Returns: The backoff.
+    public static func exponential(
+        _ initial: Duration, factor: Double = 2, maximum: Duration? = nil
+    ) -> Backoff {
+        Backoff(initial: initial, maximum: maximum, growth: .exponential(factor))
+    }
+
+    /// Returns the delay before a retry, without jitter.
+    ///
+    /// - Parameter number: The number of the retry: 1 for the second attempt.
+    /// - Returns: The delay.
+    public func delay(beforeRetry number: Int) -> Duration {
+        let steps = max(number, 1) - 1
+        let delay =
+            switch growth {
+            case .linear(let increment): initial + increment.multiplied(by: Double(steps))
+            case .exponential(let factor): initial.multiplied(by: power(of: factor, steps))
+            }
+        return min(delay, maximum ?? .longest)
+    }
+
+    /// By squaring, which is the same on all platforms, other than `pow`.
+    private func power(of factor: Double, _ exponent: Int) -> Double {
+        var (result, square, rest) = (1.0, factor, exponent)
+        while rest > 0 {
+            if rest % 2 == 1 { result *= square }
+            square *= square
+            rest /= 2
+        }
+        return result
+    }
+}
+
+extension Backoff {
+    /// What is wrong with the backoff, as the middle of a sentence.
+    var problem: String? {
+        if initial < .zero { return "its backoff begins with a delay of \(initial)" }
+        if let maximum, maximum < initial { return "its backoff begins with \(initial), and its maximum is \(maximum)" }
+        switch growth {
+        case .linear(let increment) where increment < .zero:
+            return "its backoff grows by \(increment)"
+        case .exponential(let factor) where !(factor >= 1 && factor.isFinite):
+            return "its backoff grows by a factor of \(factor)"
+        case .linear, .exponential:
+            return nil
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Backoff") struct BackoffTests {
+    private func delays(_ backoff: Backoff, _ count: Int = 5) -> [Duration] {
+        (1...count).map { backoff.delay(beforeRetry: $0) }
+    }
+
+    @Test("The delays of each backoff grow as they should, up to the maximum") func delays() {
+        #expect(delays(.none) == Array(repeating: .zero, count: 5))
+        #expect(delays(.constant(.seconds(2))) == Array(repeating: .seconds(2), count: 5))
+        #expect(delays(.linear(.milliseconds(100))) == [100, 200, 300, 400, 500].map { .milliseconds($0) })
+        #expect(
+            delays(.linear(.seconds(1), increment: .seconds(3), maximum: .seconds(8)))
+                == [1, 4, 7, 8, 8].map { .seconds($0) })
+        #expect(delays(.exponential(.milliseconds(100))) == [100, 200, 400, 800, 1_600].map { .milliseconds($0) })
+        #expect(
+            delays(.exponential(.seconds(1), factor: 3, maximum: .seconds(20)))
+                == [1, 3, 9, 20, 20].map { .seconds($0) })
+    }
+
+    @Test("Delays that are too long for a `Duration` are cut, and do not trap") func saturation() {
+        #expect(Backoff.exponential(.seconds(1)).delay(beforeRetry: .max) == .longest)
+        #expect(Backoff.exponential(.seconds(1)).delay(beforeRetry: 64) == .longest)
+        #expect(Backoff.exponential(.seconds(1)).delay(beforeRetry: 63) == .seconds(1 << 62))
+        #expect(Backoff.linear(.longest).delay(beforeRetry: .max) == .longest)
+        #expect(Backoff.linear(.seconds(1), increment: .longest).delay(beforeRetry: 3) == .longest)
+        #expect(Backoff.exponential(.zero).delay(beforeRetry: .max) == .zero)
+        #expect(Backoff.exponential(.seconds(1), maximum: .seconds(60)).delay(beforeRetry: .max) == .seconds(60))
+        #expect(Backoff.constant(.seconds(1)).delay(beforeRetry: .min) == .seconds(1))
+    }
+
+    @Test("Products of durations are exact where a number can be, and never overflow") func products() {
+        #expect(Duration.nanoseconds(1).multiplied(by: 3) == .nanoseconds(3))
+        #expect(Duration.milliseconds(86_400_001).multiplied(by: 0.5) == .microseconds(43_200_000_500))
+        #expect(Duration.seconds(1.5).multiplied(by: 1e300) == .longest)
+        #expect(Duration.zero.multiplied(by: .infinity) == .zero)
+        #expect((Duration.longest + .seconds(1)).multiplied(by: 1) == .longest)
+        #expect((Duration.longest + .longest).multiplied(by: 0) == .zero)
+    }
+
+    @Test("Jittered delays with a seed are always the same") func seeded() {
+        let backoff = Backoff.exponential(.milliseconds(100), maximum: .seconds(10))
+        // From an implementation in another language.
+        let expected: [Jitter: [Int64]] = [
+            .none: [
+                100_000_000_000_000_000, 200_000_000_000_000_000, 400_000_000_000_000_000, 800_000_000_000_000_000,
+            ],
+            .full: [74_156_487_877_182_336, 31_982_078_575_384_020, 111_440_452_102_055_472, 275_352_573_218_910_016],
+            .equal: [
+                87_078_243_938_591_152, 115_991_039_287_692_016, 255_720_226_051_027_744, 537_676_286_609_455_040,
+            ],
+            .decorrelated: [
+                248_312_975_754_364_672, 203_132_437_240_260_768, 241_918_666_794_339_152, 315_379_406_140_796_384,
+            ],
+        ]
+        for jitter in Jitter.allCases {
+            var delays = JitteredDelays(backoff, jitter, seed: 42)
+            let all = (1...4).map { delays.next(beforeRetry: $0).components.attoseconds }
+            #expect(all == expected[jitter])
+        }
+    }
+
+    /// How many of 10,000 jittered delays before the third retry are in each tenth of a range.
+    private func distribution(_ jitter: Jitter, in range: ClosedRange<Duration>) -> [Int] {
+        let backoff = Backoff.exponential(.seconds(1), maximum: .seconds(10))
+        var tenths = [Int](repeating: 0, count: 10)
+        for seed in 0..<10_000 as Range<UInt64> {
+            var delays = JitteredDelays(backoff, jitter, seed: seed)
+            let delay = (1...3).map { delays.next(beforeRetry: $0) }[2]
+            guard range.contains(delay) else { continue }
+            let place = (delay - range.lowerBound) / (range.upperBound - range.lowerBound)
+            tenths[min(Int(place * 10), 9)] += 1
+        }
+        return tenths
+    }
+
+    @Test("Full jitter spreads delays evenly from nothing to the backoff") func fullDistribution() {
+        let tenths = distribution(.full, in: .zero ... .seconds(4))
+        #expect(tenths.reduce(0, +) == 10_000)
+        #expect(tenths.allSatisfy { (850...1_150).contains($0) }, "\(tenths)")
+    }
+
+    @Test("Equal jitter spreads delays evenly from the half of the backoff to all of it") func equalDistribution() {
+        let tenths = distribution(.equal, in: .seconds(2) ... .seconds(4))
+        #expect(tenths.reduce(0, +) == 10_000)
+        #expect(tenths.allSatisfy { (850...1_150).contains($0) }, "\(tenths)")
+    }
+
+    @Test("Decorrelated jitter spreads delays from the first one to the maximum, and longer ones less often")
+    func decorrelatedDistribution() {
+        let tenths = distribution(.decorrelated, in: .seconds(1) ... .seconds(10))
+        #expect(tenths.reduce(0, +) == 10_000)
+        #expect((1_200...1_600).contains(tenths[0]) && tenths[1] > tenths[4] && tenths[4] > tenths[8], "\(tenths)")
+        // What would be longer is cut to the maximum.
+        #expect(tenths[9] > tenths[8])
+    }
+
+    @Test("Without jitter all delays are those of the backoff") func noJitter() {
+        #expect(distribution(.none, in: .seconds(4) ... .seconds(5))[0] == 10_000)
+    }
+
+    @Test("Jitter of no delay is none", arguments: Jitter.allCases) func jitterOfZero(jitter: Jitter) {
+        var delays = JitteredDelays(.none, jitter, seed: 1)
+        for number in 1...5 { #expect(delays.next(beforeRetry: number) == .zero) }
+    }
+
+    @Test("Jittered delays do not overflow", arguments: Jitter.allCases) func hugeJitter(jitter: Jitter) {
+        var delays = JitteredDelays(.exponential(.longest), jitter, seed: 1)
+        for number in 1...100 { #expect(delays.next(beforeRetry: number) <= .longest) }
+    }
+}

@@ -1,0 +1,161 @@
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Retries") struct RetryScheduleTests {
+    private func policy(_ maximumAttempts: Int = 3, _ backoff: Backoff = .exponential(.seconds(1))) -> RetryPolicy {
+        RetryPolicy(maximumAttempts: maximumAttempts, backoff: backoff, jitter: .none)
+    }
+
+    @Test("There are as many attempts as the policy allows, with its delays between them") func attempts() {
+        var schedule = RetrySchedule(policy(4))
+        var decisions: [RetrySchedule.Decision] = []
+        for attempt in 1...4 {
+            #expect(schedule.attempt == attempt)
+            #expect(schedule.isLastAttempt == (attempt == 4))
+            decisions.append(schedule.attemptFailed(elapsed: .zero))
+        }
+        let delays = [1, 2, 4].map { RetrySchedule.Decision.retry(after: .seconds($0)) }
+        #expect(decisions == delays + [.attemptsExhausted])
+    }
+
+    @Test("A single attempt is not retried") func single() {
+        var schedule = RetrySchedule(policy(1))
+        #expect(schedule.isLastAttempt)
+        #expect(schedule.attemptFailed(elapsed: .zero) == .attemptsExhausted)
+    }
+
+    @Test("An error's own delay takes the place of the backoff, and the next delay is not changed by it") func asked() {
+        var schedule = RetrySchedule(policy(5))
+        #expect(schedule.attemptFailed(requestedDelay: .seconds(30), elapsed: .zero) == .retry(after: .seconds(30)))
+        #expect(schedule.attemptFailed(elapsed: .zero) == .retry(after: .seconds(2)))
+        #expect(schedule.attemptFailed(requestedDelay: .seconds(-1), elapsed: .zero) == .retry(after: .zero))
+        #expect(schedule.attemptFailed(requestedDelay: .longest + .longest, elapsed: .zero) == .retry(after: .longest))
+    }
+
+    @Test("No delay begins that would pass the total time") func totalTime() {
+        var policy = policy(10, .constant(.seconds(2)))
+        policy.maximumTotalTime = .seconds(5)
+        var schedule = RetrySchedule(policy)
+        #expect(schedule.attemptFailed(elapsed: .seconds(1)) == .retry(after: .seconds(2)))
+        #expect(schedule.attemptFailed(elapsed: .seconds(3)) == .retry(after: .seconds(2)))
+        #expect(schedule.attemptFailed(elapsed: .seconds(3.5)) == .timeExhausted)
+        #expect(schedule.attempt == 3)
+        #expect(
+            schedule.attemptFailed(requestedDelay: .seconds(1), elapsed: .seconds(3.5)) == .retry(after: .seconds(1)))
+        #expect(schedule.attemptFailed(requestedDelay: .longest, elapsed: .seconds(3.5)) == .timeExhausted)
+    }
+
+    @Test("Schedules with a seed are the same, and others differ") func seeds() {
+        var policy = RetryPolicy(maximumAttempts: 10)
+        func schedule(seed: UInt64) -> [RetrySchedule.Decision] {
+            var schedule = RetrySchedule(policy, seed: seed)
+            return (1...9).map { _ in schedule.attemptFailed(elapsed: .zero) }
+        }
+        #expect(schedule(seed: 1) != schedule(seed: 2))
+        policy.seed = 7
+        #expect(schedule(seed: 1) == schedule(seed: 2))
+    }
+
+    @Test("What is wrong with a policy is said") func problems() {
+        #expect(RetryPolicy().problem == nil)
+        #expect(policy(0).problem == "it allows 0 attempts")
+        #expect(policy(-1).problem == "it allows -1 attempts")
+        let backoffs: [(Backoff, String)] = [
+            (.constant(.seconds(-1)), "begins with a delay of"),
+            (.linear(.seconds(1), increment: .seconds(-1)), "grows by"),
+            (.linear(.seconds(2), maximum: .seconds(1)), "its maximum is"),
+            (.exponential(.seconds(1), factor: 0.5), "a factor of 0.5"),
+            (.exponential(.seconds(1), factor: -2), "a factor of -2"),
+            (.exponential(.seconds(1), factor: .infinity), "a factor of inf"),
+            (.exponential(.seconds(1), factor: .nan), "a factor of nan"),
+        ]
+        for (backoff, phrase) in backoffs { #expect(policy(3, backoff).problem?.contains(phrase) == true) }
+        for duration in [Duration.zero, .seconds(-1)] {
+            var (attempt, total) = (policy(), policy())
+            attempt.attemptTimeout = duration
+            total.maximumTotalTime = duration
+            #expect(attempt.problem?.hasPrefix("an attempt may take") == true)
+            #expect(total.problem?.hasPrefix("all attempts may take") == true)
+        }
+        #expect(policy(3, .none).problem == nil)
+    }
+}
+
+@Suite("RetryBudget") struct RetryBudgetTests {
+    /// How many of so many retries are allowed.
+    private func retries(_ count: Int, of machine: inout RetryBudgetStateMachine, at now: Duration = .zero) -> Int {
+        (0..<count).count { _ in machine.retryRequested(at: now) }
+    }
+
+    @Test("Retries are allowed up to the fraction of the calls") func fraction() {
+        var machine = RetryBudgetStateMachine(fraction: 0.2, minimumRetries: 0, window: .seconds(10))
+        #expect(retries(1, of: &machine) == 0)
+        for _ in 0..<14 { machine.callBegan(at: .zero) }
+        #expect(retries(9, of: &machine) == 2)
+        machine.callBegan(at: .zero)
+        #expect(retries(9, of: &machine) == 1)
+    }
+
+    @Test("Few calls may be retried up to the minimum") func minimum() {
+        var machine = RetryBudgetStateMachine(fraction: 0.5, minimumRetries: 2, window: .seconds(10))
+        machine.callBegan(at: .zero)
+        #expect(retries(9, of: &machine) == 2)
+        for _ in 0..<5 { machine.callBegan(at: .zero) }
+        #expect(retries(9, of: &machine) == 1)
+    }
+
+    @Test("Calls and retries count as long as they are in the window") func window() {
+        var machine = RetryBudgetStateMachine(fraction: 0, minimumRetries: 1, window: .seconds(10))
+        #expect(retries(9, of: &machine, at: .seconds(3)) == 1)
+        #expect(retries(9, of: &machine, at: .seconds(12.9)) == 0)
+        #expect(retries(9, of: &machine, at: .seconds(13)) == 1)
+    }
+
+    @Test("Operations that share a budget use it together, by its own clock") func shared() {
+        let clock = ManualClock()
+        let budget = RetryBudget(fraction: 1, minimumRetries: 1, per: .seconds(1), clock: clock)
+        for _ in 0..<3 { budget.callBegan() }
+        #expect((0..<4).map { _ in budget.takeRetry() } == [true, true, true, false])
+        clock.advance(by: .seconds(1))
+        #expect((0..<2).map { _ in budget.takeRetry() } == [true, false])
+    }
+
+    @Test("A budget that makes no sense traps") func invalid() async {
+        await #expect(processExitsWith: .failure) { _ = RetryBudget(fraction: -0.1) }
+        await #expect(processExitsWith: .failure) { _ = RetryBudget(fraction: .nan) }
+        await #expect(processExitsWith: .failure) { _ = RetryBudget(minimumRetries: -1) }
+        await #expect(processExitsWith: .failure) { _ = RetryBudget(per: .zero) }
+    }
+
+    @Test("A window counts the last nine to ten tenths of its duration", arguments: 1...10 as ClosedRange<UInt64>)
+    func windowModel(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        var window = SlidingWindow(.seconds(10))
+        var events: [(second: Int64, marked: Int)] = []
+        var now = Int64(0)
+        for _ in 0..<500 {
+            now += Int64(random.next() % 4)
+            let marked = Int(random.next() % 2)
+            window.add(.init(all: 1, marked: marked), at: .seconds(now))
+            events.append((now, marked))
+            events.removeAll { $0.second <= now - 10 }
+            #expect(window.total == .init(all: events.count, marked: events.map(\.marked).reduce(0, +)))
+        }
+        window.removeAll()
+        #expect(window.total == .init())
+    }
+
+    @Test("A window takes events that come late, and those of a window without length") func lateEvents() {
+        var window = SlidingWindow(.seconds(10))
+        window.add(.init(all: 1), at: .seconds(9))
+        window.add(.init(all: 1), at: .seconds(2))
+        #expect(window.total.all == 2)
+        window.advance(to: .seconds(19))
+        #expect(window.total.all == 0)
+        var tiny = SlidingWindow(.nanoseconds(1))
+        tiny.add(.init(all: 1), at: .century)
+        #expect(tiny.total.all == 1)
+    }
+}
