@@ -1,0 +1,142 @@
+/// A state machine that lets calls of a service through as long as enough of them succeed.
+///
+/// ```
+/// closed ──too many failures──▶ open ──its time is over──▶ half open ──all trials succeeded──▶ closed
+///                                ▲                             │
+///                                └────────a trial failed───────┘
+/// ```
+///
+/// Every state has a number, the calls that it lets through carry it, and only their outcomes count in it. So a call that
+/// began before the circuit opened, and succeeds late, does not close it.
+struct CircuitBreakerStateMachine: Sendable {
+    struct Configuration: Sendable {
+        /// The circuit opens when at least this part of the calls in the window has failed.
+        var failureRatio: Double
+        /// With fewer calls in the window, it does not open.
+        var minimumCalls: Int
+        /// The time in which calls are counted.
+        var window: Duration
+        /// How long it stays open before calls are let through on trial.
+        var openDuration: Duration
+        /// How many calls are let through when it is half open. It closes after so many successes.
+        var trialCount: Int
+    }
+
+    enum State: Equatable, Sendable {
+        case closed
+        case open(until: Duration)
+        case halfOpen(inFlight: Int, succeeded: Int)
+    }
+
+    /// A call that was let through. Its outcome has to be reported once.
+    struct Call: Equatable, Sendable {
+        fileprivate let period: Int
+    }
+
+    enum Answer: Equatable, Sendable {
+        case admitted(Call)
+        /// The call is not let through. The time until another one may be is known if the circuit is open.
+        case rejected(retryAfter: Duration?)
+    }
+
+    enum Outcome: Sendable {
+        case success
+        /// A timeout is a failure, too.
+        case failure
+        /// It says nothing of the service.
+        case cancellation
+    }
+
+    private let configuration: Configuration
+    private(set) var state = State.closed
+    /// The calls that ended in the current state, and as marked ones, those that failed. Counted while the circuit is closed.
+    private var window: SlidingWindow
+    /// The number of the current state.
+    private var period = 0
+
+    init(_ configuration: Configuration) {
+        self.configuration = configuration
+        window = SlidingWindow(configuration.window)
+    }
+
+    // MARK: - Events
+
+    /// An operation wants to know whether it makes sense to wait for its turn. Nothing is taken.
+    ///
+    /// - Parameter now: The time.
+    /// - Returns: The rejection that ``called(at:)`` would return now, or `nil`.
+    func rejection(at now: Duration) -> Answer? {
+        switch state {
+        case .closed: nil
+        case .open(let end): now < end ? .rejected(retryAfter: end - now) : nil
+        case .halfOpen(let inFlight, let succeeded):
+            inFlight + succeeded < configuration.trialCount ? nil : .rejected(retryAfter: nil)
+        }
+    }
+
+    /// An operation is about to begin its work.
+    mutating func called(at now: Duration) -> Answer {
+        if let rejection = rejection(at: now) { return rejection }
+        switch state {
+        case .closed: break
+        case .open: enter(.halfOpen(inFlight: 1, succeeded: 0))
+        case .halfOpen(let inFlight, let succeeded): state = .halfOpen(inFlight: inFlight + 1, succeeded: succeeded)
+        }
+        return .admitted(Call(period: period))
+    }
+
+    /// An operation that was let through has ended, or has not begun after all, which counts as a cancellation.
+    mutating func ended(_ call: Call, _ outcome: Outcome, at now: Duration) {
+        guard call.period == period else { return }
+        switch (state, outcome) {
+        case (.closed, .cancellation):
+            break
+        case (.closed, .success):
+            window.add(.init(all: 1), at: now)
+        case (.closed, .failure):
+            window.add(.init(all: 1, marked: 1), at: now)
+            if hasFailed { open(at: now) }
+        case (.halfOpen(let inFlight, let succeeded), .cancellation):
+            state = .halfOpen(inFlight: inFlight - 1, succeeded: succeeded)
+        case (.halfOpen(let inFlight, let succeeded), .success):
+            if succeeded + 1 == configuration.trialCount {
+                enter(.closed)
+            } else {
+                state = .halfOpen(inFlight: inFlight - 1, succeeded: succeeded + 1)
+            }
+        case (.halfOpen, .failure):
+            open(at: now)
+        case (.open, _):
+            preconditionFailure("OperationKit: a call was let through an open circuit")
+        }
+    }
+
+    // MARK: - Changing the state
+
+    private var hasFailed: Bool {
+        let (all, failed) = (window.total.all, window.total.marked)
+        return all >= configuration.minimumCalls && Double(failed) >= configuration.failureRatio * Double(all)
+    }
+
+    private mutating func open(at now: Duration) {
+        enter(.open(until: now + min(configuration.openDuration, .century)))
+    }
+
+    private mutating func enter(_ next: State) {
+        state = next
+        period += 1
+        window.removeAll()
+    }
+}
+
+extension CircuitBreakerStateMachine.Configuration {
+    /// What is wrong with the configuration, as the middle of a sentence.
+    var problem: String? {
+        if !(failureRatio > 0 && failureRatio <= 1) { return "a failure ratio of \(failureRatio)" }
+        if minimumCalls < 1 { return "a minimum of \(minimumCalls) calls" }
+        if window <= .zero { return "a window of \(window)" }
+        if openDuration <= .zero { return "an open duration of \(openDuration)" }
+        if trialCount < 1 { return "\(trialCount) trials" }
+        return nil
+    }
+}
