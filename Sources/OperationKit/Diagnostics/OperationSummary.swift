@@ -16,6 +16,15 @@ struct OperationSummary: Equatable {
     }
 }
 
+extension Operation {
+    /// That the operation was cancelled because of its timeout, if so.
+    fileprivate var timeoutRemark: [String] {
+        let reason = (self as? AsyncOperation)?.withState { $0.lifecycle.cancellationReason }
+        guard let error = reason as? OperationTimeoutError else { return [] }
+        return ["longer than its timeout of \(error.timeout)"]
+    }
+}
+
 extension OperationSummary {
     /// Creates a summary from what the operation says of itself, so callers must not hold a lock.
     ///
@@ -33,6 +42,6 @@ extension OperationSummary {
         self.name = name ?? operation.displayName
         isCancelled = operation.isCancelled && status != .finished
         self.reason = status == .notStarted ? reason(DependencyChainDescription(of: operation, at: now)) : nil
-        self.remarks = remarks
+        self.remarks = (isCancelled ? operation.timeoutRemark : []) + remarks
     }
 }

@@ -10,9 +10,7 @@ extension AsyncOperation {
     final func addPreparation(_ preparation: some Preparation) -> Bool {
         withState { state in
             guard state.lifecycle.isPending else { return false }
-            let preparations = state.preparations ?? Preparations()
-            state.preparations = preparations
-            preparations.add(preparation)
+            state.requiredPreparations().add(preparation)
             return true
         }
     }

@@ -30,6 +30,14 @@ extension AsyncOperation {
             self.lifecycle = lifecycle
         }
 
+        /// Returns the preparations, which are created if there are none.
+        mutating func requiredPreparations() -> Preparations {
+            if let preparations { return preparations }
+            let created = Preparations()
+            preparations = created
+            return created
+        }
+
         /// Foundation has been notified of the end. The caller notifies the waiters and observers that are returned.
         mutating func announced() -> (waiting: [CheckedContinuation<Wakeup, Never>], [any FinishObserving]) {
             isAnnounced = true

@@ -22,7 +22,17 @@ extension AsyncOperation {
     final func waitForFinish() async throws {
         if isFinished { return }
         let id = WaiterID()
-        let wakeup = await withTaskCancellationHandler {
+        if await wait(id, onCancel: { cancelWait(id) }) == .cancelled { throw CancellationError() }
+    }
+
+    /// Suspends until the operation is finished, or ``cancelWait(_:)`` is called.
+    ///
+    /// - Parameters:
+    ///   - id: Identifies the wait.
+    ///   - cancelled: Called when the waiting task is cancelled, on any thread. Cancels the wait, unless that was done before.
+    /// - Returns: Why the wait has ended.
+    final func wait(_ id: WaiterID, onCancel cancelled: @Sendable () -> Void) async -> Wakeup {
+        await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let answer = withState {
                     $0.waiters.registered(continuation, as: id, isFinished: $0.lifecycle.isFinished)
@@ -30,10 +40,14 @@ extension AsyncOperation {
                 if let answer { continuation.resume(returning: answer) }
             }
         } onCancel: {
-            let continuation = withState { $0.waiters.cancelled(id, isFinished: $0.lifecycle.isFinished) }
-            continuation?.resume(returning: .cancelled)
+            cancelled()
         }
-        if wakeup == .cancelled { throw CancellationError() }
+    }
+
+    /// Resumes a task that waits, unless the operation has finished. Called at most once in a wait.
+    final func cancelWait(_ id: WaiterID) {
+        let continuation = withState { $0.waiters.cancelled(id, isFinished: $0.lifecycle.isFinished) }
+        continuation?.resume(returning: .cancelled)
     }
 
     /// Suspends until the operation is finished, whatever its outcome and whatever happens to the waiting task.

@@ -14,6 +14,8 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
     /// An operation was told to require the success of another one, or bound to it, when it had started, so that this is
     /// ignored. Both are given by their names.
     case lateDependency(operation: String, dependency: String)
+    /// An operation was given a policy, such as a timeout, when it had started, so that this is ignored.
+    case latePolicy(operation: String, policy: String)
 
     /// A sentence, and the call stack of the start if it was recorded.
     public var description: String {
@@ -30,6 +32,9 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
         case .lateDependency(let operation, let dependency):
             return "OperationKit: The operation “\(operation)” had started when it was bound to “\(dependency)”, "
                 + "or told to require its success. That is ignored. Do it before the operation is added to a queue."
+        case .latePolicy(let operation, let policy):
+            return "OperationKit: The operation “\(operation)” had started when it was given \(policy). "
+                + "That is ignored. Do it before the operation is added to a queue."
         }
     }
 }

@@ -1,11 +1,15 @@
 import Dispatch
 
-/// The preparations of one operation that have not been made. The operation's lock guards them.
+/// The preparations of one operation that have not been made, and what they are set to. The operation's lock guards them.
 final class Preparations {
-    /// The last one is made first, so that each can be released when it has been made.
-    private var remaining: [any Preparation] = []
+    /// How long the work may take.
+    var timeout: Duration?
     /// Whether the current preparation, which takes time, ended before the thread that has begun it was back from it.
     private var hasEndedEarly = false
+    /// What the time is measured with; `nil` for the default.
+    var clock: ClockReference?
+    /// The last one is made first, so that each can be released when it has been made.
+    private var remaining: [any Preparation] = []
     /// Where the operation goes on after a preparation that takes time.
     private(set) var queue: DispatchQueue?
 
@@ -19,12 +23,20 @@ final class Preparations {
         remaining.insert(preparation, at: index)
     }
 
+    /// Whether there is a preparation of a stage.
+    func contains(_ stage: PreparationStage) -> Bool {
+        remaining.contains { $0.stage == stage }
+    }
+
     /// The current preparation has been made.
     ///
     /// - Returns: The preparation, for the caller to release after unlocking.
     func currentEnded() -> (any Preparation)? {
         hasEndedEarly = false
-        return remaining.popLast()
+        let ended = remaining.popLast()
+        // Its memory is not needed any more.
+        if remaining.isEmpty { remaining = [] }
+        return ended
     }
 
     /// The current preparation, which takes time, has been made. The thread that has begun it is not back from it.
@@ -46,5 +58,14 @@ final class Preparations {
     /// - Returns: The preparations, the current one last, for the caller to release after unlocking.
     func removeAll() -> [any Preparation] {
         exchange(&remaining, with: [])
+    }
+}
+
+/// A clock that was set. An object, because few operations have one.
+final class ClockReference: Sendable {
+    let clock: any Clock<Duration>
+
+    init(_ clock: any Clock<Duration>) {
+        self.clock = clock
     }
 }

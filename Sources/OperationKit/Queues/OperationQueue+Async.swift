@@ -33,6 +33,38 @@ extension OperationQueue {
         if let error = operation.endingError { throw error }
     }
 
+    /// Adds an operation with a timeout, suspends until it is finished, and returns its output.
+    ///
+    /// The same as `run(_:)`, but sets the operation's ``AsyncOperation/timeout``. The time begins when the operation starts its
+    /// work, not while it waits on the queue.
+    ///
+    /// - Parameters:
+    ///   - operation: An operation that was not started and is on no queue.
+    ///   - timeout: The maximum time of its work.
+    /// - Returns: The output of the operation.
+    /// - Throws: The error of the operation: ``OperationTimeoutError`` if its work took longer.
+    ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
+    @discardableResult
+    public func run<Input, Output>(_ operation: IOOperation<Input, Output>, timeout: Duration) async throws -> Output {
+        operation.timeout = timeout
+        return try await run(operation)
+    }
+
+    /// Adds an operation with a timeout, and suspends until it is finished.
+    ///
+    /// The same as `run(_:)`, but sets the operation's ``AsyncOperation/timeout``. The time begins when the operation starts its
+    /// work, not while it waits on the queue.
+    ///
+    /// - Parameters:
+    ///   - operation: An operation that was not started and is on no queue.
+    ///   - timeout: The maximum time of its work.
+    /// - Throws: The error of the operation: ``OperationTimeoutError`` if its work took longer.
+    ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
+    public func run(_ operation: some AsyncOperation, timeout: Duration) async throws {
+        operation.timeout = timeout
+        try await run(operation)
+    }
+
     /// Suspends until every operation that is on the queue now has finished. Operations that are added later are not
     /// waited for.
     ///

@@ -4,9 +4,14 @@ import Dispatch
 ///
 /// A timer lives as long as a deadline of it is held, or its task sleeps.
 final class DeadlineTimer: Sendable {
-    /// What is called. A struct, because generic code would wrap the bare closure in another one.
+    /// What is called, unless its target is gone.
     private struct Expiration: Sendable {
-        let call: @Sendable () -> Void
+        weak var target: (any AnyObject & Sendable)?
+        let expired: @Sendable (any AnyObject & Sendable) -> Void
+
+        func call() {
+            if let target { expired(target) }
+        }
     }
 
     private struct State {
@@ -49,9 +54,17 @@ final class DeadlineTimer: Sendable {
     func arm<Target: AnyObject & Sendable>(
         for target: Target, after duration: Duration, expired: @escaping @Sendable (Target) -> Void
     ) -> ArmedDeadline {
-        let expiration = Expiration { [weak target] in
-            if let target { expired(target) }
+        arm(forAny: target, after: duration) { target in
+            if let target = target as? Target { expired(target) }
         }
+    }
+
+    /// The same for a target whose type the closure finds out itself. One that captures nothing costs no memory.
+    func arm(
+        forAny target: any AnyObject & Sendable, after duration: Duration,
+        expired: @escaping @Sendable (any AnyObject & Sendable) -> Void
+    ) -> ArmedDeadline {
+        let expiration = Expiration(target: target, expired: expired)
         let deadline = time.now() + min(max(duration, .zero), .century)
         let (id, sleep) = state.withLock { $0.machine.armed(expiration, at: deadline) }
         if let sleep { begin(sleep) }
@@ -118,5 +131,12 @@ final class ArmedDeadline: Sendable {
     @discardableResult
     func disarm() -> Bool {
         timer.disarm(id)
+    }
+}
+
+/// A deadline by which an operation has to end is disarmed when the operation does.
+extension ArmedDeadline: FinishObserving {
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist) {
+        disarm()
     }
 }

@@ -1,0 +1,110 @@
+extension AsyncOperation {
+    /// The maximum time from ``main()`` to the end of the work. `nil`, the default, for no limit.
+    ///
+    /// ```swift
+    /// let download = TaskOperation(name: "download") { try await Task.sleep(for: .seconds(60)) }
+    /// download.timeout = .seconds(5)
+    /// ```
+    ///
+    /// An operation that takes longer is cancelled, with an ``OperationTimeoutError`` as the reason: `didCancel()` and handlers
+    /// of cancellations stop the work, and it ends with that error, which is a failure. The operation ends when its work does.
+    /// Any outcome other than a cancellation that the work reports meanwhile stands, success included. An operation that has
+    /// been cancelled before, or has its outcome, is left alone. The cancellation comes from a thread of a global queue.
+    ///
+    /// The time begins right before `main()`, after everything that the operation waits for first. A composite counts from its
+    /// own `main()`, or `prepare()`, on, also while it is suspended, and ends after its children. A ``CompoundOperation`` ends with
+    /// ``CompoundOperationError/cancelled(name:errors:reason:)``, whose `reason` is the error.
+    ///
+    /// An operation whose timeout is zero or less ends with the error, without its `main()`. Set the timeout before the start.
+    /// Later it has no effect, which debug builds report (``MisuseReport/latePolicy(operation:policy:)``). Time is measured with
+    /// ``clock``. The deadline does not keep the operation alive, and is removed when the operation ends.
+    /// Complexity: O(log n) for n deadlines of the same clock, when it begins and when it ends.
+    public final var timeout: Duration? {
+        get { withState { $0.preparations?.timeout } }
+        set {
+            let isSet = withState { state in
+                guard state.lifecycle.isPending else { return false }
+                let preparations = state.requiredPreparations()
+                preparations.timeout = newValue
+                if !preparations.contains(.timeout) { preparations.add(TimeoutPreparation()) }
+                return true
+            }
+            if !isSet { reportLatePolicy("a timeout") }
+        }
+    }
+
+    /// What the times of the operation are measured with: a `ContinuousClock`, unless another one is set before the start.
+    ///
+    /// It is used for ``timeout``. One sleeping task serves the deadlines of all operations with a `ContinuousClock`, of all with
+    /// a `SuspendingClock`, and of all with the same clock that is an object. Other clocks cost a task for each deadline.
+    public final var clock: any Clock<Duration> {
+        get { withState { $0.preparations?.clock }?.clock ?? ContinuousClock() }
+        set {
+            // Release the old clock after unlocking; its deinitializer may run arbitrary code.
+            var reference: ClockReference? = ClockReference(newValue)
+            withState { swap(&reference, &$0.requiredPreparations().clock) }
+        }
+    }
+
+    /// Suspends until the operation is finished, but not longer than a certain time, and throws the error it ended with.
+    ///
+    /// ```swift
+    /// func stop(_ download: AsyncOperation) async throws {
+    ///     download.cancel()
+    ///     if try await !download.finished(within: .seconds(3)) { print("still busy") }
+    /// }
+    /// ```
+    ///
+    /// When the time is over, the operation is left alone, as it is when the waiting task is cancelled. For a finished operation
+    /// the call returns immediately. An operation that does not end is kept alive for the time of the wait.
+    ///
+    /// - Parameters:
+    ///   - duration: How long to wait. With zero, or less, the call returns soon.
+    ///   - clock: What the time is measured with; `nil` for the operation's ``clock``.
+    /// - Returns: Whether the operation is finished.
+    /// - Throws: ``error``, if the operation is finished. `CancellationError` when the waiting task is cancelled before.
+    public final func finished(within duration: Duration, clock: (any Clock<Duration>)? = nil) async throws -> Bool {
+        if !isFinished {
+            let id = WaiterID()
+            // Whether the deadline or the task has given up the wait.
+            let isGivenUp = Locked(false)
+            let giveUp = { @Sendable (operation: AsyncOperation) in
+                if !isGivenUp.withLock({ exchange(&$0, with: true) }) { operation.cancelWait(id) }
+            }
+            let deadline = (clock ?? self.clock).timer.arm(for: self, after: duration, expired: giveUp)
+            let wakeup = await wait(id) { giveUp(self) }
+            deadline.disarm()
+            if wakeup == .cancelled {
+                try Task.checkCancellation()
+                return false
+            }
+        }
+        if let error { throw error }
+        return true
+    }
+
+    /// Reports a policy that has no effect, because the operation has started.
+    final func reportLatePolicy(_ policy: String) {
+        ExecutionRecording.current.report(.latePolicy(operation: displayName, policy: policy))
+    }
+}
+
+/// Begins the time of the operation's timeout.
+private struct TimeoutPreparation: Preparation {
+    let stage = PreparationStage.timeout
+
+    func prepare(_ operation: AsyncOperation) throws -> Bool {
+        guard let timeout = operation.timeout else { return true }
+        guard timeout > .zero else {
+            throw OperationTimeoutError(operation: operation.displayName, timeout: timeout)
+        }
+        let deadline = operation.clock.timer.arm(forAny: operation, after: timeout) { operation in
+            // Captures nothing, so that a million of them cost nothing.
+            guard let operation = operation as? AsyncOperation, let timeout = operation.timeout else { return }
+            operation.cancel(withError: OperationTimeoutError(operation: operation.displayName, timeout: timeout))
+        }
+        // From here on the operation holds it. If it has ended meanwhile, it is disarmed by its release.
+        _ = operation.observeFinish(deadline)
+        return true
+    }
+}

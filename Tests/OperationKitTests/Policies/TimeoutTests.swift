@@ -1,0 +1,252 @@
+import Dispatch
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Timeouts", .hangGuard) struct TimeoutTests {
+    private let clock = ManualClock()
+    private let log = EventLog()
+
+    /// An operation that is at work until it is cancelled, with a timeout of five seconds.
+    private func endless() -> ScriptedOperation {
+        let operation = ScriptedOperation("endless", main: { _ in }) { $0.finish(withError: CancellationError()) }
+        operation.clock = clock
+        operation.timeout = .seconds(5)
+        return operation
+    }
+
+    /// Waits until a deadline is slept for, and lets it pass.
+    private func expire(after duration: Duration = .seconds(5)) async {
+        await clock.sleepers()
+        clock.advance(by: duration)
+    }
+
+    @Test("Work that takes longer than its timeout is stopped, and the operation fails with an error that says so")
+    func expired() async {
+        let operation = endless()
+        operation.start()
+        await expire()
+        await #expect(throws: OperationTimeoutError(operation: "endless", timeout: .seconds(5))) {
+            try await operation.finished()
+        }
+        #expect(operation.isCancelled && operation.error?.isCancellation == false)
+    }
+
+    @Test("An operation that ends in time leaves no deadline behind") func endsInTime() async throws {
+        let operation = endless()
+        operation.start()
+        await clock.sleepers()
+        operation.finish()
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        clock.advance(by: .seconds(10))
+        #expect(operation.error == nil && !operation.isCancelled)
+    }
+
+    @Test("An operation that is dropped at work leaves no deadline behind, and is not kept alive by it")
+    func dropped() async {
+        let leaks = LeakTracker()
+        leaks.track(endless()).start()
+        await leaks.expectAllReleased()
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+    }
+
+    @Test(
+        "Work that does not stop goes on, and its outcome stands, success included", arguments: [nil, TestError.first])
+    func deafWork(error: TestError?) async {
+        let cancelled = Gate()
+        let operation = ScriptedOperation(main: { _ in }) { _ in cancelled.open() }
+        operation.clock = clock
+        operation.timeout = .seconds(5)
+        operation.start()
+        await expire()
+        await cancelled.opened()
+        #expect(operation.isExecuting)
+        #expect(operation.debugDescription.contains("longer than its timeout of 5.0 seconds"))
+        operation.finish(withError: error)
+        #expect(text(operation.error) == text(error))
+    }
+
+    @Test("An expiry after a cancellation has no effect") func cancelledBefore() async throws {
+        let operation = ScriptedOperation.idle()
+        operation.clock = clock
+        operation.timeout = .seconds(5)
+        operation.start()
+        operation.cancel()
+        await expire()
+        operation.finish(withError: CancellationError())
+        #expect(operation.error is CancellationError)
+    }
+
+    @Test("The time begins with the work, after the preparations") func afterPreparations() async {
+        let preparation = HeldPreparation()
+        let operation = endless()
+        operation.addPreparation(preparation)
+        operation.start()
+        clock.advance(by: .seconds(60))
+        #expect(operation.isExecuting && clock.deadlines.isEmpty)
+        preparation.end()
+        await clock.sleepers()
+        #expect(clock.deadlines == [.seconds(65)])
+        clock.advance(by: .seconds(5))
+        await #expect(throws: OperationTimeoutError.self) { try await operation.finished() }
+    }
+
+    @Test("A cancellation before the work leaves no deadline behind") func cancelledBeforeTheWork() {
+        let operation = endless()
+        operation.cancel()
+        operation.start()
+        let waiting = endless()
+        waiting.addPreparation(HeldPreparation())
+        waiting.start()
+        waiting.cancel()
+        #expect(operation.isFinished && waiting.isFinished && clock.deadlines.isEmpty)
+    }
+
+    @Test("A compound that takes too long cancels its children, ends after them, and names the timeout as the reason")
+    func compound() async {
+        let log = log
+        let begun = Gate()
+        let child = ScriptedOperation("child", main: { _ in begun.open() }) { operation in
+            log.add("child")
+            operation.finish(withError: CancellationError())
+        }
+        let compound = CompoundOperation(operations: [child])
+        compound.name = "compound"
+        compound.clock = clock
+        compound.timeout = .seconds(5)
+        compound.asyncCompletionBlock = { _ in log.add("compound") }
+        compound.start()
+        await begun.opened()
+        await expire()
+        do {
+            try await compound.finished()
+            Issue.record("The compound succeeded.")
+        } catch CompoundOperationError.cancelled(_, let errors, let reason) {
+            #expect(errors.isEmpty)
+            #expect(
+                reason as? OperationTimeoutError == OperationTimeoutError(operation: "compound", timeout: .seconds(5)))
+        } catch {
+            Issue.record(error)
+        }
+        #expect(log.events == ["child", "compound"] && compound.error?.isCancellation == false)
+    }
+
+    @Test("The time of a compound goes on while it is suspended") func suspended() async {
+        let compound = CompoundOperation(operations: [ScriptedOperation("child")])
+        compound.isSuspended = true
+        compound.clock = clock
+        compound.timeout = .seconds(5)
+        compound.start()
+        await expire()
+        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+    }
+
+    @Test("A child that takes too long fails its compound as any other failure does") func child() async {
+        let operation = endless()
+        let compound = CompoundOperation(operations: [operation])
+        compound.start()
+        await expire()
+        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+        #expect((compound.error as? CompoundOperationError)?.leafErrors.first is OperationTimeoutError)
+    }
+
+    @Test("Macros, waterfalls, gathered operations and runs have timeouts, too", arguments: 0..<4)
+    func composites(kind: Int) async {
+        let work = { @Sendable in
+            _ = try await cancellation()
+        }
+        let operation: AsyncOperation =
+            switch kind {
+            case 0: MacroOperation(TaskOperation { 1 }).then(IOTaskOperation<Int, Void> { _ in try await work() })
+            case 1: Waterfall<Void, Void>().thenAwait { try await work() }
+            case 2: [TaskOperation { try await work() }].gathered()
+            default: MapOperation<Int, Void> { _ in try await work() }.with(input: [1])
+            }
+        operation.clock = clock
+        operation.timeout = .seconds(5)
+        operation.start()
+        await expire()
+        await #expect(throws: (any Error).self) { try await operation.finished() }
+        #expect(
+            operation.isCancelled && operation.error?.isCancellation == false, "\(String(describing: operation.error))")
+    }
+
+    @Test("A timeout of no time ends the operation with the error, without its work", arguments: [0, -1])
+    func noTime(seconds: Int) {
+        let operation = ScriptedOperation.logged(log)
+        operation.timeout = .seconds(seconds)
+        operation.start()
+        #expect((operation.error as? OperationTimeoutError)?.timeout == .seconds(seconds))
+        #expect(log.count(of: "main") == 0)
+    }
+
+    @Test("A timeout can be read, replaced and removed before the start") func replaced() async {
+        let operation = endless()
+        #expect(operation.timeout == .seconds(5))
+        operation.timeout = .seconds(7)
+        operation.start()
+        await clock.sleepers()
+        #expect(clock.deadlines == [.seconds(7)] && operation.timeout == .seconds(7))
+        operation.cancel()
+        let unlimited = endless()
+        unlimited.timeout = nil
+        unlimited.start()
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        unlimited.cancel()
+        #expect(AsyncOperation().clock is ContinuousClock && AsyncOperation().timeout == nil)
+    }
+
+    @Test("A timeout that is set after the start has no effect") func late() {
+        let operation = ScriptedOperation.idle()
+        operation.start()
+        operation.timeout = .seconds(5)
+        #expect(operation.timeout == nil)
+        operation.finish()
+        #expect(
+            "\(MisuseReport.latePolicy(operation: "a", policy: "a timeout"))".contains(
+                "“a” had started when it was given a timeout"))
+    }
+
+    @Test("An operation that is run on a queue with a timeout throws the error") func queue() async throws {
+        let queue = OperationQueue()
+        let operation = TaskOperation(name: "slow") { () async throws -> Int in try await cancellation() }
+        operation.clock = clock
+        async let run: Void = {
+            await #expect(throws: OperationTimeoutError(operation: "slow", timeout: .seconds(5))) {
+                try await queue.run(operation, timeout: .seconds(5))
+            }
+        }()
+        await expire()
+        await run
+        #expect(try await queue.run(TaskOperation { 7 }, timeout: .seconds(60)) == 7)
+        try await queue.run(ScriptedOperation(), timeout: .seconds(60))
+    }
+
+    @Test("An expiry and an end at the same time leave one outcome, and nothing behind") func race() async {
+        let clock = clock
+        let seed = SplitMix64.freshSeed()
+        struct Subject: Sendable {
+            let operation: RaceSubject
+        }
+        await OperationKitTestSupport.race(
+            rounds: TestExtent.choose(300, long: 5_000), seed: seed,
+            prepare: { _ in
+                let operation = RaceSubject(main: { _ in }) { $0.end(.reason) }
+                operation.clock = clock
+                operation.timeout = .seconds(1)
+                operation.start()
+                return Subject(operation: operation)
+            },
+            [{ @Sendable _ in clock.advance(by: .seconds(1)) }, { @Sendable subject in subject.operation.end(nil) }],
+            check: { subject, round in
+                // The expiry may have won, on a thread of its own.
+                subject.operation.waitUntilFinished()
+                let problems = subject.operation.problems()
+                #expect(problems.isEmpty, "round \(round) of seed \(seed): \(problems)")
+            })
+        clock.advance(by: .seconds(2))
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+    }
+}
