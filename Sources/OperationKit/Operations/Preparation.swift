@@ -38,6 +38,8 @@ extension Preparation {
 enum PreparationStage: Int, Comparable, Sendable {
     /// Values are handed over, and the success of what the operation depends on is checked.
     case binding
+    /// Conditions are evaluated.
+    case condition
     /// The time begins in which the work has to end.
     case timeout
     /// What the preparations needed is released.

@@ -35,6 +35,10 @@ import Testing
                 "The operation “load” did not run, because “sign in”, which its condition “signed in” needs, failed: There is no file.",
             underlying: .fileNoSuchFile),
         Expectation(
+            error: ConditionError.satisfied(operation: "load", condition: "offline"),
+            domain: "ConditionError", code: 3,
+            description: "The condition “offline” of the operation “load” is satisfied."),
+        Expectation(
             error: RetryError.invalidPolicy(operation: "load", problem: "it allows 0 attempts"), domain: "RetryError",
             code: 1,
             description: "The operation “load” did not run, because of its retry policy: it allows 0 attempts."),

@@ -7,6 +7,8 @@ public enum ConditionError: Error {
     /// The operation that has to run before the evaluation failed, or was cancelled, if `isCancellation` of its error is
     /// true. The condition was not evaluated. Code 2.
     case prerequisiteFailed(operation: String, condition: String, prerequisite: String, error: any Error)
+    /// A condition is satisfied that was not to be. It is the error inside of ``failed(operation:condition:error:)``. Code 3.
+    case satisfied(operation: String, condition: String)
 }
 
 extension ConditionError: LocalizedError, CustomNSError, NestingError {
@@ -18,25 +20,27 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         switch self {
         case .failed: 1
         case .prerequisiteFailed: 2
+        case .satisfied: 3
         }
     }
 
     /// What happened, to which operation, because of which condition.
     public var errorDescription: String? { text(depth: Self.textDepth) }
 
-    /// The localized description, and the error of the condition or of the operation before it as the underlying one.
+    /// The localized description, and the error of the condition or of the operation before it, if any, as the underlying one.
     public var errorUserInfo: [String: Any] { userInfo(depth: Self.conversionDepth) }
 
     /// Whether the condition or the operation before it ended with an error that stands for a cancellation.
     public var isCancelled: Bool { isCancelledAtRoot }
 
-    private var cause: any Error {
+    private var cause: (any Error)? {
         switch self {
         case .failed(_, _, let error), .prerequisiteFailed(_, _, _, let error): error
+        case .satisfied: nil
         }
     }
 
-    var cancellationAnswer: CancellationAnswer { .sameAs(cause) }
+    var cancellationAnswer: CancellationAnswer { cause.map { .sameAs($0) } ?? .known(false) }
 
     func text(depth: Int) -> String {
         switch self {
@@ -46,12 +50,14 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         case .prerequisiteFailed(let operation, let condition, let prerequisite, let error):
             "The operation “\(operation)” did not run, because “\(prerequisite)”, which its condition “\(condition)” needs,"
                 + error.explanation(depth: depth)
+        case .satisfied(let operation, let condition):
+            "The condition “\(condition)” of the operation “\(operation)” is satisfied."
         }
     }
 
     func userInfo(depth: Int) -> [String: Any] {
         var userInfo = descriptionUserInfo
-        if depth > 0 { userInfo[NSUnderlyingErrorKey] = cause.asNSError(depth: depth - 1) }
+        if depth > 0 { userInfo[NSUnderlyingErrorKey] = cause?.asNSError(depth: depth - 1) }
         return userInfo
     }
 
@@ -59,6 +65,7 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         switch self {
         case .failed(_, let condition, let error): [(condition, error)]
         case .prerequisiteFailed(_, _, let prerequisite, let error): [(prerequisite, error)]
+        case .satisfied: []
         }
     }
 }

@@ -1,0 +1,124 @@
+import Foundation
+
+/// A condition that is a closure: yours, or one of those that the library has.
+///
+/// ```swift
+/// let upload = AsyncBlockOperation(name: "upload") { finish in finish() }
+/// upload.addCondition(.noFailedDependencies)
+/// upload.addCondition(.not(ClosureCondition(name: "weekend") { _ in
+///     Calendar.current.isDateInWeekend(.now) ? .satisfied : .failed(CancellationError())
+/// }))
+/// ```
+public struct ClosureCondition: OperationCondition {
+    /// The name of the condition.
+    public let name: String
+    private let body: @Sendable (AsyncOperation) async throws -> ConditionResult
+
+    /// Creates a condition.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the condition, for errors and descriptions.
+    ///   - evaluate: Says whether the operation may run, or throws.
+    public init(
+        name: String, _ evaluate: @escaping @Sendable (_ operation: AsyncOperation) async throws -> ConditionResult
+    ) {
+        self.name = name
+        body = evaluate
+    }
+
+    /// Calls the closure.
+    ///
+    /// - Parameter operation: The operation with the condition.
+    /// - Returns: What the closure returns.
+    /// - Throws: What the closure throws.
+    public func evaluate(for operation: AsyncOperation) async throws -> ConditionResult {
+        try await body(operation)
+    }
+}
+
+extension OperationCondition where Self == ClosureCondition {
+    /// No operation that the operation depends on has failed. One that was cancelled has not.
+    ///
+    /// The cause in the ``ConditionError`` is a ``DependencyError/dependencyFailed(operation:dependency:error:)``.
+    /// ``AsyncOperation/requireSuccess(of:)`` asks for the success of one of them instead.
+    public static var noFailedDependencies: Self {
+        ClosureCondition(name: "no failed dependencies") { operation in
+            operation.resultOfDependencies { !$0.isCancellation }
+        }
+    }
+
+    /// No operation that the operation depends on was cancelled, nor has it ended with another error whose `isCancellation` is
+    /// true.
+    ///
+    /// The cause in the ``ConditionError`` is a ``DependencyError/dependencyFailed(operation:dependency:error:)``.
+    public static var noCancelledDependencies: Self {
+        ClosureCondition(name: "no cancelled dependencies") { operation in
+            operation.resultOfDependencies { $0.isCancellation }
+        }
+    }
+
+    /// Satisfied if another condition fails, and the other way round. What the other one skips is skipped, and what it throws fails.
+    ///
+    /// - Parameter condition: The other condition, with its prerequisite.
+    /// - Returns: The condition.
+    public static func not(_ condition: some OperationCondition) -> Self {
+        ClosureCondition(name: "not \(condition.name)") { operation in
+            switch try await condition.result(for: operation) {
+            case .satisfied:
+                .failed(ConditionError.satisfied(operation: operation.displayName, condition: condition.name))
+            case .failed: .satisfied
+            case .skipped: .skipped
+            }
+        }
+    }
+
+    /// Satisfied if all of several conditions are. They are evaluated in their order, up to the first that is not, which decides.
+    ///
+    /// - Parameter conditions: The conditions, with their prerequisites.
+    /// - Returns: The condition, which is satisfied if there are none.
+    public static func all(_ conditions: any OperationCondition...) -> Self {
+        ClosureCondition(name: conditions.map(\.name).joined(separator: " and ")) { operation in
+            for condition in conditions {
+                let result = try await condition.result(for: operation)
+                guard case .satisfied = result else { return result }
+            }
+            return .satisfied
+        }
+    }
+
+    /// Satisfied if one of several conditions is. They are evaluated in their order, up to the first that is. If none is, the last
+    /// one that failed decides, or else they skip the operation.
+    ///
+    /// - Parameters:
+    ///   - first: A condition, with its prerequisite.
+    ///   - others: Others.
+    /// - Returns: The condition.
+    public static func any(_ first: some OperationCondition, _ others: any OperationCondition...) -> Self {
+        let conditions = [first as any OperationCondition] + others
+        return ClosureCondition(name: conditions.map(\.name).joined(separator: " or ")) { operation in
+            var answer = ConditionResult.skipped
+            for condition in conditions {
+                let result = try await condition.result(for: operation)
+                switch result {
+                case .satisfied: return .satisfied
+                case .failed: answer = result
+                case .skipped: break
+                }
+            }
+            return answer
+        }
+    }
+}
+
+extension AsyncOperation {
+    /// Looks for a dependency that has ended with a certain kind of error.
+    fileprivate final func resultOfDependencies(failingFor isFailure: (any Error) -> Bool) -> ConditionResult {
+        for dependency in dependencies {
+            guard let error = dependency.endingError, isFailure(error) else { continue }
+            return .failed(
+                DependencyError.dependencyFailed(
+                    operation: displayName, dependency: dependency.displayName, error: error))
+        }
+        return .satisfied
+    }
+}

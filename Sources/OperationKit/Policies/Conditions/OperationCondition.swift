@@ -1,0 +1,109 @@
+public import Foundation
+
+/// Something that has to hold for an operation to run.
+///
+/// ```swift
+/// struct SignedIn: OperationCondition {
+///     let name = "signed in"
+///
+///     func evaluate(for operation: AsyncOperation) async throws -> ConditionResult {
+///         await Session.shared.isSignedIn ? .satisfied : .failed(URLError(.userAuthenticationRequired))
+///     }
+/// }
+///
+/// actor Session {
+///     static let shared = Session()
+///     private(set) var isSignedIn = false
+/// }
+///
+/// let upload = AsyncBlockOperation(name: "upload") { finish in finish() }
+/// upload.addCondition(SignedIn())
+/// ```
+public protocol OperationCondition: Sendable {
+    /// The name of the condition, for errors and descriptions. The default is that of its type.
+    var name: String { get }
+
+    /// Conditions with equal identifiers share one run of their prerequisite, as long as it lasts; one that is evaluated later
+    /// asks for another. `nil`, the default, for a condition that shares nothing.
+    var sharingID: AnyHashable? { get }
+
+    /// Returns an operation that has to succeed before the evaluation, such as a login. The default returns `nil`.
+    ///
+    /// It is run on a queue of its own, never on that of the operation that waits, nor as its sibling. If it fails, the condition
+    /// is not evaluated, and the operation ends with ``ConditionError/prerequisiteFailed(operation:condition:prerequisite:error:)``.
+    /// It is cancelled when the operation that waits is, or the last of those that share it. Called on any thread, and not
+    /// while another run is shared.
+    ///
+    /// - Parameter operation: The operation with the condition.
+    /// - Returns: An operation that was not started.
+    func prerequisite(for operation: AsyncOperation) -> Operation?
+
+    /// Says whether the operation may run.
+    ///
+    /// Called once for each operation, in a task of its own that has the priority of the operation, after everything that the
+    /// operation depends on has finished and the conditions before this one were satisfied. The task is cancelled when the
+    /// operation is, which does not wait for it.
+    ///
+    /// - Parameter operation: The operation with the condition, which is kept alive meanwhile.
+    /// - Returns: What becomes of the operation.
+    /// - Throws: What is wrong with the condition, as ``ConditionResult/failed(_:)`` says it.
+    func evaluate(for operation: AsyncOperation) async throws -> ConditionResult
+}
+
+extension OperationCondition {
+    /// The name of the type.
+    public var name: String { String(describing: Self.self) }
+
+    /// `nil`: the condition shares nothing.
+    public var sharingID: AnyHashable? { nil }
+
+    /// Returns `nil`: nothing has to run before.
+    ///
+    /// - Parameter operation: The operation with the condition.
+    /// - Returns: `nil`.
+    public func prerequisite(for operation: AsyncOperation) -> Operation? { nil }
+}
+
+/// What a condition says about an operation.
+public enum ConditionResult: Sendable {
+    /// It may run.
+    case satisfied
+    /// It ends with ``ConditionError/failed(operation:condition:error:)``, with this error inside, without its `main()`.
+    case failed(any Error)
+    /// It ends as cancelled, without its `main()`. That is no failure.
+    case skipped
+}
+
+extension AsyncOperation {
+    /// Makes the operation run only if a condition is satisfied.
+    ///
+    /// Conditions are evaluated one after the other, in the order of their addition, between `start()` and ``main()``. Meanwhile the
+    /// operation is executing and keeps its place on its queue, but no thread waits. The first one that is not satisfied ends
+    /// it. Add conditions before the start. Later they have no effect, which debug builds report
+    /// (``MisuseReport/latePolicy(operation:policy:)``).
+    ///
+    /// - Parameter condition: What has to hold.
+    public final func addCondition(_ condition: some OperationCondition) {
+        if !addPreparation(ConditionPreparation(condition)) { reportLatePolicy("the condition “\(condition.name)”") }
+    }
+
+    /// Makes the operation run only if a closure says so.
+    ///
+    /// ```swift
+    /// let upload = AsyncBlockOperation(name: "upload") { finish in finish() }
+    /// upload.addCondition(name: "weekday") { _ in
+    ///     Calendar.current.isDateInWeekend(.now) ? .skipped : .satisfied
+    /// }
+    /// ```
+    ///
+    /// Does the same as ``addCondition(_:)``.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the condition, for errors and descriptions.
+    ///   - evaluate: Says whether the operation may run, or throws.
+    public final func addCondition(
+        name: String, _ evaluate: @escaping @Sendable (_ operation: AsyncOperation) async throws -> ConditionResult
+    ) {
+        addCondition(ClosureCondition(name: name, evaluate))
+    }
+}
