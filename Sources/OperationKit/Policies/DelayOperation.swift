@@ -1,0 +1,45 @@
+import Foundation
+
+/// An operation that ends when some time has passed since its start.
+///
+/// ```swift
+/// let pause = DelayOperation(for: .seconds(2))
+/// let retry = TaskOperation(name: "retry") { 1 }
+/// retry.addDependency(pause)
+/// ```
+///
+/// No thread waits, but on a queue it takes a place. `OperationQueue.addOperation(_:after:clock:)` delays an operation without
+/// one. Time is measured with ``AsyncOperation/clock``.
+///
+/// Cancelling it ends it immediately, with `CancellationError` or the reason. What depends on it then runs: use
+/// ``AsyncOperation/requireSuccess(of:)`` where it must not.
+public final class DelayOperation: AsyncOperation, @unchecked Sendable {
+    /// The time from the start to the end.
+    public let duration: Duration
+
+    /// Creates an operation that has not started.
+    ///
+    /// - Parameters:
+    ///   - duration: The time from the start to the end. With zero, or less, the operation ends when it starts.
+    ///   - name: The name of the operation.
+    public init(for duration: Duration, name: String? = nil) {
+        self.duration = duration
+        super.init()
+        self.name = name
+    }
+
+    /// Does nothing: `start()` begins the delay.
+    public override func main() {}
+
+    override func startWork() {
+        guard duration > .zero else { return _ = finish() }
+        let deadline = clock.timer.arm(forAny: self, after: duration) { ($0 as? DelayOperation)?.finish() }
+        // From here on the operation holds it. If it has ended meanwhile, it is disarmed by its release.
+        _ = observeFinish(deadline)
+    }
+
+    /// Ends the operation. Don't call this method yourself.
+    public override func didCancel() {
+        finish(withError: CancellationError())
+    }
+}

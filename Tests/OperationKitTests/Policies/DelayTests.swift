@@ -1,0 +1,116 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Delays", .hangGuard) struct DelayTests {
+    private let clock = ManualClock()
+    private let log = EventLog()
+
+    private func delay(_ duration: Duration = .seconds(5)) -> DelayOperation {
+        let operation = DelayOperation(for: duration)
+        operation.clock = clock
+        return operation
+    }
+
+    /// An operation that writes down that it runs, of this library or not.
+    private func work(isForeign: Bool) -> Operation {
+        let log = log
+        if isForeign { return BlockOperation { log.add("work") } }
+        return ScriptedOperation { operation in
+            log.add("work")
+            operation.finish()
+        }
+    }
+
+    @Test("A delay ends when its time has passed, and not before") func duration() async throws {
+        let delay = delay()
+        delay.start()
+        await clock.sleepers()
+        clock.advance(by: .seconds(4))
+        #expect(delay.isExecuting && clock.deadlines == [.seconds(5)])
+        clock.advance(by: .seconds(1))
+        try await delay.finished()
+        #expect(clock.deadlines.isEmpty)
+    }
+
+    @Test("A delay of no time ends when it starts", arguments: [0, -1]) func noTime(seconds: Int) {
+        let delay = delay(.seconds(seconds))
+        delay.start()
+        #expect(delay.isFinished && delay.error == nil && clock.deadlines.isEmpty)
+    }
+
+    @Test("Cancelling a delay ends it immediately, and leaves no deadline behind") func cancelled() async {
+        let delay = delay()
+        delay.start()
+        await clock.sleepers()
+        delay.cancel()
+        #expect(delay.isFinished && delay.error is CancellationError)
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+    }
+
+    @Test("A delay in a compound holds back what depends on it") func compound() async throws {
+        let (delay, work) = (delay(), work(isForeign: false))
+        work.addDependency(delay)
+        let compound = CompoundOperation(operations: [delay, work])
+        compound.start()
+        await clock.sleepers()
+        #expect(log.events.isEmpty)
+        clock.advance(by: .seconds(5))
+        try await compound.finished()
+        #expect(log.events == ["work"])
+    }
+
+    @Test(
+        "An operation that is added with a delay is on the queue, and starts when the time has passed",
+        arguments: [false, true])
+    func queue(isForeign: Bool) async throws {
+        let queue = OperationQueue()
+        let work = work(isForeign: isForeign)
+        queue.addOperation(work, after: .seconds(5), clock: clock)
+        #expect(queue.operations == [work])
+        await clock.sleepers()
+        clock.advance(by: .seconds(4))
+        #expect(!work.isExecuting && log.events.isEmpty)
+        clock.advance(by: .seconds(1))
+        try await queue.allOperationsFinished()
+        #expect(log.events == ["work"] && work.isFinished)
+    }
+
+    @Test(
+        "An operation that is cancelled during its delay ends immediately, and its delay with it",
+        arguments: [false, true])
+    func queueCancelled(isForeign: Bool) async throws {
+        let leaks = LeakTracker()
+        let queue = OperationQueue()
+        do {
+            let work = leaks.track(work(isForeign: isForeign))
+            leaks.track(queue.addOperation(work, after: .seconds(5), clock: clock))
+        }
+        await clock.sleepers()
+        queue.cancelAllOperations()
+        try await queue.allOperationsFinished()
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        #expect(log.events.isEmpty)
+        await leaks.expectAllReleased()
+    }
+
+    @Test("Cancelling the delay of an operation lets it start") func delayCancelled() async throws {
+        let queue = OperationQueue()
+        let work = work(isForeign: false)
+        queue.addOperation(work, after: .seconds(5), clock: clock).cancel()
+        try await queue.allOperationsFinished()
+        #expect(log.events == ["work"])
+    }
+
+    @Test("The clock of a delayed operation is that of its delay") func clockOfTheOperation() async throws {
+        let queue = OperationQueue()
+        let work = ScriptedOperation()
+        work.clock = clock
+        queue.addOperation(work, after: .seconds(5))
+        await clock.sleepers()
+        clock.advance(by: .seconds(5))
+        try await work.finished()
+    }
+}
