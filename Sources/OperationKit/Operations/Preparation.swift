@@ -40,6 +40,10 @@ enum PreparationStage: Int, Comparable, Sendable {
     case binding
     /// Conditions are evaluated.
     case condition
+    /// Circuit breakers are asked, and resources are requested.
+    case requirement
+    /// What was granted is put to use.
+    case admission
     /// The time begins in which the work has to end.
     case timeout
     /// What the preparations needed is released.

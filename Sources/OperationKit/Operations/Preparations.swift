@@ -23,6 +23,22 @@ final class Preparations {
         remaining.insert(preparation, at: index)
     }
 
+    /// A preparation takes the place of the one of its stage, if there is one. The operation has not started.
+    ///
+    /// - Returns: The one that was replaced, for the caller to release after unlocking.
+    func set(_ preparation: some Preparation) -> (any Preparation)? {
+        guard let index = remaining.firstIndex(where: { $0.stage == preparation.stage }) else {
+            add(preparation)
+            return nil
+        }
+        return exchange(&remaining[index], with: preparation)
+    }
+
+    /// The preparation of a stage that has only one.
+    subscript(stage: PreparationStage) -> (any Preparation)? {
+        remaining.first { $0.stage == stage }
+    }
+
     /// Whether there is a preparation of a stage.
     func contains(_ stage: PreparationStage) -> Bool {
         remaining.contains { $0.stage == stage }

@@ -35,8 +35,13 @@ struct CircuitBreakerStateMachine: Sendable {
 
     enum Answer: Equatable, Sendable {
         case admitted(Call)
-        /// The call is not let through. The time until another one may be is known if the circuit is open.
-        case rejected(retryAfter: Duration?)
+        case rejected(Rejection)
+    }
+
+    /// A call is not let through.
+    struct Rejection: Equatable, Sendable {
+        /// The time until another one may be, which is known if the circuit is open.
+        let retryAfter: Duration?
     }
 
     enum Outcome: Sendable {
@@ -65,18 +70,18 @@ struct CircuitBreakerStateMachine: Sendable {
     ///
     /// - Parameter now: The time.
     /// - Returns: The rejection that ``called(at:)`` would return now, or `nil`.
-    func rejection(at now: Duration) -> Answer? {
+    func rejection(at now: Duration) -> Rejection? {
         switch state {
         case .closed: nil
-        case .open(let end): now < end ? .rejected(retryAfter: end - now) : nil
+        case .open(let end): now < end ? Rejection(retryAfter: end - now) : nil
         case .halfOpen(let inFlight, let succeeded):
-            inFlight + succeeded < configuration.trialCount ? nil : .rejected(retryAfter: nil)
+            inFlight + succeeded < configuration.trialCount ? nil : Rejection(retryAfter: nil)
         }
     }
 
     /// An operation is about to begin its work.
     mutating func called(at now: Duration) -> Answer {
-        if let rejection = rejection(at: now) { return rejection }
+        if let rejection = rejection(at: now) { return .rejected(rejection) }
         switch state {
         case .closed: break
         case .open: enter(.halfOpen(inFlight: 1, succeeded: 0))
@@ -136,7 +141,7 @@ extension CircuitBreakerStateMachine.Configuration {
         if minimumCalls < 1 { return "a minimum of \(minimumCalls) calls" }
         if window <= .zero { return "a window of \(window)" }
         if openDuration <= .zero { return "an open duration of \(openDuration)" }
-        if trialCount < 1 { return "\(trialCount) trials" }
+        if trialCount < 1 { return "\(trialCount) calls when it is half open" }
         return nil
     }
 }

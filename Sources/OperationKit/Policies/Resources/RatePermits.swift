@@ -15,14 +15,29 @@ struct RatePermits: Sendable {
     /// The number of permits that cannot be used at the moment.
     var usedCount: Int { returns.count - head }
 
-    /// A permit was used: the work has begun.
+    /// A permit was used: the work is about to begin.
     ///
     /// - Parameter now: The time, which counts as that of the last use if it is earlier.
-    /// - Returns: When to report ``returned(at:)``, if that is not going to happen anyway.
-    mutating func used(at now: Duration) -> Duration? {
+    /// - Returns: The permit, and when to report ``returned(at:)``, if that is not going to happen anyway.
+    mutating func used(at now: Duration) -> (permit: RatePermit, next: Duration?) {
         let isFirst = usedCount == 0
-        returns.append(max(now + duration, returns.last ?? .zero))
-        return isFirst ? returns.last : nil
+        let permit = RatePermit(returnTime: max(now + duration, returns.last ?? .zero))
+        returns.append(permit.returnTime)
+        return (permit, isFirst ? permit.returnTime : nil)
+    }
+
+    /// A permit was not used after all: the work has not begun.
+    ///
+    /// Complexity: O(n) for n permits that were used after it, to close the gap.
+    ///
+    /// - Returns: Whether it can be used again because of that. If not, its time has come before.
+    mutating func givenBack(_ permit: RatePermit) -> Bool {
+        // It was used lately.
+        guard let index = returns[head...].lastIndex(where: { $0 <= permit.returnTime }),
+            returns[index] == permit.returnTime
+        else { return false }
+        returns.remove(at: index)
+        return true
     }
 
     /// The time has come.
@@ -39,4 +54,10 @@ struct RatePermits: Sendable {
         }
         return (count, head < returns.count ? returns[head] : nil)
     }
+}
+
+/// A permit of a rate limit that was used.
+struct RatePermit: Equatable, Sendable {
+    /// When it can be used again.
+    fileprivate let returnTime: Duration
 }

@@ -1,0 +1,118 @@
+/// Keeps operations from calling a service that fails, until it may have recovered.
+///
+/// ```swift
+/// enum Payment {
+///     static let circuit = CircuitBreaker("payment", failureRatio: 0.5, minimumCalls: 20)
+/// }
+///
+/// let pay = AsyncBlockOperation(name: "pay") { finish in finish() }
+/// pay.require(Payment.circuit)
+/// ```
+///
+/// | State | Operations that require it |
+/// |---|---|
+/// | ``State-swift.enum/closed`` | run, and are counted. If enough of those in the window fail, the circuit opens |
+/// | ``State-swift.enum/open`` | end immediately with ``CircuitOpenError``, until the time is over |
+/// | ``State-swift.enum/halfOpen`` | run up to a certain number, all others end with that error. If all succeed, the circuit closes; if one fails, it opens again |
+///
+/// The outcome of an operation is that of its work: a failure is an error whose `isCancellation` is false, so an
+/// ``OperationTimeoutError`` is one, too. Cancellations do not count, nor do operations whose `main()` was not called, nor those
+/// that began before the circuit changed its state. A circuit breaker is known by the object, not by its name: keep it where all
+/// that need it find it, as in a `static let`.
+public final class CircuitBreaker: Sendable {
+    /// What a circuit breaker does with operations.
+    public enum State: Sendable {
+        /// They run.
+        case closed
+        /// They end immediately.
+        case open
+        /// Some of them run on trial.
+        case halfOpen
+    }
+
+    /// The name of the circuit breaker, for errors and descriptions.
+    public let name: String
+    private let machine: Locked<CircuitBreakerStateMachine>
+    private let time: TimeSource
+    private let isFailure: @Sendable (any Error) -> Bool
+
+    /// Creates a circuit breaker, which is closed. Traps if a number makes no sense.
+    ///
+    /// - Parameters:
+    ///   - name: Its name, for errors and descriptions. Two with the same name have nothing to do with each other.
+    ///   - failureRatio: The circuit opens when at least this part of the operations in the window has failed: more than 0, and
+    ///     at most 1.
+    ///   - minimumCalls: With fewer operations in the window it does not open. At least 1.
+    ///   - window: The time in which operations are counted, by their end. It moves in steps of a tenth. More than zero.
+    ///   - openDuration: How long it is open before it lets operations through on trial. More than zero.
+    ///   - halfOpenCalls: How many it lets through on trial. All of them have to succeed. At least 1.
+    ///   - clock: What the time is measured with.
+    ///   - isFailure: Says whether an error that is no cancellation counts as a failure, on the thread that ended the operation, with
+    ///     nothing locked. Otherwise it counts as a success: the service has answered, as with a status of 404. Every error counts by
+    ///     default.
+    public init(
+        _ name: String, failureRatio: Double = 0.5, minimumCalls: Int = 20, window: Duration = .seconds(10),
+        openDuration: Duration = .seconds(30), halfOpenCalls: Int = 3,
+        clock: any Clock<Duration> = ContinuousClock(),
+        isFailure: @escaping @Sendable (_ error: any Error) -> Bool = { _ in true }
+    ) {
+        let configuration = CircuitBreakerStateMachine.Configuration(
+            failureRatio: failureRatio, minimumCalls: minimumCalls, window: min(window, .century),
+            openDuration: openDuration, trialCount: halfOpenCalls)
+        if let problem = configuration.problem {
+            preconditionFailure("OperationKit: the circuit breaker “\(name)” has \(problem)")
+        }
+        self.name = name
+        machine = Locked(CircuitBreakerStateMachine(configuration))
+        time = TimeSource(clock)
+        self.isFailure = isFailure
+    }
+
+    /// The state, for diagnostics: it may be another one by the time it is looked at. An open circuit whose time is over is half
+    /// open.
+    public var state: State {
+        let now = time.now()
+        return switch machine.withLock({ $0.state }) {
+        case .closed: .closed
+        case .open(let end): now < end ? .open : .halfOpen
+        case .halfOpen: .halfOpen
+        }
+    }
+
+    // MARK: - Calls. Nothing is locked in any of these.
+
+    /// Whether an operation would be rejected now.
+    func rejection() -> CircuitBreakerStateMachine.Rejection? {
+        let now = time.now()
+        return machine.withLock { $0.rejection(at: now) }
+    }
+
+    /// An operation is about to begin its work.
+    func called() -> CircuitBreakerStateMachine.Answer {
+        let now = time.now()
+        return machine.withLock { $0.called(at: now) }
+    }
+
+    func succeeded(_ call: CircuitBreakerStateMachine.Call) {
+        ended(call, .success)
+    }
+
+    func failed(_ call: CircuitBreakerStateMachine.Call, _ error: any Error) {
+        ended(call, isFailure(error) ? .failure : .success)
+    }
+
+    func cancelled(_ call: CircuitBreakerStateMachine.Call) {
+        ended(call, .cancellation)
+    }
+
+    private func ended(_ call: CircuitBreakerStateMachine.Call, _ outcome: CircuitBreakerStateMachine.Outcome) {
+        let now = time.now()
+        machine.withLock { $0.ended(call, outcome, at: now) }
+    }
+
+    func error(
+        _ rejection: CircuitBreakerStateMachine.Rejection, for operation: AsyncOperation
+    ) -> CircuitOpenError {
+        CircuitOpenError(operation: operation.displayName, circuit: name, retryAfter: rejection.retryAfter)
+    }
+}

@@ -1,0 +1,262 @@
+import Dispatch
+
+/// What one operation requires, from the request to the end of the operation.
+///
+/// ```
+/// idle ──requested──▶ requested ──all granted, circuits closed──▶ admitting ──permits used──▶ admitted
+///   └──────────────────────┴─────────ended, refused, released─────────┴────────▶ over ◀─────────┘
+/// ```
+final class Admission: Preparation, FinishObserving {
+    private enum Phase { case idle, requested, admitting, admitted, over }
+
+    private struct State: Sendable {
+        var phase = Phase.idle
+        weak var operation: AsyncOperation?
+        var holding = Holding()
+        var deadline: ArmedDeadline?
+    }
+
+    let stage = PreparationStage.requirement
+    let requirements: Requirements
+    private let state = Locked(State())
+
+    init(_ requirements: Requirements) {
+        self.requirements = requirements
+    }
+
+    deinit {
+        let (holding, phase) = state.withLock { ($0.holding, $0.phase) }
+        guard holding.request != nil || !holding.calls.isEmpty else { return }
+        // The operation was released, and the releasing thread may hold arbitrary locks. What it requires lasts until then.
+        DispatchQueue.makeUnoccupied().performAsync { [requirements] in
+            holding.end(.cancellation, hasBegun: phase == .admitted, isAdmitted: phase == .admitted)
+            withExtendedLifetime(requirements) {}
+        }
+    }
+
+    // MARK: - Requesting
+
+    func prepare(_ operation: AsyncOperation) throws -> Bool {
+        for circuitBreaker in requirements.circuitBreakers {
+            if let answer = circuitBreaker.rejection() { throw circuitBreaker.error(answer, for: operation) }
+        }
+        operation.addAdmission(AdmittedPreparation(self))
+        // If its end has been announced already, this was withdrawn before.
+        _ = operation.observeFinish(self)
+        let isWithdrawn = state.withLock { state in
+            state.operation = operation
+            if state.phase == .idle { state.phase = .requested }
+            return state.phase == .over
+        }
+        if isWithdrawn || requirements.resources.isEmpty { return true }
+        switch ResourceArbiter.shared.request(requirements.resources.map(\.resource.id), for: operation) {
+        case .granted(let request):
+            _ = requested(request)
+            return true
+        case .waiting(let request):
+            return requested(request) ? try waitBegan(request, operation) : false
+        case .tooManyWaiting(let resource):
+            throw ResourceError.tooManyWaiting(
+                operation: operation.displayName, resource: requirements.resource(resource)?.name ?? "",
+                maximum: requirements.resource(resource)?.maximumWaiting ?? 0)
+        case .cycle(let waits):
+            throw ResourceError.cycle(operation: operation.displayName, waits: waits)
+        }
+    }
+
+    /// The request is there. Its grant may have been reported already.
+    ///
+    /// - Returns: Whether it is still wanted. If not, it has been ended.
+    private func requested(_ request: RequestID) -> Bool {
+        let isWanted = state.withLock { state in
+            if state.phase == .over { return false }
+            state.holding.request = request
+            return true
+        }
+        if !isWanted { ResourceArbiter.shared.ended(request, givesBackPermits: true) }
+        return isWanted
+    }
+
+    /// - Returns: `false`: it takes time.
+    private func waitBegan(_ request: RequestID, _ operation: AsyncOperation) throws -> Bool {
+        guard let duration = requirements.shortest?.duration else { return false }
+        if duration <= .zero {
+            if let missing = ResourceArbiter.shared.expired(request) { throw timeout(of: operation, missing) }
+            return false
+        }
+        let deadline = operation.clock.timer.arm(for: self, after: duration) { $0.expired() }
+        // What is not stored is disarmed after unlocking.
+        state.withLock { state in
+            if state.phase == .requested { state.deadline = deadline }
+        }
+        return false
+    }
+
+    private func expired() {
+        let (request, operation) = state.withLock { ($0.holding.request, $0.operation) }
+        guard let request, let operation, let missing = ResourceArbiter.shared.expired(request) else { return }
+        operation.preparationEnded(withError: timeout(of: operation, missing))
+    }
+
+    private func timeout(of operation: AsyncOperation, _ missing: [ResourceArbiter.MissingResource]) -> ResourceError {
+        // All are granted together, so the one with the duration may be free.
+        let shortest = requirements.shortest
+        let entry = missing.first { $0.resource == shortest?.resource.id } ?? missing.first
+        return .timedOut(
+            operation: operation.displayName,
+            resource: entry.flatMap { requirements.resource($0.resource) }?.name ?? shortest?.resource.name ?? "",
+            duration: shortest?.duration ?? .zero, holders: entry?.holders ?? [])
+    }
+
+    // MARK: - Admitting
+
+    /// Everything was granted. Called on the thread that calls `main()` next, unless the operation has ended.
+    fileprivate func admit(_ operation: AsyncOperation) throws {
+        let deadline = state.withLock { $0.deadline.take() }
+        deadline?.disarm()
+        var entered = Holding()
+        for circuitBreaker in requirements.circuitBreakers {
+            switch circuitBreaker.called() {
+            case .admitted(let call):
+                entered.calls.append((circuitBreaker, call))
+            case .rejected(let rejection):
+                entered.end(.cancellation, hasBegun: false, isAdmitted: false)
+                end(.cancellation, hasBegun: false)
+                throw circuitBreaker.error(rejection, for: operation)
+            }
+        }
+        let isAdmitting = state.withLock { state in
+            if state.phase == .over { return false }
+            state.phase = .admitting
+            return true
+        }
+        // An operation that ends from here on leaves the permits to this thread.
+        if isAdmitting {
+            entered.permits = requirements.resources.compactMap { entry in
+                (entry.resource as? RateLimit).map { ($0, $0.use()) }
+            }
+        }
+        let isOver = state.withLock { state in
+            if state.phase == .over { return true }
+            state.phase = .admitted
+            entered.request = state.holding.request
+            state.holding = entered
+            return false
+        }
+        if isOver { entered.end(.cancellation, hasBegun: false, isAdmitted: true) }
+    }
+
+    // MARK: - Ending
+
+    func withdraw() {
+        end(.cancellation, hasBegun: false)
+    }
+
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist) {
+        let hasBegun = operation.withState { $0.lifecycle.reachedMain }
+        end(hasBegun ? .init(error) : .cancellation, hasBegun: hasBegun)
+    }
+
+    /// Gives everything back that has not been given back before.
+    private func end(_ outcome: Holding.Outcome, hasBegun: Bool) {
+        let (holding, phase, deadline) = state.withLock { state in
+            defer {
+                state.phase = .over
+                state.holding = Holding()
+            }
+            return (state.holding, state.phase, state.deadline.take())
+        }
+        deadline?.disarm()
+        holding.end(outcome, hasBegun: hasBegun, isAdmitted: phase == .admitting || phase == .admitted)
+    }
+
+    // MARK: - Diagnostics
+
+    var waitDescription: String? {
+        guard let request = state.withLock({ $0.holding.request }),
+            let missing = ResourceArbiter.shared.missingResources(of: request), !missing.isEmpty
+        else { return nil }
+        let parts = missing.compactMap { entry in
+            requirements.resource(entry.resource).map { $0.title + entry.remark(of: $0) }
+        }
+        let end = ResourceArbiter.shared.isDeadlocked(request) ? ", which can never be granted" : ""
+        return "waiting for " + parts.joined(separator: " and for ") + end
+    }
+}
+
+extension ResourceArbiter.MissingResource {
+    /// Which operations have the resource, if that says something: of the others, any may be the first to end.
+    fileprivate func remark(of resource: OperationResource) -> String {
+        if let first { return ", after “\(first)”" }
+        guard resource is ExclusiveAccess, !holders.isEmpty else { return "" }
+        return ", held by " + holders.map { "“\($0)”" }.joined(separator: " and ")
+    }
+}
+
+/// What an operation has of what it requires, as a value.
+private struct Holding: Sendable {
+    enum Outcome {
+        case success, cancellation
+        case failure(any Error)
+
+        init(_ error: (any Error)?) {
+            guard let error else {
+                self = .success
+                return
+            }
+            self = error.isCancellation ? .cancellation : .failure(error)
+        }
+    }
+
+    var request: RequestID?
+    var calls: [(circuitBreaker: CircuitBreaker, call: CircuitBreakerStateMachine.Call)] = []
+    var permits: [(limit: RateLimit, permit: RatePermit)] = []
+
+    /// Gives it back. Called with nothing locked.
+    ///
+    /// - Parameters:
+    ///   - outcome: The outcome of the work.
+    ///   - hasBegun: Whether there was any, so that permits were used.
+    ///   - isAdmitted: Whether permits are given back one by one, if so, and not with the request.
+    func end(_ outcome: Outcome, hasBegun: Bool, isAdmitted: Bool) {
+        for (circuitBreaker, call) in calls {
+            switch outcome {
+            case .success: circuitBreaker.succeeded(call)
+            case .failure(let error): circuitBreaker.failed(call, error)
+            case .cancellation: circuitBreaker.cancelled(call)
+            }
+        }
+        if !hasBegun {
+            for (limit, permit) in permits { limit.giveBack(permit) }
+        }
+        if let request { ResourceArbiter.shared.ended(request, givesBackPermits: !isAdmitted) }
+    }
+}
+
+/// Puts to use what was granted, right before the work.
+private struct AdmittedPreparation: Preparation {
+    let stage = PreparationStage.admission
+    let admission: Admission
+
+    init(_ admission: Admission) {
+        self.admission = admission
+    }
+
+    func prepare(_ operation: AsyncOperation) throws -> Bool {
+        try admission.admit(operation)
+        return true
+    }
+
+    func withdraw() {
+        admission.withdraw()
+    }
+}
+
+extension AsyncOperation {
+    /// Adds what follows the current preparation, unless the operation ends.
+    fileprivate final func addAdmission(_ preparation: AdmittedPreparation) {
+        withState { state in
+            if state.lifecycle.isPreparing { state.preparations?.add(preparation) }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+/// Something that only so many operations may use at the same time, or in a certain time: an ``ExclusiveAccess``, a
+/// ``ConcurrencyLimit`` or a ``RateLimit``.
+///
+/// Operations say which resources they need with ``AsyncOperation/require(_:within:)``. A resource is known by the object, not by
+/// its name: two objects are two resources, even if they have the same name. So keep it where all that need it find it, as in
+/// a `static let`. The class has no other subclasses than these.
+public class OperationResource: @unchecked Sendable {
+    /// The name of the resource, for errors and descriptions.
+    public final let name: String
+    /// How many operations may wait for the resource.
+    public final let maximumWaiting: Int
+
+    final let id: ResourceID
+
+    init(_ kind: String, name: String, limit: Int, maximumWaiting: Int, isRate: Bool = false) {
+        precondition(limit > 0, "OperationKit: the \(kind) “\(name)” would let \(limit) operations through")
+        precondition(maximumWaiting >= 0, "OperationKit: at most \(maximumWaiting) operations could wait for “\(name)”")
+        self.name = name
+        self.maximumWaiting = maximumWaiting
+        id = ResourceArbiter.shared.resourceAdded(
+            name: name, limit: limit, maximumWaiting: maximumWaiting, isRate: isRate)
+    }
+
+    deinit {
+        ResourceArbiter.shared.resourceRemoved(id)
+    }
+
+    /// How many operations wait for the resource at the moment. For diagnostics: the number may be another one by the time it is
+    /// looked at.
+    public final var waitingCount: Int { ResourceArbiter.shared.waitingCount(of: id) }
+
+    /// What an operation waits for, as the end of a phrase.
+    var title: String { "“\(name)”" }
+}
+
+/// Lets one operation work at a time.
+///
+/// ```swift
+/// enum Storage {
+///     static let database = ExclusiveAccess("database")
+/// }
+///
+/// let queue = OperationQueue()
+/// for number in 1...10 {
+///     let save = AsyncBlockOperation(name: "save \(number)") { finish in finish() }
+///     save.require(Storage.database)
+///     queue.addOperation(save)
+/// }
+/// ```
+///
+/// Of all operations that require it, on whatever queue and in whatever compound, at most one is between the beginning of its
+/// ``AsyncOperation/main()`` and its end. See ``AsyncOperation/require(_:within:)`` for the order of those that wait.
+public final class ExclusiveAccess: OperationResource, @unchecked Sendable {
+    /// Creates an exclusive access.
+    ///
+    /// - Parameters:
+    ///   - name: Its name, for errors and descriptions. Two with the same name have nothing to do with each other.
+    ///   - maximumWaiting: How many operations may wait for it. One more ends with
+    ///     ``ResourceError/tooManyWaiting(operation:resource:maximum:)``. Traps if it is negative.
+    public init(_ name: String, maximumWaiting: Int = .max) {
+        super.init("exclusive access", name: name, limit: 1, maximumWaiting: maximumWaiting)
+    }
+
+    override var title: String { "exclusive access to “\(name)”" }
+}
+
+/// Lets so many operations work at the same time.
+///
+/// ```swift
+/// enum Hosts {
+///     static let example = ConcurrencyLimit("example.com", 4)
+/// }
+///
+/// let queue = OperationQueue()
+/// for page in 1...100 {
+///     let request = TaskOperation(name: "page \(page)") { page }
+///     request.require(Hosts.example, within: .seconds(30))
+///     queue.addOperation(request)
+/// }
+/// ```
+///
+/// Of all operations that require it, on whatever queue and in whatever compound, at most so many are between the beginning of their
+/// ``AsyncOperation/main()`` and their end. See ``AsyncOperation/require(_:within:)`` for the order of those that wait.
+public final class ConcurrencyLimit: OperationResource, @unchecked Sendable {
+    /// How many operations may work at the same time.
+    public let limit: Int
+
+    /// Creates a limit.
+    ///
+    /// - Parameters:
+    ///   - name: Its name, for errors and descriptions. Two with the same name have nothing to do with each other.
+    ///   - limit: How many operations may work at the same time. Traps if it is less than 1.
+    ///   - maximumWaiting: How many operations may wait. One more ends with
+    ///     ``ResourceError/tooManyWaiting(operation:resource:maximum:)``. Traps if it is negative.
+    public init(_ name: String, _ limit: Int, maximumWaiting: Int = .max) {
+        self.limit = limit
+        super.init("concurrency limit", name: name, limit: limit, maximumWaiting: maximumWaiting)
+    }
+
+    override var title: String { limit == 1 ? "the place of “\(name)”" : "one of \(limit) places of “\(name)”" }
+}

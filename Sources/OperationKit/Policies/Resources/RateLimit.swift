@@ -1,0 +1,83 @@
+/// Lets so many operations begin in a certain time.
+///
+/// ```swift
+/// enum Service {
+///     static let rate = RateLimit("api", 100, per: .seconds(1))
+/// }
+///
+/// let queue = OperationQueue()
+/// for page in 1...1_000 {
+///     let request = TaskOperation(name: "page \(page)") { page }
+///     request.require(Service.rate)
+///     queue.addOperation(request)
+/// }
+/// ```
+///
+/// In no time of the given length, wherever it begins, does the work of more of the operations that require it begin. An operation
+/// uses a permit right before its ``AsyncOperation/main()``, when it has got everything else that it requires, and gives it back if
+/// `main()` is not called after all. How long the work takes makes no difference. See ``AsyncOperation/require(_:within:)``
+/// for the order of those that wait.
+public final class RateLimit: OperationResource, @unchecked Sendable {
+    /// How many operations may begin in ``duration``.
+    public let limit: Int
+    /// The time in which ``limit`` operations may begin.
+    public let duration: Duration
+
+    private let time: TimeSource
+    private let timer: DeadlineTimer
+    private let permits: Locked<RatePermits>
+    /// The deadline at which the next permit returns.
+    private let deadline = Locked<ArmedDeadline?>(nil)
+
+    /// Creates a limit.
+    ///
+    /// - Parameters:
+    ///   - name: Its name, for errors and descriptions. Two with the same name have nothing to do with each other.
+    ///   - limit: How many operations may begin in the duration. Traps if it is less than 1.
+    ///   - duration: The length of the time. Traps if it is zero or less.
+    ///   - maximumWaiting: How many operations may wait. One more ends with
+    ///     ``ResourceError/tooManyWaiting(operation:resource:maximum:)``. Traps if it is negative.
+    ///   - clock: What the time is measured with.
+    public init(
+        _ name: String, _ limit: Int, per duration: Duration, maximumWaiting: Int = .max,
+        clock: any Clock<Duration> = ContinuousClock()
+    ) {
+        precondition(duration > .zero, "OperationKit: the rate limit “\(name)” has a duration of \(duration)")
+        self.limit = limit
+        self.duration = min(duration, .century)
+        time = TimeSource(clock)
+        timer = clock.timer
+        permits = Locked(RatePermits(per: self.duration))
+        super.init("rate limit", name: name, limit: limit, maximumWaiting: maximumWaiting, isRate: true)
+    }
+
+    override var title: String { "a permit of “\(name)”" }
+
+    /// A granted operation is about to begin its work. Called with nothing locked.
+    func use() -> RatePermit {
+        let now = time.now()
+        let (permit, next) = permits.withLock { $0.used(at: now) }
+        if let next { arm(at: next) }
+        return permit
+    }
+
+    /// It has not begun its work after all. Called with nothing locked.
+    func giveBack(_ permit: RatePermit) {
+        if permits.withLock({ $0.givenBack(permit) }) { ResourceArbiter.shared.permitsReturned(1, of: id) }
+    }
+
+    private func arm(at instant: Duration) {
+        let next = timer.arm(for: self, after: instant - time.now()) { $0.returnPermits(at: instant) }
+        // The old one has expired, or is about to return no more than what is due. Release it after unlocking.
+        let previous = deadline.withLock { exchange(&$0, with: next) }
+        withExtendedLifetime(previous) {}
+    }
+
+    private func returnPermits(at instant: Duration) {
+        // The timer and this object may have asked the clock at slightly different times.
+        let now = max(time.now(), instant)
+        let (count, next) = permits.withLock { $0.returned(at: now) }
+        if let next { arm(at: next) }
+        if count > 0 { ResourceArbiter.shared.permitsReturned(count, of: id) }
+    }
+}

@@ -1,0 +1,95 @@
+/// The resources and circuit breakers that one operation requires, as a value.
+struct Requirements: Sendable {
+    struct Resource: Sendable {
+        let resource: OperationResource
+        /// How long the operation waits for it at most.
+        var duration: Duration?
+    }
+
+    private(set) var resources: [Resource] = []
+    private(set) var circuitBreakers: [CircuitBreaker] = []
+
+    /// A resource that is required again counts once, with the shorter duration.
+    mutating func add(_ resource: OperationResource, within duration: Duration?) {
+        guard let index = resources.firstIndex(where: { $0.resource === resource }) else {
+            resources.append(Resource(resource: resource, duration: duration))
+            return
+        }
+        if let duration { resources[index].duration = min(duration, resources[index].duration ?? duration) }
+    }
+
+    mutating func add(_ circuitBreaker: CircuitBreaker) {
+        if !circuitBreakers.contains(where: { $0 === circuitBreaker }) { circuitBreakers.append(circuitBreaker) }
+    }
+
+    /// The resource that is waited for the shortest time, and that time.
+    var shortest: (resource: OperationResource, duration: Duration)? {
+        resources.compactMap { entry in entry.duration.map { (entry.resource, $0) } }.min { $0.1 < $1.1 }
+    }
+
+    func resource(_ id: ResourceID) -> OperationResource? {
+        resources.first { $0.resource.id == id }?.resource
+    }
+}
+
+extension AsyncOperation {
+    /// Makes the operation wait for a resource before its work begins: an ``ExclusiveAccess``, a ``ConcurrencyLimit`` or a
+    /// ``RateLimit``.
+    ///
+    /// ```swift
+    /// let database = ExclusiveAccess("database")
+    /// let save = AsyncBlockOperation(name: "save") { finish in finish() }
+    /// save.require(database, within: .seconds(5))
+    /// ```
+    ///
+    /// Everything that an operation requires is requested together, after its conditions, and granted together or not at all.
+    /// Meanwhile the operation is executing and keeps its place on its queue, but no thread waits. Operations with a higher
+    /// `queuePriority` come first, and those with the same one in the order of their requests. An operation does not overtake another
+    /// one that comes before it where both need the same resource, even if that one waits for something else, too.
+    ///
+    /// The operation has the resource until it is finished, however it ends: `isFinished` is true before another one gets it. A
+    /// composite has it until its children have finished. One that is cancelled while it waits ends immediately. An operation that is
+    /// freed without an end gives its resources back soon, on another thread.
+    ///
+    /// A request that would make operations wait for each other for good is an error, ``ResourceError/cycle(operation:waits:)``: that
+    /// of a child for what a composite around it has, for example. That is found where each of the resources lets one operation
+    /// through; otherwise ``debugDescription`` says that the wait has no end.
+    ///
+    /// A resource that is required twice counts once. Require it before the start. Later that has no effect, which debug builds
+    /// report (``MisuseReport/latePolicy(operation:policy:)``).
+    ///
+    /// - Parameters:
+    ///   - resource: The resource.
+    ///   - duration: How long the operation waits at most, by its ``clock``; `nil` for as long as it takes. After that it ends with
+    ///     ``ResourceError/timedOut(operation:resource:duration:holders:)``, without its `main()`. With zero, or less, it
+    ///     does not wait.
+    public final func require(_ resource: OperationResource, within duration: Duration? = nil) {
+        changeRequirements(named: resource.name) { $0.add(resource, within: duration) }
+    }
+
+    /// Makes the operation run only if a circuit breaker lets it through, and tells that how the operation ends.
+    ///
+    /// It is asked after the conditions, before anything is waited for, and again when everything that the operation requires
+    /// was granted. If it lets nothing through, the operation ends immediately with ``CircuitOpenError``, without its `main()`.
+    ///
+    /// Require it before the start. Later that has no effect, which debug builds report
+    /// (``MisuseReport/latePolicy(operation:policy:)``).
+    ///
+    /// - Parameter circuitBreaker: The circuit breaker.
+    public final func require(_ circuitBreaker: CircuitBreaker) {
+        changeRequirements(named: circuitBreaker.name) { $0.add(circuitBreaker) }
+    }
+
+    private final func changeRequirements(named name: String, _ change: (inout Requirements) -> Void) {
+        let (isSet, replaced) = withState { state -> (Bool, (any Preparation)?) in
+            guard state.lifecycle.isPending else { return (false, nil) }
+            let preparations = state.requiredPreparations()
+            var requirements = (preparations[.requirement] as? Admission)?.requirements ?? Requirements()
+            change(&requirements)
+            return (true, preparations.set(Admission(requirements)))
+        }
+        // Released after unlocking, as it has a lock of its own.
+        withExtendedLifetime(replaced) {}
+        if !isSet { reportLatePolicy("the requirement of “\(name)”") }
+    }
+}

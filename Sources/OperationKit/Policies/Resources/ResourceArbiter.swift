@@ -1,0 +1,216 @@
+import Foundation
+
+/// Decides about all resources of the process, and lets operations go on when they get theirs.
+///
+/// Nothing is called with its lock held, which no user's lock is ever taken under; names are asked for after unlocking.
+final class ResourceArbiter: Sendable {
+    static let shared = ResourceArbiter()
+
+    /// What became of a request.
+    enum Answer {
+        case granted(RequestID)
+        /// The operation's `preparationEnded()` is called once it is granted.
+        case waiting(RequestID)
+        case tooManyWaiting(ResourceID)
+        case cycle([ResourceWait])
+    }
+
+    /// A resource that a request waits for.
+    struct MissingResource {
+        let resource: ResourceID
+        /// The names of the operations that hold it, some of them.
+        let holders: [String]
+        let otherHolderCount: Int
+        /// The name of the operation that comes first, if the resource is free.
+        let first: String?
+    }
+
+    fileprivate struct Entry: Sendable {
+        weak var operation: AsyncOperation?
+        /// The identity of a composite that was granted what it requires.
+        var composite: ObjectIdentifier?
+    }
+
+    fileprivate struct State: Sendable {
+        var machine = ResourceStateMachine()
+        var names: [ResourceID: String] = [:]
+        var entries: [RequestID: Entry] = [:]
+        /// The requests of composites that were granted.
+        var composites: [ObjectIdentifier: RequestID] = [:]
+    }
+
+    private let state = Locked(State())
+
+    // MARK: - Resources
+
+    func resourceAdded(name: String, limit: Int, maximumWaiting: Int, isRate: Bool) -> ResourceID {
+        state.withLock { state in
+            let id = state.machine.resourceAdded(limit: limit, maximumWaiting: maximumWaiting, isRate: isRate)
+            state.names[id] = name
+            return id
+        }
+    }
+
+    func resourceRemoved(_ id: ResourceID) {
+        state.withLock { state in
+            state.machine.resourceRemoved(id)
+            state.names[id] = nil
+        }
+    }
+
+    /// Permits of a rate limit can be used again. Called with nothing locked.
+    func permitsReturned(_ count: Int, of id: ResourceID) {
+        letGoOn { $0.machine.permitsReturned(count, of: id) }
+    }
+
+    // MARK: - Requests
+
+    /// Requests resources for an operation, which has to be ended with ``ended(_:givesBackPermits:)`` if there is a request.
+    /// Called with nothing locked.
+    func request(_ resources: [ResourceID], for operation: AsyncOperation) -> Answer {
+        // Both may be overridden.
+        let priority = operation.queuePriority.rawValue
+        let parents = state.withLock { $0.composites.isEmpty } ? [] : Array(operation.enclosingOperations)
+        let (answer, waits) = state.withLock { state in
+            let inside = parents.compactMap { state.request(heldBy: $0) }
+            let answer = state.machine.requested(resources, priority: priority, inside: inside)
+            switch answer {
+            case .granted(let id):
+                state.entries[id] = Entry(operation: operation)
+                state.granted(id, operation)
+            case .waiting(let id): state.entries[id] = Entry(operation: operation)
+            case .cycle(let waits): return (answer, waits.map { state.participants(of: $0) })
+            case .tooManyWaiting: break
+            }
+            return (answer, [])
+        }
+        return switch answer {
+        case .granted(let id): .granted(id)
+        case .waiting(let id): .waiting(id)
+        case .tooManyWaiting(let id): .tooManyWaiting(id)
+        case .cycle: .cycle(waits.map { $0.named(without: operation) })
+        }
+    }
+
+    /// The operation of a request has ended, or does not want the resources any more. Called any number of times, with nothing
+    /// locked.
+    func ended(_ id: RequestID, givesBackPermits: Bool) {
+        letGoOn { state in
+            state.removeEntry(of: id)
+            return state.machine.ended(id, givesBackPermits: givesBackPermits)
+        }
+    }
+
+    /// Ends a request whose time is over, unless it has been granted or ended. Called with nothing locked.
+    ///
+    /// - Returns: What it has waited for; `nil` if it does not wait.
+    func expired(_ id: RequestID) -> [MissingResource]? {
+        // Asked before, because names may be overridden, and the holders are known now.
+        guard let missing = missingResources(of: id) else { return nil }
+        var isWaiting = false
+        letGoOn { state in
+            guard state.machine.requests[id]?.isGranted == false else { return [] }
+            isWaiting = true
+            state.removeEntry(of: id)
+            return state.machine.ended(id)
+        }
+        return isWaiting ? missing : nil
+    }
+
+    /// Lets the operations go on whose requests are granted because of a change.
+    private func letGoOn(after change: (inout State) -> [RequestID]) {
+        let operations = state.withLock { state in
+            change(&state).compactMap { id -> AsyncOperation? in
+                // One that is being freed ends its request.
+                guard let operation = state.entries[id]?.operation else { return nil }
+                state.granted(id, operation)
+                return operation
+            }
+        }
+        for operation in operations { operation.preparationEnded() }
+    }
+}
+
+// MARK: - Diagnostics
+
+extension ResourceArbiter {
+    /// How many operations wait for a resource.
+    func waitingCount(of id: ResourceID) -> Int {
+        state.withLock { $0.machine.waitingCount(of: id) }
+    }
+
+    /// What a request waits for; `nil` if it does not wait. Called with nothing locked, because operations are asked for their
+    /// names.
+    func missingResources(of id: RequestID, namesAtMost count: Int = 3) -> [MissingResource]? {
+        let missing = state.withLock { state -> [(ResourceID, [AsyncOperation], Int, AsyncOperation?)]? in
+            guard state.machine.requests[id]?.isGranted == false else { return nil }
+            return state.machine.missingResources(of: id).map { resource in
+                let holders = state.machine.holders(of: resource)
+                let named = holders.prefix(count).compactMap { state.entries[$0]?.operation }
+                let isFree = (state.machine.resources[resource]?.freeCount ?? 0) > 0
+                let first = isFree ? state.machine.resources[resource]?.waiting.first?.element : nil
+                return (resource, named, holders.count - named.count, first.flatMap { state.entries[$0]?.operation })
+            }
+        }
+        return missing?.map { resource, holders, others, first in
+            MissingResource(
+                resource: resource, holders: holders.map(\.displayName).sorted(), otherHolderCount: others,
+                first: first?.displayName)
+        }
+    }
+
+    /// Whether a request can never be granted, unless an operation is cancelled, because operations that hold resources wait for
+    /// operations inside them, and these for each other. Not found where very many operations wait.
+    func isDeadlocked(_ id: RequestID) -> Bool {
+        let machine = state.withLock { state in
+            state.machine.blockedHolderCount > 0 && state.machine.requests.count <= 10_000 ? state.machine : nil
+        }
+        return machine?.deadlockedRequests().contains(id) ?? false
+    }
+}
+
+// MARK: - Who is who
+
+extension ResourceArbiter {
+    /// A wait with its operations, to be named after unlocking.
+    fileprivate struct Participants {
+        let waiting: AsyncOperation?
+        let resource: String
+        let blocker: AsyncOperation?
+        let isHeld: Bool
+
+        /// Asks the operations for their names; the one whose request was refused is not known any more.
+        func named(without operation: AsyncOperation) -> ResourceWait {
+            ResourceWait(
+                operation: (waiting ?? operation).displayName, resource: resource,
+                blocker: (blocker ?? operation).displayName, isHeld: isHeld)
+        }
+    }
+}
+
+extension ResourceArbiter.State {
+    fileprivate mutating func granted(_ id: RequestID, _ operation: AsyncOperation) {
+        guard operation.children != nil else { return }
+        let identity = ObjectIdentifier(operation)
+        entries[id]?.composite = identity
+        composites[identity] = id
+    }
+
+    fileprivate mutating func removeEntry(of id: RequestID) {
+        guard let entry = entries.removeValue(forKey: id), let composite = entry.composite else { return }
+        // Another composite may have come into the place of one that was freed.
+        if composites[composite] == id { composites[composite] = nil }
+    }
+
+    /// The request of a composite that was granted. The caller holds the composite, so that it is not released here.
+    fileprivate func request(heldBy composite: AsyncOperation) -> RequestID? {
+        guard let id = composites[ObjectIdentifier(composite)], entries[id]?.operation === composite else { return nil }
+        return id
+    }
+
+    fileprivate func participants(of wait: ResourceStateMachine.Wait) -> ResourceArbiter.Participants {
+        ResourceArbiter.Participants(
+            waiting: entries[wait.request]?.operation, resource: names[wait.resource] ?? "",
+            blocker: entries[wait.blocker]?.operation, isHeld: wait.isHeld)
+    }
+}

@@ -1,0 +1,139 @@
+#if DEBUG
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+/// An operation that releases a resource, and another one that requires it and is cancelled, finished or dropped meanwhile.
+@Suite("Interleavings of resources", .serialized, .takesTurns, .hangGuard) struct ResourceInterleavingTests {
+    private func tryOut(
+        _ kind: ResourceSubject.Kind, _ step: ResourceSubject.Step, isWaiting: Bool,
+        _ location: SourceLocation = #_sourceLocation
+    ) async {
+        var roles = [Role<ResourceSubject>("release") { $0.release() }]
+        if !isWaiting { roles.append(Role("request") { $0.request() }) }
+        if step != .none { roles.append(Role("\(step)") { $0.take(step) }) }
+        await expectNoProblems(
+            "\(kind) \(isWaiting ? "that waits" : "that requests") a resource, \(step)", samples: (100, 50),
+            { _ in ResourceSubject(kind, isWaiting: isWaiting) }, roles, location)
+    }
+
+    @Test(
+        "An operation that is granted while it is cancelled, finished or dropped works or releases what it has, and never both",
+        arguments: ResourceSubject.Kind.allCases, ResourceSubject.Step.allCases)
+    private func grant(kind: ResourceSubject.Kind, step: ResourceSubject.Step) async {
+        await tryOut(kind, step, isWaiting: true)
+    }
+
+    @Test(
+        "An operation that requests what is released at this moment gets it, unless it is ended",
+        arguments: ResourceSubject.Kind.allCases, ResourceSubject.Step.allCases)
+    private func request(kind: ResourceSubject.Kind, step: ResourceSubject.Step) async {
+        await tryOut(kind, step, isWaiting: false)
+    }
+}
+
+private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
+    enum Kind: CaseIterable { case leaf, compound }
+    enum Step: CaseIterable { case none, cancel, finish, drop }
+
+    private struct Record {
+        var hasBegun = false
+        var problems: [String] = []
+    }
+
+    private let record = Shared(Record())
+    private let access = ExclusiveAccess("access")
+    private let clock = ManualClock()
+    private let rate: RateLimit
+    private let holder: ScriptedOperation
+    private let last: ScriptedOperation
+    private let circuitBreaker: CircuitBreaker
+    private let operation: Shared<AsyncOperation?>
+    private let isDropped = Shared(false)
+
+    /// The holder works, and the operation waits or has not started.
+    init(_ kind: Kind, isWaiting: Bool) {
+        rate = RateLimit("rate", 2, per: .seconds(1), clock: clock)
+        circuitBreaker = CircuitBreaker("circuit", minimumCalls: 1, halfOpenCalls: 1, clock: clock)
+        let (record, holder) = (record, ScriptedOperation.idle("holder"))
+        self.holder = holder
+        last = ScriptedOperation("last")
+        let work = ScriptedOperation("work") { operation in
+            let isReleased = VirtualThread.inOneStep { holder.isFinished }
+            record.change { record in
+                if record.hasBegun { record.problems.append("main() twice") }
+                record.hasBegun = true
+                if !isReleased { record.problems.append("granted before the release") }
+            }
+            VirtualThread.place("work")
+            operation.finish()
+        }
+        let operation = kind == .leaf ? work : CompoundOperation(operations: [work])
+        self.operation = Shared(operation)
+        for (operation, label) in [(holder, "the holder"), (operation, "the operation"), (last, "the last one")] {
+            operation.require(access)
+            operation.require(rate)
+            VirtualThread.expectRelease(of: operation, label)
+        }
+        // Half open, so that one call is let through at a time.
+        circuitBreaker.fail()
+        clock.advance(by: .seconds(60))
+        operation.require(circuitBreaker)
+        holder.start()
+        if isWaiting { operation.start() }
+    }
+
+    func request() { operation.value?.start() }
+
+    func release() { holder.finish() }
+
+    func take(_ step: Step) {
+        switch step {
+        case .none: break
+        case .cancel: operation.value?.cancel()
+        case .finish: operation.value?.finish(withError: TestError.first)
+        case .drop:
+            let dropped = operation.change { $0.take() }
+            isDropped.value = true
+            withExtendedLifetime(dropped) {}
+        }
+    }
+
+    /// Whether the operation has used its permit. The child of a compound may be cancelled after the beginning of the compound.
+    private var hasBegun: Bool {
+        record.value.hasBegun || operation.value?.withState { $0.lifecycle.reachedMain } == true
+    }
+
+    func endAll() {
+        operation.value?.start()
+        // Both permits are used if both have worked.
+        if hasBegun { clock.advance(by: .seconds(1)) } else { last.start() }
+    }
+
+    func problems() -> [String] {
+        let record = record.value
+        var problems = record.problems
+        if let operation = operation.value {
+            if !operation.isFinished { problems.append("not finished: \(operation.debugDescription)") }
+            if operation.error == nil, !record.hasBegun { problems.append("success without main()") }
+        } else if !isDropped.value {
+            problems.append("gone")
+        }
+        if !hasBegun {
+            if !last.isFinished { problems.append("not released: \(last.debugDescription)") }
+            if circuitBreaker.rejection() != nil { problems.append("the place on trial is not released") }
+        }
+        if access.waitingCount > 0 || rate.waitingCount > 0 { problems.append("something waits") }
+        return problems
+    }
+}
+
+extension CircuitBreaker {
+    /// Opens the circuit, which one failure is enough for.
+    fileprivate func fail() {
+        if case .admitted(let call) = called() { failed(call, TestError.first) }
+    }
+}
+#endif

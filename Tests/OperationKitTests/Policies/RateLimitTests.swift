@@ -1,0 +1,110 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Rate limits", .hangGuard) struct RateLimitTests {
+    private let clock = ManualClock()
+    private let log = EventLog()
+
+    private func logged(_ name: String, _ resources: OperationResource...) -> ScriptedOperation {
+        let operation = ScriptedOperation(name) { [log] operation in
+            log.add(name)
+            operation.finish()
+        }
+        for resource in resources { operation.require(resource) }
+        return operation
+    }
+
+    private func begun(_ count: Int) async {
+        await eventually("\(log.events)") { log.events.count == count }
+    }
+
+    @Test("In no time of the given length does the work of more operations begin than the limit says") func rate() async
+    {
+        let api = RateLimit("api", 2, per: .seconds(10), clock: clock)
+        let operations = (0..<5).map { logged("\($0)", api) }
+        operations[0].start()
+        clock.advance(by: .seconds(4))
+        for operation in operations.dropFirst() { operation.start() }
+        #expect(log.events == ["0", "1"] && api.waitingCount == 3)
+        await clock.sleepers()
+        clock.advance(by: .seconds(5))
+        #expect(api.waitingCount == 3)
+        clock.advance(by: .seconds(1))
+        await begun(3)
+        #expect(api.waitingCount == 2)
+        await eventually("no deadline") { clock.deadlines == [.seconds(14)] }
+        clock.advance(by: .seconds(4))
+        await begun(4)
+        await eventually("no deadline") { clock.deadlines == [.seconds(20)] }
+        clock.advance(by: .seconds(6))
+        await begun(5)
+        #expect(log.events == ["0", "1", "2", "3", "4"])
+    }
+
+    @Test("A permit is used when everything else was granted, too") func usedAtTheGrant() async {
+        let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
+        let database = ExclusiveAccess("database")
+        let holder = ScriptedOperation.idle("holder")
+        holder.require(database)
+        holder.start()
+        let (both, next) = (logged("both", api, database), logged("next", api))
+        both.start()
+        clock.advance(by: .seconds(20))
+        #expect(clock.deadlines.isEmpty)
+        holder.finish()
+        await begun(1)
+        next.start()
+        await eventually("no deadline") { clock.deadlines == [.seconds(30)] }
+        clock.advance(by: .seconds(10))
+        await begun(2)
+    }
+
+    @Test("A permit is given back if the work does not begin after all", arguments: [false, true])
+    func givenBack(isCompound: Bool) async throws {
+        let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
+        let child = logged("child")
+        let operation = isCompound ? CompoundOperation(operations: [child]) : logged("operation")
+        operation.require(api)
+        let preparation = HeldPreparation(stage: .timeout)
+        operation.addPreparation(preparation)
+        operation.start()
+        #expect(preparation.isBegun)
+        let next = logged("next", api)
+        next.start()
+        #expect(api.waitingCount == 1)
+        operation.cancel()
+        try await next.finished()
+        #expect(log.events == ["next"])
+        let last = logged("last", api)
+        last.start()
+        await eventually("no deadline") { clock.deadlines == [.seconds(10)] }
+        clock.advance(by: .seconds(10))
+        try await last.finished()
+    }
+
+    @Test(
+        "An operation that is dropped at work has used its permit, and a limit that is released leaves no deadline behind"
+    )
+    func dropped() async {
+        let leaks = LeakTracker()
+        do {
+            let api = leaks.track(RateLimit("api", 1, per: .seconds(10), clock: clock))
+            do {
+                let operation = leaks.track(ScriptedOperation.idle())
+                operation.require(api)
+                operation.start()
+            }
+            let next = leaks.track(logged("next", api))
+            next.start()
+            #expect(api.waitingCount == 1)
+            await clock.sleepers()
+            clock.advance(by: .seconds(10))
+            await begun(1)
+        }
+        await leaks.expectAllReleased()
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+    }
+}

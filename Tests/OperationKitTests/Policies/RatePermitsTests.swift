@@ -1,0 +1,70 @@
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+extension RatePermits {
+    /// - Returns: When to report the return, if that is not going to happen anyway.
+    fileprivate mutating func use(at now: Duration) -> Duration? { used(at: now).next }
+}
+
+@Suite("RatePermits") struct RatePermitsTests {
+    @Test("A permit can be used again when the duration has passed since its use") func returns() {
+        var permits = RatePermits(per: .seconds(10))
+        #expect(permits.use(at: .seconds(1)) == .seconds(11))
+        #expect(permits.use(at: .seconds(4)) == nil)
+        #expect(permits.use(at: .seconds(4)) == nil)
+        #expect(permits.use(at: .seconds(12)) == nil)
+        #expect(permits.returned(at: .seconds(11)) == (1, .seconds(14)))
+        #expect(permits.returned(at: .seconds(13)) == (0, .seconds(14)))
+        #expect(permits.usedCount == 3)
+        #expect(permits.returned(at: .seconds(14)) == (2, .seconds(22)))
+        #expect(permits.returned(at: .seconds(22)) == (1, nil))
+        #expect(permits.use(at: .seconds(30)) == .seconds(40))
+    }
+
+    @Test("A use that is reported late counts as the last one") func late() {
+        var permits = RatePermits(per: .seconds(10))
+        #expect(permits.use(at: .seconds(5)) == .seconds(15))
+        #expect(permits.use(at: .seconds(3)) == nil)
+        #expect(permits.returned(at: .seconds(15)) == (2, nil))
+    }
+
+    @Test("A permit that is given back can be used again, unless its time has come before") func givenBack() {
+        var permits = RatePermits(per: .seconds(10))
+        let (first, second) = (permits.used(at: .seconds(1)).permit, permits.used(at: .seconds(4)).permit)
+        let third = permits.used(at: .seconds(4)).permit
+        #expect(permits.givenBack(second) == true)
+        #expect(permits.usedCount == 2)
+        #expect(permits.returned(at: .seconds(11)) == (1, .seconds(14)))
+        #expect(permits.givenBack(first) == false)
+        #expect(permits.givenBack(third) == true)
+        #expect(permits.usedCount == 0)
+        #expect(permits.givenBack(third) == false)
+        #expect(permits.use(at: .seconds(12)) == .seconds(22))
+    }
+
+    @Test("In no time of that length there are more uses than permits", arguments: 1...10 as ClosedRange<UInt64>)
+    func everyWindow(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        var permits = RatePermits(per: .seconds(10))
+        var free = 3
+        var wake: Duration?
+        var uses: [Duration] = []
+        for second in 0..<500 as Range<Int64> {
+            let now = Duration.seconds(second)
+            if let due = wake, due <= now {
+                let (count, next) = permits.returned(at: now)
+                free += count
+                wake = next
+            }
+            for _ in 0..<random.next() % 3 where free > 0 {
+                free -= 1
+                uses.append(now)
+                if let due = permits.use(at: now) { wake = due }
+            }
+            #expect(uses.count { $0 > now - .seconds(10) } == 3 - free)
+        }
+        #expect(uses.count > 100)
+    }
+}

@@ -1,0 +1,262 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Resources", .hangGuard) struct ResourceTests {
+    private let log = EventLog()
+
+    /// An operation that executes until the test finishes it, and writes down its name when its work begins.
+    private func held(_ name: String, _ resources: OperationResource...) -> ScriptedOperation {
+        let operation = ScriptedOperation(name) { [log] _ in log.add(name) }
+        for resource in resources { operation.require(resource) }
+        return operation
+    }
+
+    private func begun(_ name: String) async {
+        await eventually("\(name) has not begun: \(log.events)") { log.events.contains(name) }
+    }
+
+    @Test(
+        "Of the operations that require exclusive access, one works at a time, on queues, in compounds and started by hand"
+    )
+    func oneAtATime() async throws {
+        let database = ExclusiveAccess("database")
+        let atWork = Shared((now: 0, most: 0))
+        let work = { @Sendable (name: String) -> ScriptedOperation in
+            let operation = ScriptedOperation(name) { operation in
+                atWork.change { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+                elsewhere {
+                    atWork.change { $0.now -= 1 }
+                    operation.finish()
+                }
+            }
+            operation.require(database)
+            return operation
+        }
+        let (queue, narrow) = (OperationQueue(), OperationQueue())
+        narrow.maxConcurrentOperationCount = 2
+        let compound = CompoundOperation(operations: (0..<10).map { work("child \($0)") })
+        let byHand = (0..<10).map { work("by hand \($0)") }
+        let onQueues = (0..<20).map { work("on a queue \($0)") }
+        for (number, operation) in onQueues.enumerated() {
+            (number.isMultiple(of: 2) ? queue : narrow).addOperation(operation)
+        }
+        compound.start()
+        for operation in byHand { operation.start() }
+        for operation in [compound] + byHand + onQueues { try await operation.finished() }
+        #expect(atWork.value.most == 1 && database.waitingCount == 0)
+    }
+
+    @Test("So many operations work at the same time as a concurrency limit says") func limit() async {
+        let host = ConcurrencyLimit("host", 2)
+        let operations = (0..<3).map { held("\($0)", host) }
+        for operation in operations { operation.start() }
+        #expect(log.events == ["0", "1"] && host.waitingCount == 1 && operations[2].isExecuting)
+        operations[1].finish()
+        await begun("2")
+        #expect(operations[1].isFinished && host.waitingCount == 0)
+        for operation in operations { operation.finish() }
+    }
+
+    @Test("A resource is released when `isFinished` is true, and that of a composite after its children")
+    func releasedAfterTheEnd() async throws {
+        let database = ExclusiveAccess("database")
+        let (child, next) = (held("child"), held("next"))
+        let compound = CompoundOperation(operations: [child])
+        for operation in [compound, next] { operation.require(database) }
+        compound.asyncCompletionBlock = { [log] _ in log.add("completion, \(database.waitingCount) waiting") }
+        compound.start()
+        await begun("child")
+        next.start()
+        compound.cancel()
+        #expect(database.waitingCount == 1)
+        next.addStartHandler(.release) { _ in }
+        child.finish()
+        await begun("next")
+        #expect(compound.isFinished && log.events == ["child", "completion, 1 waiting", "next"])
+        next.finish()
+    }
+
+    @Test("Operations with a higher priority come first, and those with the same one in the order of their requests")
+    func order() async throws {
+        let database = ExclusiveAccess("database")
+        let first = held("first", database)
+        first.start()
+        let operations = (0..<6).map { number in
+            let operation = ScriptedOperation("\(number)") { [log] operation in
+                log.add("\(number)")
+                operation.finish()
+            }
+            operation.require(database)
+            operation.queuePriority = number.isMultiple(of: 3) ? .high : .normal
+            return operation
+        }
+        for operation in operations { operation.start() }
+        first.finish()
+        for operation in operations { try await operation.finished() }
+        #expect(log.events == ["first", "0", "3", "1", "2", "4", "5"])
+    }
+
+    @Test(
+        "Resources are taken together or not at all, and an operation does not overtake one that waits for another one, too"
+    )
+    func together() async {
+        let (left, right) = (ExclusiveAccess("left"), ExclusiveAccess("right"))
+        let (holder, both) = (held("left", left), held("both", left, right))
+        let later = held("right", right)
+        holder.start()
+        both.start()
+        later.start()
+        #expect(log.events == ["left"] && right.waitingCount == 2)
+        holder.finish()
+        await begun("both")
+        #expect(right.waitingCount == 1 && left.waitingCount == 0)
+        both.finish()
+        await begun("right")
+        later.finish()
+    }
+
+    @Test("A resource that is required twice counts once, and two resources may have the same name") func twice() async
+    {
+        let host = ConcurrencyLimit("host", 2)
+        let other = ExclusiveAccess("host")
+        let (first, second) = (held("first", host, host, other), held("second", host))
+        first.start()
+        second.start()
+        #expect(log.events == ["first", "second"])
+        first.finish()
+        second.finish()
+    }
+
+    @Test("More operations than may wait end with an error that names the resource") func tooManyWaiting() async {
+        let database = ExclusiveAccess("database", maximumWaiting: 1)
+        let operations = ["0", "1", "2"].map { held($0, database) }
+        for operation in operations { operation.start() }
+        #expect(
+            operations[2].error as? ResourceError
+                == .tooManyWaiting(operation: "2", resource: "database", maximum: 1))
+        #expect(operations[2].isFinished && !operations[1].isFinished)
+        operations[1].cancel()
+        let another = held("another", database)
+        another.start()
+        #expect(!another.isFinished)
+        operations[0].finish()
+        await begun("another")
+        another.finish()
+    }
+
+    // MARK: - Limited waits
+
+    @Test("A wait that takes too long ends the operation, with an error that names all, by its clock") func within()
+        async
+    {
+        let clock = ManualClock()
+        let (database, disk) = (ExclusiveAccess("database"), ExclusiveAccess("disk"))
+        let (holder, operation) = (held("import", database), held("export"))
+        holder.start()
+        operation.clock = clock
+        operation.require(disk, within: .seconds(9))
+        operation.require(database, within: .seconds(7))
+        operation.require(database, within: .seconds(5))
+        operation.start()
+        await clock.sleepers()
+        clock.advance(by: .seconds(5))
+        await #expect(
+            throws: ResourceError.timedOut(
+                operation: "export", resource: "database", duration: .seconds(5), holders: ["import"])
+        ) { try await operation.finished() }
+        #expect(log.events == ["import"] && database.waitingCount == 0 && disk.waitingCount == 0)
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        holder.finish()
+    }
+
+    @Test("A grant in time ends the time of the wait, and without a time to wait there is none") func inTime() async {
+        let clock = ManualClock()
+        let database = ExclusiveAccess("database")
+        let (holder, operation, impatient) = (held("holder", database), held("operation"), held("impatient"))
+        operation.clock = clock
+        operation.require(database, within: .seconds(5))
+        impatient.require(database, within: .zero)
+        holder.start()
+        operation.start()
+        impatient.start()
+        #expect(
+            impatient.error as? ResourceError
+                == .timedOut(operation: "impatient", resource: "database", duration: .zero, holders: ["holder"]))
+        await clock.sleepers()
+        holder.finish()
+        await begun("operation")
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        clock.advance(by: .seconds(60))
+        operation.finish()
+        #expect(operation.error == nil)
+        let patient = held("free")
+        patient.require(database, within: .zero)
+        patient.start()
+        #expect(log.events.last == "free")
+        patient.finish()
+    }
+
+    @Test("The time of a timeout begins when the resources were granted, and runs while they are held")
+    func timeout() async {
+        let clock = ManualClock()
+        let database = ExclusiveAccess("database")
+        let holder = held("holder", database)
+        let operation = ScriptedOperation("operation", main: { [log] _ in log.add("operation") }) {
+            $0.finish(withError: CancellationError())
+        }
+        operation.require(database)
+        operation.clock = clock
+        operation.timeout = .seconds(5)
+        holder.start()
+        operation.start()
+        #expect(clock.deadlines.isEmpty)
+        holder.finish()
+        await begun("operation")
+        await clock.sleepers()
+        clock.advance(by: .seconds(5))
+        await #expect(throws: OperationTimeoutError.self) { try await operation.finished() }
+        let next = held("next", database)
+        next.start()
+        await begun("next")
+        next.finish()
+    }
+
+    // MARK: - Misuse
+
+    @Test("A requirement after the start has no effect") func late() async {
+        await #expect(processExitsWith: .success) {
+            let reports = Shared<[String]>([])
+            OperationDiagnostics.handler = { report in reports.change { $0.append("\(report)") } }
+            let database = ExclusiveAccess("database")
+            let operation = ScriptedOperation.idle("work")
+            operation.start()
+            operation.require(database, within: .zero)
+            operation.require(CircuitBreaker("service"))
+            operation.finish()
+            MisuseReporter.shared.waitForReports()
+            let texts = reports.value
+            precondition(texts.count == 2, "\(texts)")
+            precondition(texts[0].contains("“work”") && texts[0].contains("the requirement of “database”"), texts[0])
+            precondition(texts[1].contains("the requirement of “service”"), texts[1])
+        }
+    }
+
+    @Test("A limit that lets nothing through traps, with its name", arguments: 0..<5) func traps(index: Int) async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [index] in
+            switch index {
+            case 0: _ = ConcurrencyLimit("host", 0)
+            case 1: _ = RateLimit("host", -1, per: .seconds(1))
+            case 2: _ = RateLimit("host", 1, per: .zero)
+            case 3: _ = ExclusiveAccess("host", maximumWaiting: -1)
+            default: _ = CircuitBreaker("host", failureRatio: .nan)
+            }
+        }
+        #if DEBUG
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(text.contains("OperationKit: ") && text.contains("“host”"))
+        #endif
+    }
+}
