@@ -182,6 +182,27 @@ import Testing
         #expect(child.isFinished && log.count(of: "main") == 0 && log.count(of: "withdraw prepare") == 1)
     }
 
+    @Test("No composite succeeds that is cancelled while it waits, even if all inside has ended before")
+    func cancelledCompositesWithoutWork() async {
+        func finished() -> IOOperation<Void, Int> {
+            let operation = IOBlockOperation<Void, Int> { 1 }
+            operation.start()
+            return operation
+        }
+        let operations: [AsyncOperation] = [
+            CompoundOperation(), MacroOperation(finished()), Waterfall<Int, Int>().with(input: 1),
+            finished().map { _ in 2 }, finished().recoverRun { _ in TaskOperation { 1 } }, [finished()].gathered(),
+        ]
+        for operation in operations {
+            let preparation = HeldPreparation("prepare", log)
+            operation.addPreparation(preparation)
+            operation.start()
+            operation.cancel()
+            try? await operation.finished()
+            #expect(operation.isFinished && operation.error?.isCancellation == true, "\(type(of: operation))")
+        }
+    }
+
     @Test("A composite that is given an outcome while it waits ends with it, after its children")
     func finishedComposite() async {
         let preparation = HeldPreparation("prepare", log)
