@@ -166,3 +166,12 @@ private final class UnitToken: @unchecked Sendable {
         driver.ended(index, error) { hasEnded = true }
     }
 }
+
+extension CollectionDriver {
+    /// Performs the only unit of a run, and returns its error.
+    static func error(of units: CollectionUnits) async -> (any Error)? {
+        await withCheckedContinuation { continuation in
+            CollectionDriver(units) { continuation.resume(returning: $0[0]) }.start()
+        }
+    }
+}

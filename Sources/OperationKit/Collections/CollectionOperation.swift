@@ -44,6 +44,19 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
     /// for each run.
     var failurePolicy: FailurePolicy { get }
 
+    /// When an item, or a batch, that has failed is performed again. The default is `nil`: not at all.
+    ///
+    /// An item keeps its place among those in flight until its last attempt has ended, which is its outcome. The method that
+    /// performs it is called for each attempt, in a task if it is `async`. A cancellation of the run ends the pause before a
+    /// retry. The policy's ``RetryPolicy/attemptTimeout`` cancels an attempt if the method is `async`; one with a completion
+    /// cannot be stopped. With a seed, each item has other delays. A policy that makes no sense is reported as
+    /// ``CoordinationError/invalidRetryPolicy(type:problem:)``. Read once for each run.
+    var retryPolicy: RetryPolicy? { get }
+
+    /// What the time between attempts is measured with. The default is a `ContinuousClock`. Declare its type, which is
+    /// `any Clock<Duration>`. Read once for each run.
+    var clock: any Clock<Duration> { get }
+
     /// Performs the operation on all items of a collection.
     ///
     /// Returns without waiting for the items. Several runs may go on at the same time. The object is kept alive until the
@@ -76,6 +89,12 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
 extension CollectionOperation {
     /// Performs all items, also when some fail.
     public var failurePolicy: FailurePolicy { .continueAll }
+
+    /// No item is performed again.
+    public var retryPolicy: RetryPolicy? { nil }
+
+    /// A `ContinuousClock`.
+    public var clock: any Clock<Duration> { ContinuousClock() }
 
     /// Returns each item that has an error in its slot, with that error.
     public func failures(

@@ -4,12 +4,12 @@
 /// Everything that differs between items and batches, parallel and sequential types, completions and `async` methods is
 /// in this value. A strategy is read from the object once for each run.
 struct CollectionStrategy<Item: Sendable>: Sendable {
-    /// How the items of a unit, a range of a collection, are performed.
+    /// How the items of a unit, a range of a collection, are performed. The index is that of the unit, for errors.
     enum Method: Sendable {
         case completion(
             @Sendable (_ items: [Item], _ unit: Range<Int>, _ completion: @escaping CollectionDriver.UnitCompletion)
                 -> Void)
-        case async(@Sendable (_ items: [Item], _ unit: Range<Int>) async throws -> Void)
+        case async(@Sendable (_ items: [Item], _ unit: Range<Int>, _ index: Int) async throws -> Void)
     }
 
     /// The type that performs the items.
@@ -35,19 +35,25 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
             ?? (operation as? any ParallelBatchOperation)?.maxConcurrentOperationCount ?? 1
         if limit < 1 { throw .invalidLimit(type: type, maxConcurrentOperationCount: limit) }
         failurePolicy = operation.failurePolicy
-        method = CollectionStrategy.method(of: operation)
+        let method = CollectionStrategy.method(of: operation)
+        guard let policy = operation.retryPolicy else {
+            self.method = method
+            return
+        }
+        if let problem = policy.problem { throw .invalidRetryPolicy(type: type, problem: problem) }
+        self.method = method.retried(by: policy, clock: operation.clock, typeName: type, unitName: unitName)
     }
 
     private static func method<Operation: CollectionOperation<Item>>(of operation: Operation) -> Method {
         if let operation = operation as? any AsyncItemOperation<Item> {
             let operation = UncheckedSendable(operation)
-            return .async { items, unit in
+            return .async { items, unit, _ in
                 try await operation.value.performOperation(onItem: items[unit.lowerBound])
             }
         }
         if let operation = operation as? any AsyncBatchOperation<Item> {
             let operation = UncheckedSendable(operation)
-            return .async { items, unit in try await operation.value.performOperation(onBatch: Array(items[unit])) }
+            return .async { items, unit, _ in try await operation.value.performOperation(onBatch: Array(items[unit])) }
         }
         if let operation = operation as? any ItemOperation<Item> {
             let operation = UncheckedSendable(operation)
@@ -62,7 +68,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
             }
         }
         let operation = UncheckedSendable(operation)
-        return .async { items, unit in
+        return .async { items, unit, _ in
             let errors = await operation.value.performOperation(on: Array(items[unit]))
             if let error = errors.lazy.compactMap(\.self).first { throw error }
         }
@@ -80,7 +86,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
             let tasks = RunningTasks()
             start = { index, completion in
                 let unit = unitRange(index, size: size, count: count)
-                tasks.run(index, { try await perform(items, unit) }, completion: completion)
+                tasks.run(index, { try await perform(items, unit, index) }, completion: completion)
             }
             cancelRunning = { tasks.cancel() }
         }
@@ -103,13 +109,11 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
                 typeName: typeName, unitName: unitName, firstIndex: index, count: 1, limit: 1,
                 failurePolicy: .continueAll,
                 start: { perform(unit, unit.indices, $1) }, cancelRunning: nil)
-            return await withCheckedContinuation { continuation in
-                CollectionDriver(units) { continuation.resume(returning: $0[0]) }.start()
-            }
+            return await CollectionDriver.error(of: units)
         case .async(let perform):
-            if let tasks { return await tasks.run(index) { try await perform(unit, unit.indices) } }
+            if let tasks { return await tasks.run(index) { try await perform(unit, unit.indices, index) } }
             do {
-                try await perform(unit, unit.indices)
+                try await perform(unit, unit.indices, index)
                 return nil
             } catch {
                 return error

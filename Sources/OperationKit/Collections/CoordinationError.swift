@@ -10,6 +10,8 @@ public enum CoordinationError: Error, Equatable {
     case alreadyStarted(operation: String, coordinator: String)
     /// The operation was given twice. It ran once, and the first of its slots has its outcome. Code 4.
     case givenTwice(operation: String, coordinator: String)
+    /// The retry policy makes no sense; nothing was run. `problem` says what is wrong with it. Code 5.
+    case invalidRetryPolicy(type: String, problem: String)
 }
 
 extension CoordinationError: LocalizedError, CustomNSError {
@@ -23,6 +25,7 @@ extension CoordinationError: LocalizedError, CustomNSError {
         case .invalidLimit: 2
         case .alreadyStarted: 3
         case .givenTwice: 4
+        case .invalidRetryPolicy: 5
         }
     }
 
@@ -37,6 +40,8 @@ extension CoordinationError: LocalizedError, CustomNSError {
             "The operation “\(operation)” was not run by “\(coordinator)”, because it has been started before. Create a new one for each run."
         case .givenTwice(let operation, let coordinator):
             "The operation “\(operation)” was given to “\(coordinator)” twice. It ran once: give each operation once."
+        case .invalidRetryPolicy(let type, let problem):
+            "“\(type)” was not run, because of its retry policy: \(problem)."
         }
     }
 

@@ -47,6 +47,8 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
     public let maxConcurrentOperationCount: Int
     /// What the first failure means for the other elements.
     public let failurePolicy: FailurePolicy
+    /// When the closure is called again for an element for which it has thrown.
+    public let retryPolicy: RetryPolicy?
 
     var taskWork: TaskWork<Transform>
     private let suspension = Suspension()
@@ -61,11 +63,15 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
     ///     processors, which suits elements that compute; for elements that mostly wait, set more. Less than 1 ends the
     ///     operation with an error.
     ///   - failurePolicy: What the first failure means for the other elements.
+    ///   - policy: When the closure is called again for an element for which it has thrown. An element keeps its place among those
+    ///     in flight meanwhile, and has failed when the last attempt has. With a seed, each element has other delays.
     ///   - transform: Makes an output of an element. It may be synchronous.
     public init(
         name: String? = nil, maxConcurrentOperationCount: Int = ProcessInfo.processInfo.activeProcessorCount,
-        failurePolicy: FailurePolicy = .continueAll, _ transform: @escaping Transform
+        failurePolicy: FailurePolicy = .continueAll, retry policy: RetryPolicy? = nil,
+        _ transform: @escaping Transform
     ) {
+        retryPolicy = policy
         self.maxConcurrentOperationCount = maxConcurrentOperationCount
         self.failurePolicy = failurePolicy
         taskWork = TaskWork(transform)
@@ -110,15 +116,19 @@ extension MapOperation: TaskRunning {
             throw CoordinationError.invalidLimit(
                 type: displayName, maxConcurrentOperationCount: maxConcurrentOperationCount)
         }
+        if let problem = retryPolicy?.problem {
+            throw RetryError.invalidPolicy(operation: displayName, problem: problem)
+        }
         let progress = progress
         progress.totalUnitCount = Int64(max(input.count, 1))
+        let transform = retried(transform)
         let policy = failurePolicy
         var collected = CollectedResults<Output>()
         var iterator = input.makeIterator()
         // Ignore the error: the results show a cancellation, too.
         try? await performInChildTasks(
             limit: maxConcurrentOperationCount, suspension: suspension, next: { iterator.next() },
-            perform: { _, element in await Result { try await transform(element) } },
+            perform: { index, element in await Result { try await transform(index, element) } },
             ended: { index, result in
                 collected.set(result, at: index)
                 progress.completedUnitCount += 1
@@ -129,6 +139,16 @@ extension MapOperation: TaskRunning {
         let results = collected.results(count: input.count)
         lock.withLock { unsuccessfulResults = results }
         throw error(of: results)
+    }
+
+    private func retried(_ transform: @escaping Transform) -> @Sendable (Int, Element) async throws -> Output {
+        guard let retryPolicy else { return { _, element in try await transform(element) } }
+        let (name, clock) = (displayName, clock)
+        return { index, element in
+            try await retryPolicy.perform(named: { "\(name), item \(index)" }, index: index, clock: clock) {
+                try await transform(element)
+            }
+        }
     }
 
     private func error(of results: [Result<Output, any Error>]) -> any Error {

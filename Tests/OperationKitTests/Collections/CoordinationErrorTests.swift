@@ -9,13 +9,14 @@ import Testing
         .invalidLimit(type: "Sync", maxConcurrentOperationCount: 0),
         .alreadyStarted(operation: "Backup", coordinator: "Nightly"),
         .givenTwice(operation: "Backup", coordinator: "Nightly"),
+        .invalidRetryPolicy(type: "Sync", problem: "it allows 0 attempts"),
     ]
 
     @Test("Domain and codes are stable")
     func domainAndCodes() {
         let errors = Self.errors.map { $0 as NSError }
-        #expect(errors.map(\.domain) == Array(repeating: "OperationKit.CoordinationError", count: 4))
-        #expect(errors.map(\.code) == [1, 2, 3, 4])
+        #expect(errors.map(\.domain) == Array(repeating: "OperationKit.CoordinationError", count: 5))
+        #expect(errors.map(\.code) == [1, 2, 3, 4, 5])
     }
 
     @Test("Descriptions are sentences with the names")
@@ -29,6 +30,7 @@ import Testing
                 "The operation “Backup” was not run by “Nightly”, because it has been started before. "
                     + "Create a new one for each run.",
                 "The operation “Backup” was given to “Nightly” twice. It ran once: give each operation once.",
+                "“Sync” was not run, because of its retry policy: it allows 0 attempts.",
             ])
     }
 }

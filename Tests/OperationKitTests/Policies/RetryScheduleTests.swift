@@ -26,6 +26,19 @@ import Testing
         #expect(schedule.attemptFailed(elapsed: .zero) == .attemptsExhausted)
     }
 
+    @Test("Those that share a policy with a seed have delays of their own, the same in each run") func seedsOfSeveral()
+    {
+        var policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(100)), jitter: .full)
+        policy.seed = 42
+        func delay(_ index: Int) -> RetrySchedule.Decision {
+            var schedule = RetrySchedule(policy, index: index)
+            return schedule.attemptFailed(elapsed: .zero)
+        }
+        let delays = (0..<10).map(delay)
+        #expect(delays == (0..<10).map(delay))
+        for (index, one) in delays.enumerated() { #expect(!delays[..<index].contains(one)) }
+    }
+
     @Test("An error's own delay takes the place of the backoff, and the next delay is not changed by it") func asked() {
         var schedule = RetrySchedule(policy(5))
         #expect(schedule.attemptFailed(requestedDelay: .seconds(30), elapsed: .zero) == .retry(after: .seconds(30)))
@@ -34,7 +47,7 @@ import Testing
         #expect(schedule.attemptFailed(requestedDelay: .longest + .longest, elapsed: .zero) == .retry(after: .longest))
     }
 
-    @Test("No delay begins that would pass the total time") func totalTime() {
+    @Test("A delay that would pass the total time is not begun, and the attempts end") func totalTime() {
         var policy = policy(10, .constant(.seconds(2)))
         policy.maximumTotalTime = .seconds(5)
         var schedule = RetrySchedule(policy)

@@ -20,11 +20,13 @@ struct RetrySchedule: Sendable {
 
     /// - Parameters:
     ///   - policy: A valid policy.
+    ///   - index: Which one it is of those that share the policy, and shall not have the same delays.
     ///   - seed: The seed, where the policy has none.
-    init(_ policy: RetryPolicy, seed: UInt64 = .random(in: .min ... .max)) {
+    init(_ policy: RetryPolicy, index: Int = 0, seed: UInt64 = .random(in: .min ... .max)) {
         maximumAttempts = policy.maximumAttempts
         maximumTotalTime = policy.maximumTotalTime
-        delays = JitteredDelays(policy.backoff, policy.jitter, seed: policy.seed ?? seed)
+        delays = JitteredDelays(
+            policy.backoff, policy.jitter, seed: (policy.seed ?? seed) &+ UInt64(bitPattern: Int64(index)))
     }
 
     /// Whether another attempt is allowed by number. Without it, no code of the user's needs to be asked.

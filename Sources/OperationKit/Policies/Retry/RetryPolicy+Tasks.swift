@@ -1,0 +1,106 @@
+/// Retries of `async` functions, in the current task. ``RetryOperation`` makes an operation for each attempt.
+extension RetryPolicy {
+    /// Calls a function until it succeeds, or the policy allows no further call.
+    ///
+    /// Cancelling the task ends a pause between two calls, and no further call is made. What a call that was cancelled returns or
+    /// throws is the result.
+    ///
+    /// - Parameters:
+    ///   - name: What is tried, for errors. Called for these only.
+    ///   - index: Which one it is of those that share a policy, so that with a seed their delays are not all the same.
+    ///   - clock: What the time is measured with.
+    ///   - body: The function.
+    /// - Returns: What the first call returns that does not throw.
+    /// - Throws: The error of the last call. ``RetryError`` if the policy makes no sense, or its budget is exhausted.
+    func perform<Output: Sendable>(
+        named name: @Sendable () -> String, index: Int = 0, clock: any Clock<Duration>,
+        _ body: @escaping @Sendable () async throws -> Output
+    ) async throws -> Output {
+        if let problem { throw RetryError.invalidPolicy(operation: name(), problem: problem) }
+        var schedule = RetrySchedule(self, index: index)
+        let time = TimeSource(clock)
+        budget?.callBegan()
+        while true {
+            let delay: Duration
+            do {
+                return try await attempt(named: name, clock, body)
+            } catch {
+                guard let next = try pause(after: error, in: &schedule, elapsed: time.now(), named: name) else {
+                    throw error
+                }
+                delay = next
+            }
+            try await clock.pause(for: delay)
+        }
+    }
+
+    /// - Returns: How long to wait before the next call; `nil` if there is none, and the error stands.
+    private func pause(
+        after error: any Error, in schedule: inout RetrySchedule, elapsed: Duration, named name: () -> String
+    ) throws(RetryError) -> Duration? {
+        let attempt = schedule.attempt
+        if Task.isCancelled || error.isCancellation || schedule.isLastAttempt || !shouldRetry(error, attempt) {
+            return nil
+        }
+        let requested = (error as? any RetryAfterProviding)?.retryAfter
+        guard case .retry(let delay) = schedule.attemptFailed(requestedDelay: requested, elapsed: elapsed) else {
+            return nil
+        }
+        if let budget, !budget.takeRetry() {
+            throw .budgetExhausted(operation: name(), attempts: attempt, error: error)
+        }
+        return delay
+    }
+
+    /// Makes one call, which is cancelled when it takes longer than the policy allows.
+    private func attempt<Output: Sendable>(
+        named name: () -> String, _ clock: any Clock<Duration>, _ body: @escaping @Sendable () async throws -> Output
+    ) async throws -> Output {
+        guard let attemptTimeout else { return try await body() }
+        let task = Task { try await body() }
+        let expiry = Expiry { task.cancel() }
+        let deadline = clock.timer.arm(for: expiry, after: attemptTimeout) { $0.come() }
+        let result = await withCancellationDelivered {
+            task.cancel()
+        } during: {
+            await task.result
+        }
+        deadline.disarm()
+        if case .failure(let error) = result, error.isCancellation, expiry.hasCome, !Task.isCancelled {
+            throw OperationTimeoutError(operation: name(), timeout: attemptTimeout)
+        }
+        return try result.get()
+    }
+}
+
+/// The end of the time of an attempt.
+private final class Expiry: Sendable {
+    private let isOver = Locked(false)
+    private let action: @Sendable () -> Void
+
+    init(_ action: @escaping @Sendable () -> Void) {
+        self.action = action
+    }
+
+    var hasCome: Bool { isOver.withLock(\.self) }
+
+    func come() {
+        isOver.withLock { $0 = true }
+        action()
+    }
+}
+
+extension Clock where Duration == Swift.Duration {
+    /// Suspends until some time has passed. Leaves nothing behind, other than a cancelled sleep of a clock of the system.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled before.
+    func pause(for duration: Duration) async throws {
+        try Task.checkCancellation()
+        guard duration > .zero else { return }
+        let delay = DelayOperation(for: duration)
+        delay.clock = self
+        delay.start()
+        defer { delay.cancel() }
+        try await delay.waitForFinish()
+    }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// Items, batches and elements that are performed again when they fail.
+@Suite("Retries in collections", .hangGuard) struct CollectionRetryTests {
+    private static let policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(.seconds(1)), jitter: .none)
+
+    /// What all types of this suite do: number 3 fails at the first attempt, number 5 always.
+    class Work: @unchecked Sendable {
+        let policy: RetryPolicy?
+        let manualClock = ManualClock()
+        let log = Shared<[Int]>([])
+
+        init(_ policy: RetryPolicy? = CollectionRetryTests.policy) {
+            self.policy = policy
+        }
+
+        var retryPolicy: RetryPolicy? { policy }
+        var clock: any Clock<Duration> { manualClock }
+
+        func attempt(_ number: Int) -> (any Error)? {
+            let earlier = log.change { log in
+                defer { log.append(number) }
+                return log.count { $0 == number }
+            }
+            return number == 5 || (number == 3 && earlier == 0) ? TestError.first : nil
+        }
+
+        func performOperation(onItem number: Int, completion: @escaping @Sendable ((any Error)?) -> Void) {
+            completion(attempt(number))
+        }
+
+        func performOperation(onItem number: Int) async throws {
+            if let error = attempt(number) { throw error }
+        }
+
+        func performOperation(onBatch numbers: [Int], completion: @escaping @Sendable ((any Error)?) -> Void) {
+            completion(numbers.compactMap { attempt($0) }.first)
+        }
+
+        /// Lets time pass until the run is over.
+        func passing<Answer: Sendable>(_ run: () async throws -> Answer) async rethrows -> Answer {
+            let passing = Task {
+                while !Task.isCancelled {
+                    await manualClock.sleepers()
+                    manualClock.advance(by: .seconds(1))
+                }
+            }
+            defer { passing.cancel() }
+            return try await run()
+        }
+    }
+
+    final class Items: Work, SequentialItemOperation, @unchecked Sendable {}
+    final class ParallelItems: Work, ParallelItemOperation, AsyncItemOperation, @unchecked Sendable {
+        let maxConcurrentOperationCount = 2
+    }
+    final class Batches: Work, SequentialBatchOperation, @unchecked Sendable {
+        let batchSize = 2
+    }
+
+    private func expectRetries<Items: Work & CollectionOperation<Int>>(of work: Items) async {
+        let errors = await work.passing { await work.performOperation(on: Array(1...6)) }
+        #expect(errors.map { $0 as? TestError } == [nil, nil, nil, nil, .first, nil])
+        let log = work.log.value
+        #expect((1...6).map { number in log.count { $0 == number } } == [1, 1, 2, 1, 3, 1])
+    }
+
+    @Test("An item that fails is performed again, as often as the policy allows, and keeps its slot")
+    func items() async {
+        await expectRetries(of: Items())
+        await expectRetries(of: ParallelItems())
+    }
+
+    @Test("A batch that fails is performed again") func batches() async {
+        let work = Batches()
+        let errors = await work.passing { await work.performOperation(on: Array(1...6)) }
+        #expect(errors.map { $0 as? TestError } == [nil, nil, .first])
+        #expect(work.log.value == [1, 2, 3, 4, 3, 4, 5, 6, 5, 6, 5, 6])
+    }
+
+    @Test("A run over a sequence performs items again, too") func sequence() async throws {
+        let work = Items()
+        let failures = try await work.passing { try await work.performOperation(onEach: 1...6) }
+        #expect(failures.map(\.index) == [4])
+        #expect(work.log.value == [1, 2, 3, 3, 4, 5, 5, 5, 6])
+    }
+
+    @Test("Cancelling a run ends the pause before a retry") func cancelled() async {
+        let work = Items()
+        let run = work.makeOperation(on: [5, 1])
+        run.start()
+        await work.manualClock.sleepers()
+        run.cancel()
+        await #expect(throws: CompoundOperationError.self) { try await run.finished() }
+        #expect(work.log.value == [5] && run.errors.map { $0 is CancellationError } == [true, true])
+        await eventually("a deadline was left behind") { work.manualClock.deadlines.isEmpty }
+    }
+
+    @Test("A policy that makes no sense is reported, and no item is performed") func invalidPolicy() async {
+        let work = Items(RetryPolicy(maximumAttempts: 0))
+        let errors = await work.performOperation(on: [1, 2])
+        #expect(
+            errors.map { $0 as? CoordinationError } == [
+                .invalidRetryPolicy(type: "Items", problem: "it allows 0 attempts")
+            ])
+        #expect(
+            errors[0]?.localizedDescription == "“Items” was not run, because of its retry policy: it allows 0 attempts."
+        )
+        #expect(work.log.value.isEmpty)
+    }
+
+    @Test("An element that fails is transformed again, and keeps its place") func elements() async throws {
+        let attempts = Shared<[Int]>([])
+        let clock = ManualClock()
+        let map = MapOperation<Int, Int>(maxConcurrentOperationCount: 1, retry: Self.policy) { number in
+            let earlier = attempts.change { attempts in
+                defer { attempts.append(number) }
+                return attempts.count { $0 == number }
+            }
+            if number == 2, earlier < 2 { throw TestError.first }
+            return number * 10
+        }
+        map.clock = clock
+        map.input = [1, 2, 3]
+        map.start()
+        for _ in 0..<2 {
+            await clock.sleepers()
+            clock.advance(by: .seconds(1))
+        }
+        #expect(try await map.value == [10, 20, 30])
+        #expect(attempts.value == [1, 2, 2, 2, 3])
+    }
+
+    @Test("A map with a policy that makes no sense ends with an error that names it") func invalidMap() async {
+        let map = MapOperation<Int, Int>(name: "lengths", retry: RetryPolicy(maximumAttempts: -1)) { $0 }
+        map.input = [1]
+        map.start()
+        await #expect(throws: RetryError.self) { try await map.finished() }
+        #expect(
+            map.error?.localizedDescription
+                == "The operation “lengths” did not run, because of its retry policy: it allows -1 attempts.")
+    }
+}
