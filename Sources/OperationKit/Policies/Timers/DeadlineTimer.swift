@@ -99,14 +99,24 @@ final class DeadlineTimer: Sendable {
         while let sleep = next {
             try? await time.sleep(sleep.deadline)
             // Clocks for tests may return early, or have a time that stands still. That must not become an endless loop.
-            let now = max(time.now(), sleep.deadline)
-            let due: [Expiration]
-            (due, next) = state.withLock { $0.machine.woke(sleep.task, at: now) }
-            if due.isEmpty { continue }
+            next = sleepEnded(sleep, at: max(time.now(), sleep.deadline))
+        }
+    }
+
+    /// Calls what is due.
+    ///
+    /// - Returns: The next sleep of the task.
+    func sleepEnded(_ sleep: TimerSleep, at now: Duration) -> TimerSleep? {
+        let (due, next) = state.withLock { $0.machine.woke(sleep.task, at: now) }
+        if !due.isEmpty {
             // Closures may block, which the threads of tasks must not, and the next sleep begins meanwhile.
             DispatchQueue.global(qos: .userInitiated).performAsync { for expiration in due { expiration.call() } }
         }
+        return next
     }
+
+    /// The number of deadlines that are armed.
+    var armedCount: Int { state.withLock { $0.machine.armedCount } }
 }
 
 /// A deadline of a timer, which is disarmed when this is released.
