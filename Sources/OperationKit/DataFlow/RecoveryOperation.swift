@@ -48,11 +48,11 @@ private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>:
     init(_ source: IOOperation<Input, Made.Output>, _ recovery: @escaping Recovery) {
         self.recovery = recovery
         super.init(source, weight: Self.sourceWeight, failurePolicy: .continueAll) { snapshot in
-            snapshot.children.removeAll { $0.operation is RecoveryTurnOperation }
+            snapshot.children.removeAll { $0.operation is TurnOperation }
             snapshot.summary = []
         }
         guard self.source != nil else { return }
-        let turn = RecoveryTurnOperation { [unowned self] in recoverFromFailure() }
+        let turn = TurnOperation(of: "a recovery") { [unowned self] in recoverFromFailure() }
         turn.addDependency(source)
         steps.append(turn, weight: nil)
         steps.children.changeProgress { $0.added(Self.madeWeight) }
@@ -85,22 +85,5 @@ private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>:
             if let output = source?.output { return output }
             throw source?.blockedError ?? source?.error ?? CancellationError()
         }
-    }
-}
-
-/// A child of a recovery that calls its closure.
-private final class RecoveryTurnOperation: AsyncOperation, @unchecked Sendable {
-    private let body: @Sendable () -> Void
-
-    override class var typeTitle: String { "turn of a recovery" }
-
-    init(_ body: @escaping @Sendable () -> Void) {
-        self.body = body
-        super.init()
-    }
-
-    override func main() {
-        body()
-        finish()
     }
 }

@@ -160,7 +160,7 @@ extension ChildScheduler: FinishObserving {
 
     /// The failure of a child that has finished with this error, unless it cannot count as one.
     private func failure(of child: ChildReference, error: (any Error)?) -> ChildFailure? {
-        guard let error else { return nil }
+        guard let error, collectsFailures else { return nil }
         let isCancellation = error.isCancellation
         if isCancellation, !failureRules.countsCancellations { return nil }
         let blocked = (child.operation as? AsyncOperation)?.blockedError

@@ -24,18 +24,22 @@ final class ChildScheduler: Sendable {
     let machine: Locked<ChildStateMachine>
     /// What descriptions call the children.
     let unit: String
+    /// Whether failures of children are reported to the composite. If not, nothing is kept of a child that has ended.
+    let collectsFailures: Bool
 
     /// - Parameters:
     ///   - limit: How many children may run at the same time; negative for as many as the system likes.
     ///   - failurePolicy: What the first failure of a child means for the others.
     ///   - countsCancellations: Whether a child that was cancelled counts as one that failed, as long as the others are not
     ///     cancelled. Failures come in the order in which they happened then.
+    ///   - collectsFailures: Whether failures of children are reported to the composite.
     ///   - unit: What descriptions call the children.
     init(
-        limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false,
+        limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false, collectsFailures: Bool = true,
         unit: String = "children"
     ) {
         self.unit = unit
+        self.collectsFailures = collectsFailures
         failureRules = .init(policy: failurePolicy, countsCancellations: countsCancellations)
         machine = Locked(ChildStateMachine(limit: limit, failureRules: failureRules))
         queue.childSettings = (limit, false)
@@ -145,6 +149,9 @@ extension ChildScheduler {
         get { machine.withLock { $0.schedule.places.isSuspended } }
         set { update { $0.suspensionChanged(to: newValue) } }
     }
+
+    /// Whether children that are added from now on are cancelled immediately.
+    var cancelsNewChildren: Bool { machine.withLock { $0.schedule.cancelsNewChildren } }
 
     /// Cancels all children, and those that are added from now on. When it returns, all of them are cancelled, except that a
     /// call from a hook of a child that the same thread is cancelling here returns immediately.

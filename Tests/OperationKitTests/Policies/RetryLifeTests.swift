@@ -1,0 +1,348 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Ends of retried operations", .hangGuard) struct RetryLifeTests {
+    private let clock = ManualClock()
+    private let log = EventLog()
+    private let leaks = LeakTracker()
+
+    /// Three attempts with a second in between.
+    private var policy: RetryPolicy { RetryPolicy(maximumAttempts: 3, backoff: .constant(.seconds(1)), jitter: .none) }
+
+    /// An operation whose attempts are these.
+    private func retry(
+        _ policy: RetryPolicy? = nil, _ make: @escaping @Sendable (Int) throws -> AsyncOperation
+    ) -> RetryOperation<Void, Void> {
+        let retry = RetryOperation(policy ?? self.policy, name: "load", makeOperation: make)
+        retry.clock = clock
+        return leaks.track(retry)
+    }
+
+    private func expectNothingLeft() async {
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await leaks.expectAllReleased()
+    }
+
+    // MARK: - Cancelling
+
+    @Test("Cancelling before the start makes no attempt") func cancelledBeforeTheStart() async {
+        do {
+            let (log, token) = (log, leaks.token("closure"))
+            let retry = retry { _ in
+                token.use()
+                log.add("made")
+                return ScriptedOperation()
+            }
+            retry.cancel()
+            retry.start()
+            await #expect(throws: CancellationError.self) { try await retry.finished() }
+            #expect(log.events.isEmpty && retry.attempts.isEmpty)
+        }
+        await expectNothingLeft()
+    }
+
+    @Test("Cancelling during an attempt cancels that, and ends after it") func cancelledDuringAnAttempt() async {
+        do {
+            let (log, leaks) = (log, leaks)
+            let (begun, cancelled) = (Gate(), Gate())
+            let attempt = Shared<ScriptedOperation?>(nil)
+            let retry = retry { number in
+                log.add("made \(number)")
+                let made = ScriptedOperation(main: { _ in begun.open() }) { _ in cancelled.open() }
+                attempt.value = leaks.track(made)
+                return made
+            }
+            retry.start()
+            await begun.opened()
+            retry.cancel(withError: TestError.reason)
+            await cancelled.opened()
+            #expect(retry.isExecuting && attempt.value?.isCancelled == true)
+            attempt.value?.finish(withError: CancellationError())
+            attempt.value = nil
+            await #expect(throws: TestError.reason) { try await retry.finished() }
+            #expect(log.events == ["made 1"] && retry.attempts.count == 1)
+            #expect(retry.attempts.first?.error is CancellationError)
+        }
+        await expectNothingLeft()
+    }
+
+    @Test(
+        "An outcome of an attempt other than a cancellation stands, also when it was cancelled",
+        arguments: [nil, TestError.first])
+    func outcomeStands(error: TestError?) async {
+        let begun = Gate()
+        let retry = retry { _ in
+            ScriptedOperation(main: { _ in begun.open() }) { $0.finish(withError: error) }
+        }
+        retry.start()
+        await begun.opened()
+        retry.cancel()
+        await #expect(throws: error ?? TestError.second) {
+            try await retry.finished()
+            throw TestError.second
+        }
+        #expect(retry.attempts.count == 1 && retry.attempts[0].duration != nil)
+    }
+
+    @Test("Cancelling during a delay ends it immediately, and leaves no deadline behind")
+    func cancelledDuringADelay() async {
+        do {
+            let (log, leaks) = (log, leaks)
+            let retry = retry { number in
+                log.add("made \(number)")
+                return leaks.track(ScriptedOperation { $0.finish(withError: TestError.first) })
+            }
+            retry.start()
+            await clock.sleepers()
+            #expect(clock.deadlines == [.seconds(1)])
+            retry.cancel()
+            await #expect(throws: CancellationError.self) { try await retry.finished() }
+            #expect(log.events == ["made 1"] && text(retry.attempts.first?.error) == "first")
+        }
+        await expectNothingLeft()
+    }
+
+    @Test("An outcome that is given during a delay ends it") func finishedDuringADelay() async {
+        do {
+            let retry = retry { _ in ScriptedOperation { $0.finish(withError: TestError.first) } }
+            retry.start()
+            await clock.sleepers()
+            retry.finish(withError: TestError.second)
+            await #expect(throws: TestError.second) { try await retry.finished() }
+            #expect(retry.attempts.count == 1)
+        }
+        await expectNothingLeft()
+    }
+
+    @Test("Cancelling while the closure makes an operation keeps that from running") func cancelledWhileMaking() async {
+        do {
+            let (log, leaks) = (log, leaks)
+            let (making, cancelled) = (Gate(), Gate())
+            let retry = retry { _ in
+                making.open()
+                cancelled.pass()
+                return leaks.track(ScriptedOperation { _ in log.add("ran") })
+            }
+            retry.start()
+            await making.opened()
+            retry.cancel()
+            cancelled.open()
+            await #expect(throws: CancellationError.self) { try await retry.finished() }
+            #expect(log.events.isEmpty && retry.attempts.isEmpty)
+        }
+        await expectNothingLeft()
+    }
+
+    // MARK: - Nothing left behind
+
+    @Test("Attempts are released when they have ended, and the rest at the end", arguments: [true, false])
+    func released(succeeds: Bool) async {
+        do {
+            let (leaks, attempts) = (leaks, LeakTracker())
+            let token = leaks.token("closure")
+            let retry = retry { number in
+                token.use()
+                return attempts.track(
+                    ScriptedOperation { $0.finish(withError: succeeds && number == 3 ? nil : TestError.first) })
+            }
+            retry.start()
+            for _ in 1...2 {
+                await clock.sleepers()
+                await attempts.expectAllReleased()
+                clock.advance(by: .seconds(1))
+            }
+            try? await retry.finished()
+            #expect((retry.error == nil) == succeeds)
+        }
+        await expectNothingLeft()
+    }
+
+    @Test("One that is dropped before the start leaves nothing behind") func dropped() async {
+        do {
+            let token = leaks.token("closure")
+            _ = retry { _ in
+                token.use()
+                return ScriptedOperation()
+            }
+        }
+        await expectNothingLeft()
+    }
+
+    @Test("A delay does not keep it from going on when all references are dropped") func droppedDuringADelay() async {
+        let finished = Gate()
+        do {
+            let retry = retry { number in
+                ScriptedOperation { $0.finish(withError: number == 1 ? TestError.first : nil) }
+            }
+            retry.asyncCompletionBlock = { _ in finished.open() }
+            retry.start()
+        }
+        await clock.sleepers()
+        clock.advance(by: .seconds(1))
+        await finished.opened()
+        await expectNothingLeft()
+    }
+
+    @Test("Of very many attempts the last thousand are known, and nothing else is kept") func manyAttempts()
+        async throws
+    {
+        let count = TestExtent.choose(5_000, long: 1_000_000)
+        let endless = RetryPolicy(maximumAttempts: .max, backoff: .none)
+        let retry = retry(endless) { number in
+            ScriptedOperation { $0.finish(withError: number < count ? TestError.numbered(number) : nil) }
+        }
+        retry.start()
+        try await retry.finished()
+        #expect(retry.attempts.map(\.number) == Array(count - 999...count))
+        #expect(retry.slotCount < 8)
+    }
+
+    // MARK: - In other operations
+
+    @Test("Its own timeout counts from the first attempt to the last") func ownTimeout() async {
+        let retry = retry { _ in ScriptedOperation { $0.finish(withError: TestError.first) } }
+        retry.timeout = .milliseconds(1_500)
+        retry.start()
+        await eventually("there is no delay") { clock.deadlines == [.seconds(1)] }
+        clock.advance(by: .seconds(1))
+        await eventually("there is no second attempt") {
+            retry.attempts.last?.number == 2 && retry.attempts.last?.duration != nil
+        }
+        await eventually("there is no timeout") { clock.deadlines == [.milliseconds(1_500)] }
+        clock.advance(by: .milliseconds(500))
+        await #expect(throws: OperationTimeoutError(operation: "load", timeout: .milliseconds(1_500))) {
+            try await retry.finished()
+        }
+        #expect(retry.attempts.count == 2)
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+    }
+
+    @Test("A retry of a waterfall with a retry in it, in a macro in a compound") func nested() async throws {
+        let (clock, log, policy) = (clock, log, policy)
+        let outer = RetryOperation(policy, name: "outer") { attempt in
+            Waterfall<Int, Int>().then { $0 + 1 }.thenRun { value in
+                let inner = RetryOperation(policy, name: "inner") { innerAttempt in
+                    IOBlockOperation<Int, Int> { value in
+                        log.add("\(attempt).\(innerAttempt)")
+                        if attempt == 1 || innerAttempt == 1 { throw TestError.first }
+                        return value
+                    }
+                }
+                inner.clock = clock
+                return inner.with(input: value)
+            }
+        }
+        outer.clock = clock
+        let result = Shared(0)
+        let macro = MacroOperation(IOBlockOperation<Void, Int> { 40 }).then(outer).then(
+            IOBlockOperation<Int, Void> { value in result.value = value })
+        let compound = CompoundOperation(operations: [macro])
+        compound.timeout = .seconds(3_600)
+        compound.start()
+        // Three inner attempts, the outer delay, and two inner attempts.
+        for _ in 1...4 {
+            await clock.sleepers()
+            clock.advance(by: .seconds(1))
+        }
+        try await compound.finished()
+        #expect(log.events == ["1.1", "1.2", "1.3", "2.1", "2.2"] && result.value == 41)
+    }
+
+    @Test("An attempt has conditions, and what it waits for, as other operations do") func attemptThatWaits()
+        async throws
+    {
+        let source = ScriptedOperation.idle("source")
+        let retry = retry { number in
+            let attempt = ScriptedOperation()
+            attempt.addCondition(name: "second time") { _ in number == 2 ? .satisfied : .failed(TestError.first) }
+            if number == 2 { attempt.addDependency(source) }
+            return attempt
+        }
+        retry.start()
+        await clock.sleepers()
+        clock.advance(by: .seconds(1))
+        await eventually("there is no second attempt") { retry.attempts.count == 2 }
+        #expect(retry.isExecuting)
+        source.start()
+        source.finish()
+        try await retry.finished()
+        #expect(retry.attempts.first?.error is ConditionError)
+    }
+
+    @Test("What kept the last attempt from running is the cause of its end") func cause() async throws {
+        let (failed, log) = (ScriptedOperation("failed") { $0.finish(withError: TestError.first) }, log)
+        failed.start()
+        let retry = retry { number in
+            log.add("made \(number)")
+            let attempt = ScriptedOperation()
+            attempt.requireSuccess(of: failed)
+            return attempt
+        }
+        let compound = CompoundOperation(operations: [retry])
+        compound.start()
+        for _ in 1...2 {
+            await clock.sleepers()
+            clock.advance(by: .seconds(1))
+        }
+        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+        #expect(log.events.count == 3)
+        #expect(retry.blockedError?.cause.operation === failed)
+    }
+
+    // MARK: - Descriptions and progress
+
+    @Test("The description tells which attempt runs, or when it begins") func description() async throws {
+        let (begun, release) = (Gate(), Shared<ScriptedOperation?>(nil))
+        let retry = retry { number in
+            ScriptedOperation {
+                if number == 1 { return _ = $0.finish(withError: TestError.first) }
+                release.value = $0
+                begun.open()
+            }
+        }
+        retry.start()
+        await clock.sleepers()
+        #expect(retry.debugDescription.contains("attempt 2 of 3 begins in 1.0 s"))
+        #expect(!retry.debugDescription.contains("\n"))
+        clock.advance(by: .seconds(1))
+        await begun.opened()
+        let lines = retry.debugDescription.split(separator: "\n")
+        #expect(lines.count == 2 && lines[0].hasPrefix("“load”: executing"))
+        #expect(lines[0].hasSuffix(", attempt 2 of 3") && lines[1].hasPrefix("  “load, attempt 2”: executing"))
+        release.value?.finish()
+        release.value = nil
+        try await retry.finished()
+    }
+
+    @Test("Its progress is that of the attempt that came farthest, and never falls") func progress() async throws {
+        let fractions = Shared<[Double]>([])
+        let progress = Shared<Progress?>(nil)
+        let retry = retry { number in
+            ScriptedOperation {
+                $0.progress.totalUnitCount = 10
+                for units in [2, 4, 6] {
+                    $0.progress.completedUnitCount = Int64(units - (number == 1 ? 0 : 1))
+                    fractions.change { $0.append(progress.value?.fractionCompleted ?? -1) }
+                }
+                $0.finish(withError: number == 1 ? TestError.first : nil)
+            }
+        }
+        progress.value = retry.progress
+        retry.start()
+        await clock.sleepers()
+        #expect(retry.progress.fractionCompleted == 0.6)
+        clock.advance(by: .seconds(1))
+        try await retry.finished()
+        #expect(fractions.value == [0.2, 0.4, 0.6, 0.6, 0.6, 0.6] && retry.progress.fractionCompleted == 1)
+    }
+}
+
+extension RetryOperation {
+    /// How many slots the table of its children has.
+    fileprivate var slotCount: Int {
+        (children as? ChildScheduler)?.machine.withLock { $0.schedule.table.records.count } ?? .max
+    }
+}
