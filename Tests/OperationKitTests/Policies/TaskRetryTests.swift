@@ -214,4 +214,18 @@ import Testing
         #expect(try await first.value == 2)
         #expect(try await second.value == 0)
     }
+
+    @Test("A queue runs an operation for each attempt") func queueOfOperations() async throws {
+        let queue = OperationQueue()
+        let (clock, policy) = (clock, policy)
+        let run = Task {
+            try await queue.run(name: "load", retry: policy, clock: clock) { attempt in
+                TaskOperation { if attempt < 2 { throw TestError.first } else { attempt } }
+            }
+        }
+        await clock.sleepers()
+        #expect(queue.operations.map(\.name) == ["load"])
+        clock.advance(by: .seconds(1))
+        #expect(try await run.value == 2)
+    }
 }

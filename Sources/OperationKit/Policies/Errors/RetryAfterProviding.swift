@@ -6,3 +6,21 @@ public protocol RetryAfterProviding: Error {
     /// Read once for each attempt that failed, on any thread.
     var retryAfter: Duration? { get }
 }
+
+extension Error {
+    /// The delay that the error asks for, or the longest one that errors inside it ask for.
+    var requestedDelay: Duration? {
+        let mostErrors = 1_000
+        var open: [any Error] = [self]
+        var longest: Duration?
+        for _ in 0..<mostErrors {
+            guard let error = open.popLast() else { break }
+            if let delay = (error as? any RetryAfterProviding)?.retryAfter {
+                longest = max(longest ?? delay, delay)
+            } else {
+                open += (error as? any NestingError)?.errorsInside(atMost: mostErrors).map(\.error) ?? []
+            }
+        }
+        return longest
+    }
+}

@@ -223,21 +223,3 @@ extension RetryOperation where Input == Void, Output == Void {
         self.init(policy, name: name, attempts: { Attempt(ofAnyClass: try makeOperation($0)) })
     }
 }
-
-extension Error {
-    /// The delay that the error asks for, or the longest one that errors inside it ask for.
-    fileprivate var requestedDelay: Duration? {
-        let mostErrors = 1_000
-        var open: [any Error] = [self]
-        var longest: Duration?
-        for _ in 0..<mostErrors {
-            guard let error = open.popLast() else { break }
-            if let delay = (error as? any RetryAfterProviding)?.retryAfter {
-                longest = max(longest ?? delay, delay)
-            } else {
-                open += (error as? any NestingError)?.errorsInside(atMost: mostErrors).map(\.error) ?? []
-            }
-        }
-        return longest
-    }
-}

@@ -42,8 +42,8 @@ extension RetryPolicy {
         if Task.isCancelled || error.isCancellation || schedule.isLastAttempt || !shouldRetry(error, attempt) {
             return nil
         }
-        let requested = (error as? any RetryAfterProviding)?.retryAfter
-        guard case .retry(let delay) = schedule.attemptFailed(requestedDelay: requested, elapsed: elapsed) else {
+        let answer = schedule.attemptFailed(requestedDelay: error.requestedDelay, elapsed: elapsed)
+        guard case .retry(let delay) = answer else {
             return nil
         }
         if let budget, !budget.takeRetry() {
