@@ -1,0 +1,161 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// A retry inside a macro inside a compound with a timeout, whose attempts require exclusive access to something.
+@Suite("Policies in combination", .hangGuard) struct PolicyCombinationTests {
+    private let clock = ManualClock()
+    private let database = ExclusiveAccess("database")
+    private let log = EventLog()
+
+    /// What a test lets go wrong.
+    private enum Work { case fails(times: Int), neverEnds }
+
+    private func compound(_ work: Work) -> CompoundOperation {
+        let (log, database) = (log, database)
+        let policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(.seconds(5)), jitter: .none)
+        let save = RetryOperation<Int, Int>(policy, name: "save") { attempt in
+            let insert = IOTaskOperation<Int, Int>(name: "insert") { input in
+                log.add("attempt \(attempt)")
+                switch work {
+                case .fails(let count) where attempt <= count: throw TestError.first
+                case .fails: return input + attempt
+                case .neverEnds: try await cancellation()
+                }
+            }
+            insert.require(database)
+            return insert
+        }
+        save.clock = clock
+        let macro = MacroOperation(IOBlockOperation<Int, Int> { $0 * 10 }).then(save)
+        macro.input = 4
+        macro.asyncCompletionBlock = { [unowned macro] _ in if let output = macro.output { log.add("saved \(output)") }
+        }
+        let compound = CompoundOperation(name: "import", operations: [macro])
+        compound.clock = clock
+        compound.timeout = .seconds(60)
+        return compound
+    }
+
+    /// An operation that has the database until it is finished by hand.
+    private func holder() -> AsyncOperation {
+        let holder = ScriptedOperation("holder", main: { _ in })
+        holder.require(database)
+        holder.start()
+        return holder
+    }
+
+    private func expectTimeout(of compound: CompoundOperation) async {
+        do {
+            try await compound.finished()
+            Issue.record("It has succeeded")
+        } catch CompoundOperationError.cancelled("import", let errors, let reason) {
+            #expect(errors.isEmpty)
+            #expect(reason as? OperationTimeoutError == .init(operation: "import", timeout: .seconds(60)))
+        } catch {
+            Issue.record(error)
+        }
+    }
+
+    /// The database can be had, and nothing sleeps.
+    private func expectNothingLeft() async throws {
+        let next = ScriptedOperation("next")
+        next.require(database)
+        next.start()
+        try await next.finished()
+        #expect(database.waitingCount == 0)
+        await eventually("a deadline was left behind") { clock.deadlines.isEmpty }
+    }
+
+    @Test("Each attempt waits for access, and the output of the last one is that of the macro") func success()
+        async throws
+    {
+        let holder = holder()
+        let compound = compound(.fails(times: 2))
+        compound.start()
+        await eventually("the attempt does not wait") { database.waitingCount == 1 }
+        #expect(log.events.isEmpty)
+        #expect(compound.debugDescription.contains("waiting for exclusive access to “database”, held by “holder”"))
+        holder.finish()
+        for pause in 1...2 {
+            await eventually("no pause") { clock.deadlines.first == .seconds(5 * pause) }
+            // The access is given back during the pause.
+            let other = self.holder()
+            #expect(other.isExecuting)
+            other.finish()
+            clock.advance(by: .seconds(5))
+        }
+        try await compound.finished()
+        #expect(log.events == ["attempt 1", "attempt 2", "attempt 3", "saved 43"])
+        try await expectNothingLeft()
+    }
+
+    @Test("The timeout ends an attempt that waits for access") func expiryInWait() async throws {
+        let holder = holder()
+        let compound = compound(.fails(times: 0))
+        compound.start()
+        await eventually("the attempt does not wait") { database.waitingCount == 1 }
+        clock.advance(by: .seconds(60))
+        await expectTimeout(of: compound)
+        #expect(database.waitingCount == 0 && log.events.isEmpty)
+        holder.finish()
+        try await expectNothingLeft()
+    }
+
+    @Test("The timeout ends an attempt at work") func expiryAtWork() async throws {
+        let compound = compound(.neverEnds)
+        compound.start()
+        await eventually("the attempt does not work") { log.events == ["attempt 1"] }
+        clock.advance(by: .seconds(60))
+        await expectTimeout(of: compound)
+        try await expectNothingLeft()
+    }
+
+    @Test("The timeout ends the pause between two attempts") func expiryInPause() async throws {
+        let compound = compound(.fails(times: 3))
+        compound.timeout = .seconds(4)
+        compound.start()
+        await eventually("no pause") { log.events == ["attempt 1"] && clock.deadlines == [.seconds(4)] }
+        clock.advance(by: .seconds(4))
+        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+        #expect(log.events == ["attempt 1"])
+        try await expectNothingLeft()
+    }
+
+    @Test("The error of the last attempt is that of the macro, and a failure of the compound") func failure()
+        async throws
+    {
+        let compound = compound(.fails(times: 3))
+        compound.start()
+        for pause in 1...2 {
+            await eventually("no pause") { clock.deadlines.first == .seconds(5 * pause) }
+            clock.advance(by: .seconds(5))
+        }
+        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+        #expect((compound.error as? CompoundOperationError)?.leafErrors.map { $0 as? TestError } == [.first])
+        try await expectNothingLeft()
+    }
+
+    @Test(
+        "Cancelling the compound ends everything in it, and leaves nothing behind",
+        arguments: ["wait", "work", "pause"])
+    func cancelled(moment: String) async throws {
+        let leaks = LeakTracker()
+        do {
+            let holder = moment == "wait" ? holder() : nil
+            let compound = leaks.track(compound(moment == "work" ? .neverEnds : .fails(times: 3)))
+            compound.start()
+            switch moment {
+            case "wait": await eventually("the attempt does not wait") { database.waitingCount == 1 }
+            case "work": await eventually("the attempt does not work") { log.events == ["attempt 1"] }
+            default: await eventually("no pause") { clock.deadlines.first == .seconds(5) }
+            }
+            compound.cancel()
+            await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+            holder?.finish()
+        }
+        try await expectNothingLeft()
+        await leaks.expectAllReleased()
+    }
+}
