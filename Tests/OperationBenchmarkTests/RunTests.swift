@@ -85,7 +85,7 @@ import Testing
         #expect(report.rounds == 6)
         #expect(report.cases.map(\.id) == Case.all.map(\.id))
         let memory = report.cases.filter { $0.experiments.contains { $0.quantity == .bytes } }
-        #expect(memory.map(\.id) == ["memory"])
+        #expect(memory.map(\.id) == ["memory", "timeouts"])
         #expect(result.lines.dropLast() == Markdown(report: report).lines[...])
     }
 }

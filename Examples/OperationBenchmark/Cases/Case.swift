@@ -12,7 +12,7 @@ struct Case: Sendable {
     let experiments: @Sendable (_ scale: Scale) -> [Experiment]
 
     static let all: [Case] = [
-        .queue, .flat, .chain, .closures, .memory, .items, .otherThread, .tasks, .macro,
+        .queue, .flat, .chain, .closures, .memory, .items, .otherThread, .tasks, .macro, .timeouts, .exclusion,
     ]
 }
 

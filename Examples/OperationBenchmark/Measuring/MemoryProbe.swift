@@ -15,6 +15,10 @@ struct MemoryProbe: Equatable, Sendable {
         case compound
         /// Children are made.
         case children
+        /// Operations are started, each with a timeout that it does not reach, and work until all have been started.
+        case timeouts
+        /// The same without.
+        case working
     }
 
     static let argument = "--memory-probe"
@@ -41,15 +45,30 @@ struct MemoryProbe: Equatable, Sendable {
     /// What that process does. Never 0, however little is made: the figures are divided by each other.
     func grownBytes() throws -> Int {
         let before = try Self.peak()
-        let children = Leaf.make(count)
-        if kind == .compound {
+        let operations = make()
+        switch kind {
+        case .children:
+            break
+        case .compound:
             let end = End()
-            let compound = CompoundOperation(operations: children)
+            let compound = CompoundOperation(operations: operations)
             compound.asyncCompletionBlock = { _ in end.come() }
             compound.start()
             end.wait()
+        case .timeouts, .working:
+            for operation in operations { operation.start() }
         }
-        return try withExtendedLifetime(children) { max(1, try Self.peak() - before) }
+        let grown = max(1, try Self.peak() - before)
+        for case let operation as WorkingLeaf in operations { operation.finish() }
+        return grown
+    }
+
+    private func make() -> [Operation] {
+        switch kind {
+        case .compound, .children: Leaf.make(count)
+        case .timeouts: WorkingLeaf.make(count, timeout: .seconds(600))
+        case .working: WorkingLeaf.make(count, timeout: nil)
+        }
     }
 
     /// The most memory that was resident in this process so far, in bytes.
