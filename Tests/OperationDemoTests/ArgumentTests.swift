@@ -9,7 +9,7 @@ import Testing
         arguments: [
             (
                 ["nonsense"],
-                "expected one of tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, collection, files"
+                "expected one of tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, policies, collection, files"
             ),
             (["--bogus"], "Unknown option “--bogus”: expected --mode"),
             (["-x"], "Unknown option “-x”"),

@@ -10,7 +10,7 @@ enum Command: Equatable, Sendable {
 
 /// The scenarios by name, `files` included: it differs from the others only in that it takes a directory.
 enum Scenario: String, CaseIterable, Sendable {
-    case tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, collection, files
+    case tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, policies, collection, files
 
     var summary: String {
         switch self {
@@ -24,6 +24,7 @@ enum Scenario: String, CaseIterable, Sendable {
         case .chain: "a macro: choose a photo, upload it, clean up with the first output; the bar is its progress"
         case .waterfall: "request, response, parse, model: once to the end, and once with a failure"
         case .glue: "two plain classes, and a value that is bound from one to the other"
+        case .policies: "a service is called again when it fails, one step takes too long, and two exclude each other"
         case .collection: "24 images, item by item and batch by batch, in sequence and in parallel"
         case .files: "count lines, words and bytes of every file below DIRECTORY"
         }
@@ -38,7 +39,7 @@ enum Scenario: String, CaseIterable, Sendable {
     var defaultMode: Mode {
         switch self {
         case .tour, .sync, .naive, .async, .compound, .cancel, .collection: .both
-        case .errors, .chain, .waterfall, .glue, .files: .concurrent
+        case .errors, .chain, .waterfall, .glue, .policies, .files: .concurrent
         }
     }
 }

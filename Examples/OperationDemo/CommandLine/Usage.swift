@@ -27,8 +27,8 @@ enum Usage {
 
         Options:
           --mode MODE    serial, concurrent, or both, one after the other
-                         (default: both; concurrent for errors, chain, waterfall, glue and files; serial for
-                         --interactive)
+                         (default: both; concurrent for errors, chain, waterfall, glue, policies and files; serial
+                         for --interactive)
           --width N      how many operations run at the same time on a concurrent queue, \
         \(Options.widths.lowerBound) to \(Options.widths.upperBound) (default: 4)
           --speed X      run X times as fast, 0.01 to 1000 (default: 1); files always run at full speed

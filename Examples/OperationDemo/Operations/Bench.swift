@@ -72,9 +72,14 @@ final class Bench: @unchecked Sendable {
         operation.cancel()
     }
 
+    /// A time that the speed shortens.
+    func duration(_ seconds: Double) -> Duration {
+        .seconds(seconds / speed)
+    }
+
     /// Suspends for a time that the speed shortens.
     func pause(_ seconds: Double) async {
-        try? await Task.sleep(for: .seconds(seconds / speed))
+        try? await Task.sleep(for: duration(seconds))
     }
 
     /// Calls `body` on another thread after a time that the speed shortens.

@@ -74,6 +74,8 @@ struct Show {
             await WaterfallScenario.play(on: bench)
         case .glue:
             await GlueScenario.play(on: bench)
+        case .policies:
+            return await PoliciesScenario.play(on: bench)
         case .collection:
             preconditionFailure("collection has no queue, but strategies")
         case .files:
