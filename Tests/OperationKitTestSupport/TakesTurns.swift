@@ -1,8 +1,8 @@
 package import Testing
 
-/// Lets the suites that have it run one after the other, while all other suites go on.
+/// Lets two of the suites that have it run at a time, while all other suites go on.
 ///
-/// Explorers and stress suites want a processor for themselves. Several of them would keep the tests waiting that only
+/// Explorers and stress suites want a processor for themselves. All of them together would keep the tests waiting that only
 /// wait for a gate. A suite that has this trait must not be inside another one that has it, too.
 package struct TakesTurns: SuiteTrait, TestScoping {
     package func provideScope(
@@ -24,16 +24,16 @@ extension Trait where Self == TakesTurns {
     package static var takesTurns: Self { TakesTurns() }
 }
 
-/// A place that one suite at a time has.
+/// Places that two suites at a time have.
 private actor Turns {
     static let shared = Turns()
 
-    private var isTaken = false
+    private var freePlaces = 2
     private var waiting: [CheckedContinuation<Void, Never>] = []
 
     func begin() async {
-        if !isTaken {
-            isTaken = true
+        if freePlaces > 0 {
+            freePlaces -= 1
             return
         }
         await withCheckedContinuation { waiting.append($0) }
@@ -41,6 +41,6 @@ private actor Turns {
 
     /// Hands the place on to the suite that has waited longest.
     func end() {
-        if waiting.isEmpty { isTaken = false } else { waiting.removeFirst().resume() }
+        if waiting.isEmpty { freePlaces += 1 } else { waiting.removeFirst().resume() }
     }
 }
