@@ -5,7 +5,7 @@ import Testing
 
 @testable import OperationKit
 
-/// An operation that releases a resource, and another one that requires it and is cancelled, finished or dropped meanwhile.
+/// An operation that releases a resource, and another one that requires it and is cancelled, finished or dropped, or has waited too long, meanwhile.
 @Suite("Interleavings of resources", .serialized, .takesTurns, .hangGuard) struct ResourceInterleavingTests {
     private func tryOut(
         _ kind: ResourceSubject.Kind, _ step: ResourceSubject.Step, isWaiting: Bool,
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(
-        "An operation that is granted while it is cancelled, finished or dropped works or releases what it has, and never both",
+        "An operation that is granted while it is cancelled, finished or dropped, or its time expires, works or releases what it has",
         arguments: ResourceSubject.Kind.allCases, ResourceSubject.Step.allCases)
     private func grant(kind: ResourceSubject.Kind, step: ResourceSubject.Step) async {
         await tryOut(kind, step, isWaiting: true)
@@ -36,7 +36,7 @@ import Testing
 
 private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
     enum Kind: CaseIterable { case leaf, compound }
-    enum Step: CaseIterable { case none, cancel, finish, drop }
+    enum Step: CaseIterable { case none, cancel, finish, expire, drop }
 
     private struct Record {
         var hasBegun = false
@@ -51,6 +51,8 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
     private let last: ScriptedOperation
     private let circuitBreaker: CircuitBreaker
     private let operation: Shared<AsyncOperation?>
+    /// What its wait belongs to.
+    private let admission: Shared<Admission?>
     private let isDropped = Shared(false)
 
     /// The holder works, and the operation waits or has not started.
@@ -81,6 +83,7 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
         circuitBreaker.fail()
         clock.advance(by: .seconds(60))
         operation.require(circuitBreaker)
+        admission = Shared(operation.withState { $0.preparations?[.requirement] as? Admission })
         holder.start()
         if isWaiting { operation.start() }
     }
@@ -94,7 +97,10 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
         case .none: break
         case .cancel: operation.value?.cancel()
         case .finish: operation.value?.finish(withError: TestError.first)
+        case .expire: admission.value?.waitExpired()
         case .drop:
+            // Nothing but the operation holds it any more.
+            admission.value = nil
             let dropped = operation.change { $0.take() }
             isDropped.value = true
             withExtendedLifetime(dropped) {}

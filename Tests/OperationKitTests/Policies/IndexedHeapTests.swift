@@ -1,3 +1,4 @@
+import Foundation
 import OperationKitTestSupport
 import Testing
 
@@ -43,6 +44,28 @@ import Testing
         let new = heap.insert(7, key: 0)
         for id in ids { #expect(heap.remove(id) == nil) }
         #expect(heap.remove(new) == 7)
+    }
+
+    @Test("Insertions and removals of n elements take at most 3 n log n comparisons") func comparisons() {
+        struct Key: Comparable {
+            let value: Int
+            let count: Shared<Int>
+
+            static func < (left: Key, right: Key) -> Bool {
+                left.count.change { $0 += 1 }
+                return left.value < right.value
+            }
+
+            static func == (left: Key, right: Key) -> Bool { left.value == right.value }
+        }
+        let (count, comparisons) = (TestExtent.choose(10_000, long: 100_000), Shared(0))
+        var heap = IndexedHeap<Key, Int>()
+        var random = SplitMix64(seed: 1)
+        for number in 0..<count {
+            _ = heap.insert(number, key: Key(value: Int(random.next() % 1_000), count: comparisons))
+        }
+        while heap.popFirst() != nil {}
+        #expect(Double(comparisons.value) < 3 * Double(count) * log2(Double(count)))
     }
 
     @Test("Random insertions and removals agree with a sorted array", arguments: 1...20 as ClosedRange<UInt64>)

@@ -85,7 +85,7 @@ import Testing
                     waits: [ResourceWait(operation: "cached", resource: "database", blocker: "recovering")]))
     }
 
-    @Test("Children of composites of every kind are inside them", arguments: 0..<4) func composites(index: Int)
+    @Test("Children of composites of every kind are inside them", arguments: 0..<5) func composites(index: Int)
         async throws
     {
         let step = Step<Void, Int>("step") { step, _ in step.finish(with: 1) }
@@ -95,6 +95,7 @@ import Testing
             case 0: MacroOperation(step)
             case 1: [step].gathered()
             case 2: step.map { $0 + 1 }
+            case 3: Waterfall<Void, Void>().thenRun { step }
             default: CompoundOperation(operations: [step])
             }
         composite.require(database)

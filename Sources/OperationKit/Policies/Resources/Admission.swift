@@ -16,6 +16,9 @@ final class Admission: Preparation, FinishObserving {
         var deadline: ArmedDeadline?
     }
 
+    /// One for all, because very many operations may be released together. Nothing blocks on it.
+    private static let releases = DispatchQueue.makeUnoccupied()
+
     let stage = PreparationStage.requirement
     let requirements: Requirements
     private let state = Locked(State())
@@ -28,7 +31,7 @@ final class Admission: Preparation, FinishObserving {
         let (holding, phase) = state.withLock { ($0.holding, $0.phase) }
         guard holding.request != nil || !holding.calls.isEmpty else { return }
         // The operation was released, and the releasing thread may hold arbitrary locks. What it requires lasts until then.
-        DispatchQueue.makeUnoccupied().performAsync { [requirements] in
+        Admission.releases.performAsync { [requirements] in
             holding.end(.cancellation, hasBegun: phase == .admitted, isAdmitted: phase == .admitted)
             withExtendedLifetime(requirements) {}
         }
@@ -84,7 +87,7 @@ final class Admission: Preparation, FinishObserving {
             if let missing = ResourceArbiter.shared.expired(request) { throw timeout(of: operation, missing) }
             return false
         }
-        let deadline = operation.clock.timer.arm(for: self, after: duration) { $0.expired() }
+        let deadline = operation.clock.timer.arm(for: self, after: duration) { $0.waitExpired() }
         // What is not stored is disarmed after unlocking.
         state.withLock { state in
             if state.phase == .requested { state.deadline = deadline }
@@ -92,7 +95,8 @@ final class Admission: Preparation, FinishObserving {
         return false
     }
 
-    private func expired() {
+    /// The operation has waited too long, unless everything has been granted meanwhile. Called with nothing locked.
+    func waitExpired() {
         let (request, operation) = state.withLock { ($0.holding.request, $0.operation) }
         guard let request, let operation, let missing = ResourceArbiter.shared.expired(request) else { return }
         operation.preparationEnded(withError: timeout(of: operation, missing))

@@ -2,7 +2,7 @@ import Foundation
 
 /// Decides about all resources of the process, and lets operations go on when they get theirs.
 ///
-/// Nothing is called with its lock held, which no user's lock is ever taken under; names are asked for after unlocking.
+/// Nothing is called with its lock held: operations are let go on, and asked for their names, after unlocking.
 final class ResourceArbiter: Sendable {
     static let shared = ResourceArbiter()
 
@@ -169,7 +169,7 @@ extension ResourceArbiter {
     }
 }
 
-// MARK: - Who is who
+// MARK: - Names of operations
 
 extension ResourceArbiter {
     /// A wait with its operations, to be named after unlocking.
