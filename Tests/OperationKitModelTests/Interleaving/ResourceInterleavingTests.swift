@@ -124,6 +124,7 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
         if let operation = operation.value {
             if !operation.isFinished { problems.append("not finished: \(operation.debugDescription)") }
             if operation.error == nil, !record.hasBegun { problems.append("success without main()") }
+            if operation.error is ResourceError, record.hasBegun { problems.append("expired at work") }
         } else if !isDropped.value {
             problems.append("gone")
         }

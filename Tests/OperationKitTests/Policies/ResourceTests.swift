@@ -49,14 +49,14 @@ import Testing
         #expect(atWork.value.most == 1 && database.waitingCount == 0)
     }
 
-    @Test("So many operations work at the same time as a concurrency limit says") func limit() async {
+    @Test("So many operations work at the same time as a concurrency limit says") func limit() async throws {
         let host = ConcurrencyLimit("host", 2)
         let operations = (0..<3).map { held("\($0)", host) }
         for operation in operations { operation.start() }
         #expect(log.events == ["0", "1"] && host.waitingCount == 1 && operations[2].isExecuting)
         operations[1].finish()
+        try #require(operations[1].isFinished && host.waitingCount == 0)
         await begun("2")
-        #expect(operations[1].isFinished && host.waitingCount == 0)
         for operation in operations { operation.finish() }
     }
 
