@@ -11,6 +11,8 @@ final class AttemptRunner<Input: Sendable, Output: Sendable>: Sendable {
     let children: ChildScheduler
     /// What users call an attempt.
     private let noun: String
+    /// The share of each attempt in the progress.
+    private let weight: Int64
 
     private struct State {
         /// Released at the end.
@@ -24,14 +26,20 @@ final class AttemptRunner<Input: Sendable, Output: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - noun: What users call an attempt.
+    ///   - ledger: How attempts count in the progress. In the default the one that came farthest counts.
+    ///   - weight: The share of each attempt in the progress.
     ///   - make: Makes the operation of an attempt.
-    init(of noun: String, _ make: @escaping Make) {
+    init(
+        of noun: String, ledger: ProgressLedger = ProgressLedger(ofAlternatives: true), weight: Int64 = 1,
+        _ make: @escaping Make
+    ) {
         self.noun = noun
+        self.weight = weight
         state = Locked(State(make: make))
         children = ChildScheduler(
             limit: OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: .continueAll,
             collectsFailures: false, unit: "\(noun)s")
-        children.changeProgress { $0 = ProgressLedger(ofAlternatives: true) }
+        children.changeProgress { $0 = ledger }
     }
 
     /// Makes the attempts those of an operation.
@@ -56,7 +64,6 @@ final class AttemptRunner<Input: Sendable, Output: Sendable>: Sendable {
                 describe: { [weak self] snapshot in
                     let delay = self?.state.withLock { $0.delay }
                     snapshot.children.removeAll { $0.operation is TurnOperation || $0.operation === delay }
-                    snapshot.omitted = 0
                     snapshot.summary = summary()
                 }))
     }
@@ -69,6 +76,18 @@ final class AttemptRunner<Input: Sendable, Output: Sendable>: Sendable {
         _ = turn.adopt(into: children)
         children.addAdopted(turn, weight: 0)
         children.run()
+    }
+
+    /// Describes what the operation does: “attempt 3 of 5 begins in 1.4 s”.
+    ///
+    /// - Parameters:
+    ///   - number: The number of the attempt that began last, or begins next.
+    ///   - maximum: How many attempts there are at most, if that is known.
+    ///   - delay: The time until it begins, if it has not.
+    /// - Returns: One remark.
+    func summary(_ number: Int, of maximum: Int?, beginsIn delay: Duration?) -> [String] {
+        let text = "\(noun) \(number)" + (maximum.map { " of \($0)" } ?? "")
+        return [delay.map { "\(text) begins in \(ageText(max($0, .zero)))" } ?? text]
     }
 
     /// Whether no further attempt is to begin, because the operation was cancelled, or given an outcome.
@@ -84,14 +103,29 @@ final class AttemptRunner<Input: Sendable, Output: Sendable>: Sendable {
 // MARK: - Attempts and delays
 
 extension AttemptRunner {
-    /// Calls the closure. The operation that it makes gets its input and, where it has none, a name.
+    /// Makes an attempt, runs it, and then calls a closure.
     ///
     /// - Parameters:
     ///   - number: The number of the attempt, from 1 on.
     ///   - composite: The operation whose attempt it is.
-    /// - Returns: The attempt, for ``run(_:of:then:)``; `nil` if no further attempt is to begin.
-    /// - Throws: The error of the closure, or one about the operation that it made.
-    func makeAttempt(_ number: Int, of composite: AsyncOperation) throws -> Attempt<Input, Output>? {
+    ///   - willRun: Called with the attempt before that can start. If this method throws after that, it does not start.
+    ///   - body: Called in a turn after the attempt, unless the operation is cancelled before. It may come before this
+    ///     method returns.
+    /// - Returns: Whether there was an attempt. If not, no further one is to begin.
+    /// - Throws: The error of the closure that makes operations, or one about the operation that it made.
+    @discardableResult
+    func begin(
+        _ number: Int, of composite: AsyncOperation, willRun: (Attempt<Input, Output>) throws -> Void,
+        then body: @escaping @Sendable () -> Void
+    ) throws -> Bool {
+        guard let attempt = try makeAttempt(number, of: composite) else { return false }
+        try willRun(attempt)
+        try add(attempt.operation, weight: weight, to: composite, then: body)
+        return true
+    }
+
+    /// Calls the closure. The operation that it makes gets the input and, where it has none, a name.
+    private func makeAttempt(_ number: Int, of composite: AsyncOperation) throws -> Attempt<Input, Output>? {
         let (make, input) = state.withLock { ($0.make, $0.input) }
         guard let make, !isStopped(composite) else { return nil }
         let attempt = try make(number)
@@ -114,20 +148,6 @@ extension AttemptRunner {
         return attempt
     }
 
-    /// Runs an attempt, and then calls a closure.
-    ///
-    /// - Parameters:
-    ///   - attempt: The attempt.
-    ///   - composite: The operation whose attempt it is.
-    ///   - body: Called in a turn after the attempt, unless the operation is cancelled before. It may come before this
-    ///     method returns.
-    /// - Throws: An error, if the attempt cannot be run: it waits for the operation, for example.
-    func run(
-        _ attempt: Attempt<Input, Output>, of composite: AsyncOperation, then body: @escaping @Sendable () -> Void
-    ) throws {
-        try add(attempt.operation, to: composite, then: body)
-    }
-
     /// Lets some time pass, and then calls a closure. Ends the delay before, if there is one.
     ///
     /// - Parameters:
@@ -140,7 +160,7 @@ extension AttemptRunner {
         let delay = DelayOperation(for: duration, name: "delay of \(composite.displayName)")
         delay.clock = composite.clock
         endDelay(replacingBy: delay)
-        try add(delay, to: composite, then: body)
+        try add(delay, weight: 0, to: composite, then: body)
     }
 
     /// Ends the delay, if there is one. The turn after it still comes.
@@ -150,12 +170,14 @@ extension AttemptRunner {
     }
 
     private func add(
-        _ operation: AsyncOperation, to composite: AsyncOperation, then body: @escaping @Sendable () -> Void
+        _ operation: AsyncOperation, weight: Int64, to composite: AsyncOperation,
+        then body: @escaping @Sendable () -> Void
     ) throws {
         let turn = TurnOperation(of: composite.displayName, body)
         turn.addDependency(operation)
         do {
-            try children.add([operation, turn], weights: [1, 0], to: composite)
+            // Its share was counted from the beginning, where there is one.
+            try children.add([operation, turn], weights: [weight, 0], to: composite, inPlaceOf: weight)
         } catch {
             // The operation may finish just when the turn is freed.
             turn.removeDependency(operation)

@@ -113,16 +113,18 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     private func beginAttempt() {
         guard let (time, number) = lock.withLock({ run.map { ($0.time, $0.schedule.attempt) } }) else { return }
         do {
-            guard let attempt = try runner.makeAttempt(number, of: self) else { return }
-            limitTime(of: attempt.operation)
-            let now = time.now()
-            let removed = lock.withLock {
-                run?.current = attempt
-                run?.nextStart = nil
-                return log.began(number, at: now)
+            try runner.begin(number, of: self) { attempt in
+                limitTime(of: attempt.operation)
+                let now = time.now()
+                let removed = lock.withLock {
+                    run?.current = attempt
+                    run?.nextStart = nil
+                    return log.began(number, at: now)
+                }
+                withExtendedLifetime(removed) {}
+            } then: { [unowned self] in
+                attemptEnded()
             }
-            withExtendedLifetime(removed) {}
-            try runner.run(attempt, of: self) { [unowned self] in attemptEnded() }
         } catch {
             end(with: error)
         }
@@ -192,13 +194,11 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
         return run?.current?.result ?? .failure(CancellationError())
     }
 
-    /// “attempt 3 of 5 begins in 1.4 s”
     private var summary: [String] {
         guard let (run, policy) = lock.withLock({ run.flatMap { run in policy.map { (run, $0) } } }) else { return [] }
-        let (number, maximum) = (run.schedule.attempt, policy.maximumAttempts)
-        let text = "attempt \(number)" + (maximum < .max ? " of \(maximum)" : "")
-        guard let start = run.nextStart else { return [text] }
-        return ["\(text) begins in \(ageText(max(start - run.time.now(), .zero)))"]
+        let maximum = policy.maximumAttempts < .max ? policy.maximumAttempts : nil
+        return runner.summary(
+            run.schedule.attempt, of: maximum, beginsIn: run.nextStart.map { $0 - run.time.now() })
     }
 }
 

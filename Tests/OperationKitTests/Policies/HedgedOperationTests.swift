@@ -1,0 +1,319 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Hedged operations", .hangGuard) struct HedgedOperationTests {
+    private let clock = ManualClock()
+    private let log = EventLog()
+    private let leaks = LeakTracker()
+
+    /// The attempts of one operation, which end when the test says so, or as cancelled.
+    private final class Attempts: Sendable {
+        private let all = Shared<[Int: IOTestOperation]>([:])
+
+        func make(_ number: Int) -> IOTestOperation {
+            let operation = IOTestOperation()
+            all.change { $0[number] = operation }
+            return operation
+        }
+
+        subscript(number: Int) -> IOTestOperation? { all.value[number] }
+
+        func begun(_ number: Int) async {
+            await eventually("attempt \(number) has not begun") { self[number]?.isExecuting == true }
+        }
+
+        func removeAll() { all.value = [:] }
+    }
+
+    private final class IOTestOperation: IOOperation<Void, Int>, @unchecked Sendable {
+        /// Whether the operation goes on when it is cancelled.
+        let ignoresCancellation = Shared(false)
+
+        override func main(input: Void) {}
+        override func didCancel() { if !ignoresCancellation.value { finish(withError: CancellationError()) } }
+    }
+
+    /// An operation with three attempts, a second after each other.
+    private func hedged(_ attempts: Attempts, maximum: Int = 3) -> HedgedOperation<Void, Int> {
+        let leaks = leaks
+        let hedged = HedgedOperation(after: .seconds(1), maximumAttempts: maximum, name: "page") {
+            leaks.track(attempts.make($0))
+        }
+        hedged.clock = clock
+        return leaks.track(hedged)
+    }
+
+    private func pass(_ duration: Duration) async {
+        await clock.sleepers()
+        clock.advance(by: duration)
+    }
+
+    private func expectNothingLeft() async {
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await leaks.expectAllReleased()
+    }
+
+    @Test("An attempt that succeeds within the delay is the only one") func quick() async throws {
+        do {
+            let attempts = Attempts()
+            let hedged = hedged(attempts)
+            hedged.start()
+            await clock.sleepers()
+            await attempts.begun(1)
+            attempts[1]?.finish(with: 7)
+            #expect(try await hedged.value == 7)
+            #expect(hedged.attemptCount == 1)
+            attempts.removeAll()
+        }
+        await expectNothingLeft()
+    }
+
+    @Test("Another attempt begins after each delay, the first success counts, and the others are cancelled")
+    func slow() async throws {
+        do {
+            let attempts = Attempts()
+            let hedged = hedged(attempts)
+            hedged.start()
+            for number in 1...2 {
+                await attempts.begun(number)
+                await pass(.seconds(1))
+            }
+            await attempts.begun(3)
+            #expect(clock.deadlines.isEmpty && hedged.attemptCount == 3)
+            attempts[2]?.finish(with: 2)
+            #expect(try await hedged.value == 2)
+            for number in [1, 3] {
+                #expect(attempts[number]?.isCancelled == true && attempts[number]?.isFinished == true)
+            }
+            attempts.removeAll()
+        }
+        await expectNothingLeft()
+    }
+
+    @Test("It ends after the attempts that it cancels") func endsAfterOthers() async throws {
+        let attempts = Attempts()
+        let hedged = hedged(attempts)
+        hedged.start()
+        await attempts.begun(1)
+        attempts[1]?.ignoresCancellation.value = true
+        await pass(.seconds(1))
+        await attempts.begun(2)
+        attempts[2]?.finish(with: 2)
+        await eventually("the first attempt is not cancelled") { attempts[1]?.isCancelled == true }
+        #expect(hedged.isExecuting)
+        attempts[1]?.finish(with: 1)
+        #expect(try await hedged.value == 2)
+    }
+
+    @Test("An attempt that fails makes the next one begin immediately, and the last failure counts")
+    func failures() async {
+        do {
+            let attempts = Attempts()
+            let hedged = hedged(attempts)
+            hedged.start()
+            for number in 1...3 {
+                await attempts.begun(number)
+                attempts[number]?.finish(withError: TestError.numbered(number))
+            }
+            await #expect(throws: TestError.numbered(3)) { try await hedged.value }
+            #expect(clock.now.offset == .zero)
+            attempts.removeAll()
+        }
+        await expectNothingLeft()
+    }
+
+    @Test("A delay counts from the begin of the last attempt") func delayAfterFailure() async throws {
+        let attempts = Attempts()
+        let hedged = hedged(attempts)
+        hedged.start()
+        await attempts.begun(1)
+        await pass(.milliseconds(700))
+        attempts[1]?.finish(withError: TestError.first)
+        await attempts.begun(2)
+        await eventually("there is no delay") { clock.deadlines == [.milliseconds(1_700)] }
+        await pass(.seconds(1))
+        await attempts.begun(3)
+        attempts[2]?.finish(withError: TestError.first)
+        attempts[3]?.finish(with: 3)
+        #expect(try await hedged.value == 3)
+    }
+
+    @Test("An attempt that was cancelled by itself makes no further one begin, and does not win over those that run")
+    func cancelledAttempt() async throws {
+        let attempts = Attempts()
+        let hedged = hedged(attempts)
+        hedged.start()
+        await attempts.begun(1)
+        await pass(.seconds(1))
+        await attempts.begun(2)
+        attempts[1]?.cancel()
+        await eventually("the delay goes on") { clock.deadlines.isEmpty }
+        #expect(hedged.isExecuting && hedged.attemptCount == 2)
+        attempts[2]?.finish(with: 2)
+        #expect(try await hedged.value == 2)
+        let alone = self.hedged(attempts)
+        alone.start()
+        await attempts.begun(1)
+        attempts[1]?.cancel()
+        await #expect(throws: CancellationError.self) { try await alone.value }
+        #expect(alone.attemptCount == 1)
+    }
+
+    @Test("Without a delay all attempts begin together") func noDelay() async throws {
+        let gate = Gate()
+        let hedged = HedgedOperation(after: .zero, maximumAttempts: 3) { attempt in
+            AsyncBlockOperation { finish in
+                if attempt == 3 { gate.open() }
+                DispatchQueue.global().async {
+                    gate.pass()
+                    finish(attempt == 2 ? nil : TestError.first)
+                }
+            }
+        }
+        try await OperationQueue().run(hedged)
+        #expect(hedged.attemptCount == 3)
+    }
+
+    @Test("Each attempt of a hedged operation gets the input, and a compound can be one") func forms() async throws {
+        let count = HedgedOperation(after: .seconds(1)) { _ in IOBlockOperation<String, Int> { $0.count } }
+        #expect(try await OperationQueue().run(count.with(input: "four")) == 4)
+        let sync = HedgedOperation(after: .seconds(1)) { _ in CompoundOperation(operations: [ThrowingBlockOperation {}])
+        }
+        try await OperationQueue().run(sync)
+    }
+
+    // MARK: - Cancelling
+
+    @Test("Cancelling a hedged operation cancels all attempts, and ends after them") func cancelled() async {
+        do {
+            let attempts = Attempts()
+            let hedged = hedged(attempts)
+            hedged.start()
+            await attempts.begun(1)
+            await pass(.seconds(1))
+            await attempts.begun(2)
+            hedged.cancel(withError: TestError.reason)
+            await #expect(throws: TestError.reason) { try await hedged.value }
+            #expect(hedged.attemptCount == 2 && attempts[1]?.isFinished == true && attempts[2]?.isFinished == true)
+            attempts.removeAll()
+        }
+        await expectNothingLeft()
+    }
+
+    @Test(
+        "A success or a failure of an attempt stands when the hedged operation was cancelled",
+        arguments: [nil, TestError.first])
+    func outcomeStands(error: TestError?) async {
+        let attempts = Attempts()
+        let hedged = hedged(attempts)
+        hedged.start()
+        await attempts.begun(1)
+        attempts[1]?.ignoresCancellation.value = true
+        hedged.cancel()
+        if let error { attempts[1]?.finish(withError: error) } else { attempts[1]?.finish(with: 1) }
+        if let error {
+            await #expect(throws: error) { try await hedged.value }
+        } else {
+            #expect((try? await hedged.value) == 1)
+        }
+    }
+
+    @Test("Cancelling a hedged operation while it makes an attempt keeps that from running, after a failure, too")
+    func cancelledWhileMaking() async {
+        let (making, cancelled) = (Gate(), Gate())
+        let hedged = HedgedOperation(after: .seconds(1)) { attempt in
+            if attempt == 2 {
+                making.open()
+                cancelled.pass()
+            }
+            return ScriptedOperation { $0.finish(withError: TestError.first) }
+        }
+        hedged.clock = clock
+        hedged.start()
+        await making.opened()
+        hedged.cancel()
+        cancelled.open()
+        await #expect(throws: CancellationError.self) { try await hedged.finished() }
+    }
+
+    @Test("A hedged operation that is cancelled before its start, or dropped, leaves nothing behind")
+    func neverBegun() async {
+        do {
+            let hedged = hedged(Attempts())
+            hedged.cancel()
+            hedged.start()
+            await #expect(throws: CancellationError.self) { try await hedged.value }
+            #expect(hedged.attemptCount == 0)
+            _ = self.hedged(Attempts())
+        }
+        await expectNothingLeft()
+    }
+
+    @Test("Its own timeout ends a hedged operation") func timeout() async {
+        let attempts = Attempts()
+        let hedged = hedged(attempts)
+        hedged.timeout = .seconds(1)
+        hedged.start()
+        await attempts.begun(1)
+        await pass(.seconds(1))
+        await #expect(throws: OperationTimeoutError(operation: "page", timeout: .seconds(1))) {
+            try await hedged.value
+        }
+    }
+
+    // MARK: - Descriptions and misuse
+
+    @Test("The description of a hedged operation tells which attempt is next") func description() async {
+        let attempts = Attempts()
+        let hedged = hedged(attempts)
+        hedged.start()
+        await attempts.begun(1)
+        await clock.sleepers()
+        let lines = hedged.debugDescription.split(separator: "\n")
+        #expect(lines.count == 2 && lines[0].hasSuffix("attempt 1 of 3, attempt 2 of 3 begins in 1.0 s"))
+        #expect(lines[1].hasPrefix("  “page, attempt 1”: executing"))
+        hedged.cancel()
+        try? await hedged.waitForFinish()
+    }
+
+    @Test("A closure of a hedged operation that throws ends it with the error, and cancels the attempts that run")
+    func throwingClosure() async {
+        let attempts = Attempts()
+        let hedged = HedgedOperation(after: .seconds(1)) { attempt in
+            if attempt == 2 { throw TestError.second }
+            return attempts.make(attempt)
+        }
+        hedged.clock = clock
+        hedged.start()
+        await attempts.begun(1)
+        await pass(.seconds(1))
+        await #expect(throws: TestError.second) { try await hedged.value }
+        #expect(attempts[1]?.isCancelled == true)
+    }
+
+    @Test("A closure of a hedged operation that returns the same operation again is an error") func reused() async {
+        let operation = TaskOperation { throw TestError.first }
+        let hedged = HedgedOperation(after: .seconds(1), name: "page") { _ in operation }
+        hedged.start()
+        do {
+            try await hedged.finished()
+        } catch RetryError.operationReused("page", attempt: 2) {
+        } catch {
+            Issue.record(error)
+        }
+    }
+
+    #if os(macOS) || os(Linux)
+    @Test("A hedged operation with a negative delay, or less than one attempt, traps") func traps() async {
+        await #expect(processExitsWith: .failure) {
+            _ = HedgedOperation(after: .seconds(-1)) { _ in TaskOperation { 1 } }
+        }
+        await #expect(processExitsWith: .failure) {
+            _ = HedgedOperation(after: .seconds(1), maximumAttempts: 0) { _ in TaskOperation { 1 } }
+        }
+    }
+    #endif
+}

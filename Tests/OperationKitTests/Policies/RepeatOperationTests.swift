@@ -1,0 +1,262 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Repeated operations", .hangGuard) struct RepeatOperationTests {
+    private let clock = ManualClock()
+    private let log = EventLog()
+    private let leaks = LeakTracker()
+
+    /// Runs whose output is their number, every ten seconds, until that is the last one.
+    private func poll(
+        until last: Int = .max, maximumCount: Int? = nil, continuesAfterFailure: Bool = false,
+        _ body: @escaping @Sendable (Int) throws -> Int = { $0 }
+    ) -> RepeatOperation<Void, Int> {
+        let log = log
+        let poll = RepeatOperation(
+            every: .seconds(10), maximumCount: maximumCount, continuesAfterFailure: continuesAfterFailure, name: "poll",
+            until: { $0 >= last },
+            makeOperation: { run in
+                IOBlockOperation<Void, Int> { _ in
+                    log.add("run \(run)")
+                    return try body(run)
+                }
+            })
+        poll.clock = clock
+        return leaks.track(poll)
+    }
+
+    private func pass(_ duration: Duration) async {
+        await clock.sleepers()
+        clock.advance(by: duration)
+    }
+
+    private func expectNothingLeft() async {
+        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await leaks.expectAllReleased()
+    }
+
+    @Test("Runs are repeated until the condition holds, and the last output is that of the operation")
+    func until() async throws {
+        do {
+            let poll = poll(until: 3)
+            poll.start()
+            await clock.sleepers()
+            #expect(clock.deadlines == [.seconds(10)] && poll.runCount == 1)
+            for _ in 1...2 { await pass(.seconds(10)) }
+            #expect(try await poll.value == 3)
+            #expect(poll.runCount == 3 && log.events == ["run 1", "run 2", "run 3"])
+        }
+        await expectNothingLeft()
+    }
+
+    @Test("A run that takes long skips what would begin meanwhile, and does not move what comes later")
+    func skips() async throws {
+        let clock = clock
+        let poll = poll(until: 4) { run in
+            if run == 2 { clock.advance(by: .seconds(25)) }
+            return run
+        }
+        poll.start()
+        await pass(.seconds(10))
+        await eventually("there is no third run") { clock.deadlines == [.seconds(40)] }
+        for second in [5, 10] { await pass(.seconds(second)) }
+        #expect(try await poll.value == 4)
+        #expect(clock.now.offset == .seconds(50))
+    }
+
+    @Test("The maximum ends it as the last run did", arguments: [1, 3]) func maximum(count: Int) async throws {
+        let poll = poll(maximumCount: count)
+        poll.start()
+        for _ in 1..<count { await pass(.seconds(10)) }
+        #expect(try await poll.value == count)
+        #expect(clock.deadlines.isEmpty)
+    }
+
+    @Test("A run that fails ends it, or does not", arguments: [false, true]) func failure(continues: Bool) async {
+        let poll = poll(maximumCount: 3, continuesAfterFailure: continues) { throw TestError.numbered($0) }
+        poll.start()
+        for _ in 1..<(continues ? 3 : 1) { await pass(.seconds(10)) }
+        await #expect(throws: TestError.numbered(continues ? 3 : 1)) { try await poll.value }
+        #expect(poll.runCount == (continues ? 3 : 1) && clock.deadlines.isEmpty)
+    }
+
+    @Test("A run that was cancelled by itself ends it, also where failures do not") func cancelledRun() async {
+        let poll = poll(continuesAfterFailure: true) { _ in throw URLError(.cancelled) }
+        poll.start()
+        await #expect(throws: URLError.self) { try await poll.value }
+        #expect(poll.runCount == 1)
+    }
+
+    @Test("A condition that throws ends it with the error") func throwingCondition() async {
+        let poll = RepeatOperation(every: .seconds(1), until: { _ in throw TestError.second }) { _ in
+            TaskOperation { 1 }
+        }
+        poll.start()
+        await #expect(throws: TestError.second) { try await poll.value }
+    }
+
+    @Test("Each run gets the input, and a compound can be one") func forms() async throws {
+        let counts = RepeatOperation(every: .seconds(1), maximumCount: 1) { _ in
+            IOBlockOperation<String, Int> { $0.count }
+        }
+        #expect(try await OperationQueue().run(counts.with(input: "four")) == 4)
+        let done = Shared(false)
+        let sync = RepeatOperation(every: .seconds(1), until: { done.value }) { _ in
+            CompoundOperation(operations: [ThrowingBlockOperation { done.value = true }])
+        }
+        try await OperationQueue().run(sync)
+        #expect(sync.runCount == 1)
+    }
+
+    // MARK: - Cancelling
+
+    @Test("Cancelling a repetition before its start runs nothing") func cancelledBeforeTheStart() async {
+        do {
+            let poll = poll()
+            poll.cancel()
+            poll.start()
+            await #expect(throws: CancellationError.self) { try await poll.value }
+            #expect(poll.runCount == 0)
+        }
+        await expectNothingLeft()
+    }
+
+    @Test("Cancelling a repetition between runs ends it immediately, and leaves no deadline behind")
+    func cancelledBetweenRuns() async {
+        do {
+            let poll = poll()
+            poll.start()
+            await clock.sleepers()
+            poll.cancel(withError: TestError.reason)
+            await #expect(throws: TestError.reason) { try await poll.value }
+            #expect(poll.runCount == 1)
+        }
+        await expectNothingLeft()
+    }
+
+    @Test(
+        "Cancelling a repetition during a run ends it after that, and only a failure of the run stands",
+        arguments: [nil, TestError.first])
+    func cancelledDuringARun(error: TestError?) async {
+        do {
+            let (begun, log, leaks) = (Gate(), log, leaks)
+            let poll = RepeatOperation(
+                every: .seconds(1),
+                until: {
+                    log.add("asked")
+                    return false
+                },
+                makeOperation: { _ in
+                    leaks.track(ScriptedOperation(main: { _ in begun.open() }) { $0.finish(withError: error) })
+                })
+            poll.start()
+            await begun.opened()
+            poll.cancel()
+            if let error {
+                await #expect(throws: error) { try await poll.finished() }
+            } else {
+                await #expect(throws: CancellationError.self) { try await poll.finished() }
+            }
+            #expect(log.events.isEmpty)
+        }
+        await expectNothingLeft()
+    }
+
+    @Test("A repetition that is dropped before its start leaves nothing behind") func dropped() async {
+        _ = poll()
+        await expectNothingLeft()
+    }
+
+    // MARK: - Scale, descriptions and progress
+
+    @Test("A repetition that runs for very long keeps nothing of the runs that have ended") func veryMany() async throws
+    {
+        let count = TestExtent.choose(5_000, long: 1_000_000)
+        let (clock, alive) = (clock, LeakTracker())
+        let most = Shared(0)
+        let poll = RepeatOperation(every: .seconds(10), maximumCount: count, continuesAfterFailure: true) { run in
+            let operation = ScriptedOperation {
+                // So the next one is due when this one ends.
+                clock.advance(by: .seconds(10))
+                $0.finish(withError: run < count ? TestError.numbered(run) : nil)
+            }
+            if run % 1_000 == 0 {
+                alive.track(operation)
+                most.change { $0 = max($0, alive.alive.count) }
+            }
+            return operation
+        }
+        poll.clock = clock
+        poll.start()
+        try await poll.finished()
+        #expect(poll.runCount == count && most.value <= 2)
+        let slots = (poll.children as? ChildScheduler)?.machine.withLock { $0.schedule.table.records.count }
+        #expect((slots ?? .max) < 8)
+        await alive.expectAllReleased()
+    }
+
+    @Test("The description of a repetition tells which run is next") func description() async {
+        let poll = poll(maximumCount: 7)
+        poll.start()
+        await clock.sleepers()
+        clock.advance(by: .milliseconds(1_500))
+        #expect(poll.debugDescription.hasSuffix("run 2 of 7 begins in 8.5 s"))
+        poll.cancel()
+        try? await poll.waitForFinish()
+        let endless = self.poll()
+        endless.start()
+        await clock.sleepers()
+        #expect(endless.debugDescription.contains("run 2 begins in"))
+        endless.cancel()
+        try? await endless.waitForFinish()
+    }
+
+    @Test("The progress of a repetition counts its runs, if there is a maximum", arguments: [nil, 4])
+    func progress(maximum: Int?) async throws {
+        let poll = poll(until: 3, maximumCount: maximum)
+        let progress = poll.progress
+        poll.start()
+        for run in 1...2 {
+            await clock.sleepers()
+            #expect(progress.fractionCompleted == (maximum == nil ? 0 : Double(run) / 4))
+            clock.advance(by: .seconds(10))
+        }
+        #expect(try await poll.value == 3)
+        #expect(progress.fractionCompleted == 1)
+    }
+
+    // MARK: - Misuse
+
+    #if os(macOS) || os(Linux)
+    @Test("An interval of no time, and less than one run, trap with the name") func traps() async throws {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            _ = RepeatOperation(every: .zero, name: "poll") { _ in TaskOperation { 1 } }
+        }
+        #if DEBUG
+        let message = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+        #expect(message.contains("“poll” cannot be repeated every 0"))
+        #endif
+        await #expect(processExitsWith: .failure) {
+            _ = RepeatOperation(every: .seconds(1), maximumCount: 0) { _ in TaskOperation { 1 } }
+        }
+    }
+    #endif
+
+    @Test("A closure that returns the operation of an earlier run is an error with the name") func reused() async {
+        let operation = TaskOperation { 1 }
+        let clock = clock
+        let poll = RepeatOperation(every: .seconds(10), name: "poll") { _ in operation }
+        poll.clock = clock
+        poll.start()
+        await pass(.seconds(10))
+        do {
+            _ = try await poll.value
+        } catch RetryError.operationReused("poll", attempt: 2) {
+        } catch {
+            Issue.record(error)
+        }
+    }
+}
