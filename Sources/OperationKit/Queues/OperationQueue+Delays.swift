@@ -28,8 +28,8 @@ extension OperationQueue {
         addOperation(operation)
         operation.announceReadiness()
         delayOperation.start()
-        // One that is cancelled ends before its delay.
-        FinishObserver(operation) { [weak delayOperation] in delayOperation?.cancel() }
+        // One that is cancelled ends before its delay, and releases it. A delay must not be released before it has ended.
+        FinishObserver(operation) { delayOperation.cancel() }
         return delayOperation
     }
 }

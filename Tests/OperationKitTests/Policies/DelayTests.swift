@@ -86,13 +86,14 @@ import Testing
         let queue = OperationQueue()
         do {
             let work = leaks.track(work(isForeign: isForeign))
-            leaks.track(queue.addOperation(work, after: .seconds(5), clock: clock))
+            let delay = leaks.track(queue.addOperation(work, after: .seconds(5), clock: clock))
+            delay.asyncCompletionBlock = { [log] in log.add("delay \(text($0))") }
         }
         await clock.sleepers()
         queue.cancelAllOperations()
         try await queue.allOperationsFinished()
         await eventually("the clock is slept on") { clock.deadlines.isEmpty }
-        #expect(log.events.isEmpty)
+        await eventually("the delay has not ended") { log.events == ["delay cancelled"] }
         await leaks.expectAllReleased()
     }
 
