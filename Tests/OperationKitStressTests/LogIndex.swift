@@ -4,6 +4,8 @@ import Foundation
 struct LogIndex {
     let events: [StressEvent]
     private(set) var built: Set<Int> = []
+    /// By node, when it was made.
+    private(set) var made: [Int: Int] = [:]
     private(set) var began: [Int: [Int]] = [:]
     private(set) var ended: [Int: [Int]] = [:]
     private(set) var completed: [Int: [(position: Int, outcome: StressOutcome, isCancelled: Bool)]] = [:]
@@ -20,13 +22,21 @@ struct LogIndex {
     /// By node, in the order of the log.
     private(set) var progress: [Int: [(fraction: Double, hasEnded: Bool)]] = [:]
     private(set) var shared: (leaves: [Int], fraction: Double)?
+    /// By node and condition.
+    private(set) var evaluations: [Int: [Int: (began: [Int], ended: [Int])]] = [:]
+    /// By what the log calls them.
+    private(set) var prerequisites: [String: (began: [Int], ended: [(position: Int, isCancelled: Bool)])] = [:]
+    private var advancing: [(position: Int, time: Int)] = []
+    private var advanced: [(position: Int, time: Int)] = []
     private(set) var rest: [Int: (isFinished: Bool, isExecuting: Bool, isCancelled: Bool)] = [:]
 
     init(_ events: [StressEvent]) {
         self.events = events
         for (position, event) in events.enumerated() {
             switch event {
-            case .built(let id): built.insert(id)
+            case .built(let id):
+                built.insert(id)
+                made[id] = position
             case .began(let id): began[id, default: []].append(position)
             case .ended(let id): ended[id, default: []].append(position)
             case .unitBegan(let id, let unit):
@@ -48,9 +58,28 @@ struct LogIndex {
             case .shared(let leaves, let fraction): shared = (leaves, fraction)
             case .rest(let id, let isFinished, let isExecuting, let isCancelled):
                 rest[id] = (isFinished, isExecuting, isCancelled)
-            case .hung, .leaked: break
+            case .conditionBegan(let id, let index):
+                evaluations[id, default: [:]][index, default: ([], [])].began.append(position)
+            case .conditionEnded(let id, let index):
+                evaluations[id, default: [:]][index, default: ([], [])].ended.append(position)
+            case .prerequisiteBegan(let key): prerequisites[key, default: ([], [])].began.append(position)
+            case .prerequisiteEnded(let key, let isCancelled):
+                prerequisites[key, default: ([], [])].ended.append((position, isCancelled))
+            case .advancing(let time): advancing.append((position, time))
+            case .advanced(let time): advanced.append((position, time))
+            case .hung, .reported, .leaked: break
             }
         }
+    }
+
+    /// The latest that the program's clock may have shown when this was written down.
+    func latestTime(at position: Int) -> Int {
+        advancing.last { $0.position < position }?.time ?? 0
+    }
+
+    /// The earliest that the program's clock may have shown when this was written down.
+    func earliestTime(at position: Int) -> Int {
+        advanced.last { $0.position < position }?.time ?? 0
     }
 
     /// What the operation reported.

@@ -68,7 +68,7 @@ struct ProgramFacts {
 
     private func disturbsChildren(of id: Int) -> Bool {
         guard let node = nodes[id] else { return true }
-        if disturbed.contains(id) { return true }
+        if disturbed.contains(id) || node.decision != .runs { return true }
         if node.requires.contains(where: { !mustSucceed($0) }) { return true }
         if node.limitedChildren?.policy == .cancelRemaining {
             return mayFail(node, additionsToo: true)
@@ -79,8 +79,14 @@ struct ProgramFacts {
     func actions(on id: Int) -> [StressAction] { actions[id] ?? [] }
 
     func isInterrupted(_ id: Int) -> Bool {
-        nodes[id]?.entry.isCancelled == true || cancelledWithQueue.contains(id)
+        nodes[id]?.entry.isCancelled == true || cancelledWithQueue.contains(id) || isStoppedByPolicies(id)
             || actions(on: id).contains(where: \.effect.interrupts)
+    }
+
+    /// Whether its policies cancel it, or may do so while it works. Work that does not end otherwise is known to end so.
+    private func isStoppedByPolicies(_ id: Int) -> Bool {
+        guard let node = nodes[id] else { return false }
+        return node.decision == .skips || node.policies.timeout?.isReachable == true && node.leaf?.kind != .stuck
     }
 
     /// Whether nothing can keep it from succeeding.
@@ -125,11 +131,12 @@ struct ProgramFacts {
             switch action.effect {
             case .cancelWithReason, .finish: true
             case .cancel, .cancelSuspended, .pause, .squeeze, .add, .cancelTask, .cancelQueue, .useQueue, .depend,
-                .addAgain, .addCycle, .describe, .rename, .setUnits, .replaceBlock:
+                .addAgain, .addCycle, .describe, .rename, .setUnits, .replaceBlock, .advance, .openGate:
                 false
             }
         }
-        if isGivenFailure || !node.requires.isEmpty { return true }
+        if isGivenFailure || !node.requires.isEmpty || node.policies.timeout?.isReachable == true { return true }
+        if case .fails = node.decision { return true }
         if let leaf = node.leaf { return leaf.outcome(of: node.id) != .success }
         if case .collection(let collection) = node.work { return !collection.failing.isEmpty }
         return children(of: node.id).contains { mayFail($0, additionsToo: additionsToo) }
@@ -145,12 +152,21 @@ extension ProgramFacts {
             guard let source = nodes[id], let outcome = predicted(source) else { return nil }
             if outcome != .success { return dependency(of: source, outcome) }
         }
+        switch node.decision {
+        case .runs: break
+        case .skips: return nil
+        case .fails(let outcome): return outcome
+        }
         switch node.work {
         case .leaf(let leaf):
             return canFail(node, leaf) ? leaf.outcome(of: node.id) : .success
         case .macro(let steps), .waterfall(let steps):
             if steps.contains(where: { isDisturbed($0.id) }) { return nil }
-            return steps.lazy.compactMap { $0.leaf?.outcome(of: $0.id) }.first { $0 != .success } ?? .success
+            for step in steps {
+                if case .fails(let outcome) = step.decision { return outcome }
+                if let outcome = step.leaf?.outcome(of: step.id), outcome != .success { return outcome }
+            }
+            return .success
         case .collection(let collection):
             let failing = collection.failing
             if collection.policy == .cancelRemaining, !failing.isEmpty { return nil }
@@ -181,6 +197,11 @@ extension ProgramFacts {
 
     /// Whether a node has to run, provided that it was made and accepted.
     func mustRun(_ id: Int) -> Bool {
+        mustStart(id) && nodes[id]?.decision == .runs
+    }
+
+    /// Whether a node has to start, provided that it was made and accepted. Its policies may keep it from running.
+    func mustStart(_ id: Int) -> Bool {
         if isDisturbed(id) { return false }
         if nodes[id]?.requires.contains(where: { !mustSucceed($0) }) == true { return false }
         guard let parent = parents[id] else { return true }

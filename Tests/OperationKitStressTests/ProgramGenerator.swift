@@ -8,7 +8,7 @@ struct ProgramGenerator {
     private var lastID = 0
     private var budget: Int
     /// Where nothing is cancelled, the oracle knows the outcome exactly.
-    private let isCalm: Bool
+    let isCalm: Bool
 
     private init(seed: UInt64) {
         random = SplitMix64(seed: seed)
@@ -23,8 +23,10 @@ struct ProgramGenerator {
 
     private mutating func program(seed: UInt64) -> StressProgram {
         let root = compound(id: 0, depth: 0, around: [])
-        let start = element(of: [.queue, .queue, .byHand, .byHand, .task, .task, .task, .coordinator] as [StressStart])
+        let start = element(
+            of: [.queue, .queue, .byHand, .byHand, .task, .task, .task, .coordinator, .delayed] as [StressStart])
         var program = StressProgram(seed: seed, root: root, start: start, keepsReferences: !chance(3))
+        program.root.policies = rootPolicies()
         program.observesProgress = chance(4)
         program.sharesProgress = chance(6)
         program.probesLocks = chance(12)
@@ -33,12 +35,12 @@ struct ProgramGenerator {
         return program
     }
 
-    private mutating func pick(_ count: Int) -> Int { Int(random.next() % UInt64(count)) }
+    mutating func pick(_ count: Int) -> Int { Int(random.next() % UInt64(count)) }
 
     /// Once in so many times.
-    private mutating func chance(_ count: Int) -> Bool { pick(count) == 0 }
+    mutating func chance(_ count: Int) -> Bool { pick(count) == 0 }
 
-    private mutating func element<Element>(of elements: [Element]) -> Element { elements[pick(elements.count)] }
+    mutating func element<Element>(of elements: [Element]) -> Element { elements[pick(elements.count)] }
 
     private mutating func newID() -> Int {
         lastID += 1
@@ -94,6 +96,7 @@ extension ProgramGenerator {
         }
         if node.isAsynchronous { require(in: around, &node) }
         node.waitsForExternal = chance(12)
+        addPolicies(to: &node)
         arrive(&node)
         if chance(3) { node.priority = element(of: [.veryLow, .low, .high, .veryHigh]) }
         return node
@@ -108,7 +111,7 @@ extension ProgramGenerator {
     private mutating func leaf(of kinds: [StressLeaf.Kind]) -> StressLeaf {
         var leaf = StressLeaf(kind: element(of: kinds), fails: chance(6), finishesTwice: chance(6))
         if leaf.kind == .guarded { leaf.fails = false }
-        if leaf.kind == .losing {
+        if [.losing, .delay, .stuck].contains(leaf.kind) {
             (leaf.fails, leaf.finishesTwice) = (false, false)
             if chance(2) { leaf.kind = .hopping }
         }
@@ -125,7 +128,8 @@ extension ProgramGenerator {
         case 2:
             guard node.awaited.isEmpty, !node.waitsForExternal, let kind = node.leaf?.kind else { return }
             // A block has ended when `start()` returns.
-            node.entry = [.block, .throwing, .inline].contains(kind) ? .finished : .running
+            let endsAtStart = [.block, .throwing, .inline].contains(kind) && node.policies.conditions.isEmpty
+            node.entry = endsAtStart ? .finished : .running
         case 3:
             node.dropsDependency = node.isAsynchronous
         default:
@@ -134,6 +138,9 @@ extension ProgramGenerator {
         // A compound is not told when an operation of another library is cancelled.
         let isTold = node.isAsynchronous || node.leaf?.kind == .throwing
         node.waitsForever = (node.entry == .cancelled || node.entry == .cancelledMeanwhile && isTold) && chance(2)
+        if node.entry == .cancelledMeanwhile, node.isAsynchronous, chance(3) {
+            node.policies.conditions.append(conditionUntilCancelled())
+        }
     }
 
     private mutating func steps(_ count: Int, areJobs: Bool = false) -> [StressNode] {
@@ -149,6 +156,7 @@ extension ProgramGenerator {
             for earlier in steps where chance(8) && !(areJobs && earlier.isClosure) {
                 step.requires.append(earlier.id)
             }
+            addPolicies(to: &step)
             // A closure has no state of its own.
             steps.append(areJobs && step.isClosure ? StressNode(id: step.id, work: step.work) : step)
         }
@@ -180,7 +188,7 @@ extension ProgramGenerator {
 extension ProgramGenerator {
     private mutating func action(in program: StressProgram) -> StressAction {
         let nodes = program.nodes
-        let leaves = nodes.filter { $0.leaf != nil }.map(\.id)
+        let leaves = nodes.filter { $0.leaf != nil && $0.leaf?.kind != .delay }.map(\.id)
         if !leaves.isEmpty, chance(8) {
             let leaf = element(of: leaves)
             let effect = isCalm || chance(2) ? StressAction.Effect.useQueue(leaf) : .cancelQueue(leaf)
@@ -201,19 +209,21 @@ extension ProgramGenerator {
         // The root is what people cancel most.
         let any = chance(4) ? 0 : element(of: nodes).id
         let compound = element(of: compounds)
-        switch isCalm ? 7 + pick(9) : pick(16) {
+        switch isCalm ? 7 + pick(11) : pick(18) {
         case 0: return .cancel(any)
         case 1: return program.start.isAwaited ? .cancelTask : .cancel(any)
         case 2, 3: return .cancelWithReason(any)
-        case 4: return .finish(any, fails: chance(2))
+        case 4: return finish(any, in: nodes)
         case 5: return .cancelSuspended(compound.id)
-        case 6: return program.start.isAwaited ? .cancelTask : .finish(any, fails: chance(2))
+        case 6: return program.start.isAwaited ? .cancelTask : finish(any, in: nodes)
         case 7: return .pause(element(of: nodes.filter { $0.compound != nil || $0.isWaterfall }).id)
         case 8: return .squeeze(compound.id, limit: element(of: [-1, 1, 2, 5]))
         case 9: return dependency(in: compound)
         case 10: return refusal(in: compound)
         case 11: return chance(4) ? .describe(any) : .addCycle(to: compound.id, isPair: chance(2))
         case 12: return note(on: nodes)
+        case 13: return .advance(by: 1 + pick(5))
+        case 14: return chance(2) ? .openGate : .advance(by: 1)
         default:
             budget = max(budget, 4)
             // Those that `prepare()` adds may not be there yet.
@@ -225,6 +235,12 @@ extension ProgramGenerator {
             }
             return .add(child, to: compound.id)
         }
+    }
+
+    /// What ends by its cancellation only could not write down its end.
+    private mutating func finish(_ id: Int, in nodes: [StressNode]) -> StressAction.Effect {
+        let isStuck = nodes.contains { $0.id == id && $0.leaf?.kind == .stuck }
+        return isStuck ? .cancel(id) : .finish(id, fails: chance(2))
     }
 
     /// A name, units or a completion block that another thread sets.

@@ -8,11 +8,11 @@ extension ProgramOracle {
         guard runs(node), facts.isOperation(node), facts.isAsynchronous(node) else { return }
         guard let (_, outcome, isCancelled) = log.completed[node.id]?.first else { return }
         // A sibling that is gone has ended, and is not required then.
-        let isCertain = facts.mustRun(node.id) && (node.requires.isEmpty || facts.addedBy[node.id] == nil)
+        let isCertain = facts.mustStart(node.id) && (node.requires.isEmpty || facts.addedBy[node.id] == nil)
         if isCertain, let predicted = facts.predicted(node), outcome != predicted {
             return complain("\(node.name) ended with \(outcome) instead of \(predicted)")
         }
-        if isCancelled, !facts.isDisturbed(node.id), !isInFailingChain(node.id) {
+        if isCancelled, !facts.isDisturbed(node.id), !isInFailingChain(node.id), node.leaf?.kind != .stuck {
             complain("\(node.name) was cancelled without a cause")
         }
         if let rest = log.rest[node.id], rest.isCancelled != isCancelled {
@@ -29,6 +29,10 @@ extension ProgramOracle {
             return
         }
         if node.requires.contains(where: { failure(of: $0) == outcome }), beginning(of: node) == nil { return }
+        if outcome == policyOutcome(of: node) { return }
+        if node.decision != .runs, !isCancelled {
+            return complain("\(node.name) ended with \(outcome), and its policies say \(node.decision)")
+        }
         let possible = possible(node, isCancelled: isCancelled)
         if let possible, !possible.contains(outcome) {
             complain("\(node.name) ended with \(outcome) instead of \(possible)")
@@ -50,11 +54,11 @@ extension ProgramOracle {
     }
 
     private func isInFailingChain(_ id: Int) -> Bool {
-        ([id] + facts.ancestors(of: id)).contains { facts.isStep($0) && !facts.mustRun($0) }
+        ([id] + facts.ancestors(of: id)).contains { facts.isStep($0) && !facts.mustStart($0) }
     }
 
     /// The outcome that an action gave the node by a call of `finish` that returned true.
-    private func given(to node: StressNode) -> [StressOutcome]? {
+    func given(to node: StressNode) -> [StressOutcome]? {
         for (index, action) in facts.program.actions.enumerated() where log.isAccepted[index] == true {
             guard case .finish(node.id, let fails) = action.effect else { continue }
             if fails { return [.given(node.id)] }
@@ -78,7 +82,9 @@ extension ProgramOracle {
 
     /// The reason with which the node was cancelled, if that was the case.
     private func reasons(_ node: StressNode) -> [StressOutcome] {
-        facts.actions(on: node.id).contains { $0.effect == .cancelWithReason(node.id) } ? [.reason(node.id)] : []
+        let hasReason = facts.actions(on: node.id).contains { $0.effect == .cancelWithReason(node.id) }
+        let timeouts: [StressOutcome] = node.policies.timeout?.isReachable == true ? [.timeout(node.id)] : []
+        return (hasReason ? [.reason(node.id)] : []) + timeouts
     }
 
     /// The outcomes of which the node must have one; `nil` for a compound, whose report is looked at in detail.
@@ -86,6 +92,7 @@ extension ProgramOracle {
         let asCancelled = isCancelled ? [.cancelled] + reasons(node) : []
         switch node.work {
         case .leaf(let leaf):
+            if leaf.kind == .delay { return [.success] + asCancelled }
             if log.began[node.id] == nil { return asCancelled }
             let own = leaf.outcome(of: node.id)
             return endsWhenCancelled(node, leaf) ? [own] + asCancelled : [own]

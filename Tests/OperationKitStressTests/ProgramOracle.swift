@@ -30,6 +30,7 @@ struct ProgramOracle {
     private mutating func judge() {
         for event in log.events {
             if case .hung(let state) = event { return complain("it hangs: \(state.joined(separator: "; "))") }
+            if case .reported(let mistake) = event { complain("reported: \(mistake)") }
             if case .leaked(let labels) = event { complain("leaked: \(labels.joined(separator: ", "))") }
         }
         for node in facts.nodes.values.sorted(by: { $0.id < $1.id }) {
@@ -39,7 +40,9 @@ struct ProgramOracle {
             judgeOutcome(node)
             judgeProgress(node)
             judgeLimit(node)
+            judgePolicies(node)
         }
+        judgePrerequisites()
         judgeActions()
         judgeAwaiting()
         judgeSharedProgress()
@@ -110,7 +113,9 @@ extension ProgramOracle {
             let isAdded = facts.addedBy[node.id] != nil
             if facts.isOperation(node), !isAdded, !log.built.contains(node.id) {
                 complain("\(node.name) was never made")
-            } else if node.leaf != nil || node.compound != nil, !hasBegun, !isAdded || log.built.contains(node.id) {
+            } else if node.leaf?.tellsItsBeginning == true || node.compound != nil, !hasBegun,
+                !isAdded || log.built.contains(node.id)
+            {
                 complain("\(node.name) did not run")
             }
         }
@@ -174,7 +179,7 @@ extension ProgramOracle {
         if let unit = log.lastUnit[node.id], unit > end { complain("a unit of \(node.name) worked on after its end") }
     }
 
-    private mutating func requireEnd(of id: Int, before begin: Int, of node: StressNode) {
+    mutating func requireEnd(of id: Int, before begin: Int, of node: StressNode) {
         guard let other = facts.nodes[id], isThere(id) || !facts.isOperation(other) else { return }
         let end = end(of: other)
         if end == nil, !facts.isAsynchronous(other), log.began[id] == nil { return }

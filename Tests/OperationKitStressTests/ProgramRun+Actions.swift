@@ -22,6 +22,10 @@ extension ProgramRun {
     private func perform(_ effect: StressAction.Effect, isInside: Bool, _ index: Int) -> Bool {
         guard let operation = operation(effect.target) else { return false }
         switch effect {
+        case .advance(let seconds):
+            advance(by: seconds)
+        case .openGate:
+            gate.open()
         case .cancel:
             operation.cancel()
         case .cancelWithReason(let id):

@@ -102,6 +102,7 @@ extension ProgramRun {
             let isHeld = program.keepsReferences && !hasLetGo.value
             $0[node.id] = Reference(held: isHeld ? operation : nil, known: operation)
         }
+        applyPolicies(of: node, to: operation)
         arrange(operation, node)
         return operation
     }
@@ -267,6 +268,22 @@ extension ProgramRun {
                 begin(node)
                 await awaitSomething(for: node)
                 try end(node)
+            }
+        case .delay:
+            return DelayOperation(for: .seconds(node.delay))
+        case .stuck where node.id.isMultiple(of: 2):
+            return AsyncBlockOperation { [self] finish in
+                begin(node)
+                finish.onCancel {
+                    self.log.add(.ended(node.id))
+                    finish(CancellationError())
+                }
+            }
+        case .stuck:
+            return TaskOperation<Void> { [self] in
+                begin(node)
+                defer { log.add(.ended(node.id)) }
+                try await cancellation()
             }
         }
     }

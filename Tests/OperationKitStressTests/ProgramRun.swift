@@ -28,6 +28,12 @@ final class ProgramRun: @unchecked Sendable {
     let external = Shared<Operation?>(nil)
     /// What nodes wait for that never begins.
     let never = Shared<Operation?>(nil)
+    /// What timeouts and delays are measured with.
+    let clock = ManualClock()
+    /// Held while the clock is advanced.
+    let clockLock = NSLock()
+    /// What some conditions wait for.
+    let gate = Gate()
     /// The task that awaits the root.
     let waiting = Shared<(task: Task<Void, Never>?, isCancelled: Bool)>((nil, false))
     let parents: [Int: Int]
@@ -58,27 +64,35 @@ final class ProgramRun: @unchecked Sendable {
     /// - Returns: What happened.
     @available(*, noasync)
     static func events(of program: StressProgram, hangTimeout: TimeInterval = 120) -> [StressEvent] {
-        _ = leaveOutLostFinishes
+        _ = collectReports
+        reports.value = []
         let run = ProgramRun(program)
         run.start()
-        if !run.log.waitUntilClosed(before: Date(timeIntervalSinceNow: hangTimeout)) {
+        if !run.waitUntilEnd(before: Date(timeIntervalSinceNow: hangTimeout)) {
             // What still runs keeps the run alive, and it may go on to its end; no test waits for it.
             return run.log.events + [.hung(run.state)]
         }
         run.inspect()
         run.letGo()
         let deadline = Date(timeIntervalSinceNow: hangTimeout)
-        while !run.tracker.alive.isEmpty, Date() < deadline { yieldToOtherThreads() }
-        let alive = run.tracker.alive
-        return run.log.events + (alive.isEmpty ? [] : [.leaked(alive)])
+        while !run.leftBehind.isEmpty, Date() < deadline { yieldToOtherThreads() }
+        let alive = run.leftBehind
+        let mistakes = reports.value.map { StressEvent.reported($0) }
+        return run.log.events + mistakes + (alive.isEmpty ? [] : [.leaked(alive)])
     }
 
+    /// Operations that were released while they were executing. They may be reported only during the next program.
+    private static let reports = Shared<[String]>([])
+
     /// What programs lose on purpose would be printed in thousands of lines.
-    private static let leaveOutLostFinishes: Void = {
+    private static let collectReports: Void = {
         let handler = OperationDiagnostics.handler
         OperationDiagnostics.handler = { report in
-            if case .lostFinish = report { return }
-            handler?(report)
+            switch report {
+            case .lostFinish: break
+            case .released: reports.change { $0.append(report.description) }
+            case .finishedAfterSuperMain, .lateDependency, .latePolicy: handler?(report)
+            }
         }
     }()
 
@@ -115,6 +129,7 @@ final class ProgramRun: @unchecked Sendable {
         case .queue: tracker.track(OperationQueue(), "queue").addOperation(root)
         case .byHand: onThreadOfItsOwn { root.start() }
         case .task, .coordinator: startInTask(root)
+        case .delayed: startAfterDelay(root)
         }
     }
 
@@ -250,6 +265,8 @@ final class ProgramRun: @unchecked Sendable {
     private func letGo() {
         // It comes first, because those that hold something look at it with the lock of what they hold it in.
         hasLetGo.value = true
+        // An evaluation goes on when its operation has ended.
+        gate.open()
         references.value = [:]
         kept.value = []
         external.value = nil

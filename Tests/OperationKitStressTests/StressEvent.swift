@@ -28,8 +28,19 @@ enum StressEvent: Equatable, Sendable {
     case shared([Int], fraction: Double)
     /// How an operation looked at the end.
     case rest(Int, isFinished: Bool, isExecuting: Bool, isCancelled: Bool)
+    /// A condition is evaluated.
+    case conditionBegan(Int, index: Int)
+    case conditionEnded(Int, index: Int)
+    /// The work of an operation that a condition needs.
+    case prerequisiteBegan(String)
+    case prerequisiteEnded(String, isCancelled: Bool)
+    /// The clock is advanced to this time, in seconds.
+    case advancing(to: Int)
+    case advanced(to: Int)
     /// The program did not end in time. What is still open.
     case hung([String])
+    /// The library reported a mistake, of which there is none in programs.
+    case reported(String)
     /// Objects that outlived the program.
     case leaked([String])
 }
@@ -40,6 +51,9 @@ enum StressError: CancellableError, Equatable {
     case unit(Int)
     case reason(Int)
     case given(Int)
+    /// What conditions of an operation fail with, and what they need before.
+    case condition(Int)
+    case prerequisite
 
     /// Some reasons only say why something was cancelled.
     var isCancelled: Bool { if case .reason(let id) = self { StressError.isMild(id) } else { false } }
@@ -64,6 +78,12 @@ indirect enum StressOutcome: Equatable, Sendable {
     case reason(Int)
     /// The outcome that an action gave this operation.
     case given(Int)
+    /// A condition was not satisfied.
+    case condition(Int, Int)
+    /// The operation that a condition needs failed.
+    case prerequisite(Int, Int)
+    /// This operation took longer than its timeout.
+    case timeout(Int)
     case report(StressReport)
     /// It did not run because of the outcome of this operation, which another one may have awaited, too.
     case dependency(String, StressOutcome)
@@ -89,11 +109,28 @@ indirect enum StressOutcome: Equatable, Sendable {
         case DependencyError.dependencyFailed(_, let root, let error)?:
             self = .dependency(StressNode.name(in: root), StressOutcome(error))
         case LostFinishError.operation(let name)?:
-            self = Int(StressNode.name(in: name).dropFirst()).map { .lost($0) } ?? .other(name)
+            self = Self.id(in: name).map { .lost($0) } ?? .other(name)
         case LostFinishError.unit(let name, _)?:
             self = name.split(separator: " ").last.flatMap { Int($0) }.map { .lostUnit($0) } ?? .other(name)
+        case ConditionError.failed(let name, let condition, let cause)?:
+            self = Self.condition(name, condition) { id, index in
+                cause as? StressError == .condition(id) ? .condition(id, index) : nil
+            }
+        case ConditionError.prerequisiteFailed(let name, let condition, "prerequisite", StressError.prerequisite)?:
+            self = Self.condition(name, condition) { .prerequisite($0, $1) }
+        case let error as OperationTimeoutError:
+            self = Self.id(in: error.operation).map { .timeout($0) } ?? .other("\(error)")
         case let error?: self = .other("\(error)")
         }
+    }
+
+    private static func id(in name: String) -> Int? { Int(StressNode.name(in: name).dropFirst()) }
+
+    private static func condition(
+        _ name: String, _ condition: String, _ outcome: (_ id: Int, _ index: Int) -> StressOutcome?
+    ) -> StressOutcome {
+        guard let id = id(in: name), let index = Int(condition.dropFirst()) else { return .other(condition) }
+        return outcome(id, index) ?? .other(condition)
     }
 
     /// Whether a compound counts it as a failure of its child.
@@ -104,7 +141,7 @@ indirect enum StressOutcome: Equatable, Sendable {
             !report.isCancellation || !report.failures.isEmpty || report.reason?.isFailure == true
         case .reason(let id): !StressError.isMild(id)
         case .dependency(_, let root): root.isFailure
-        case .failed, .lost, .unit, .lostUnit, .given, .other: true
+        case .failed, .lost, .unit, .lostUnit, .given, .condition, .prerequisite, .timeout, .other: true
         }
     }
 }
@@ -151,6 +188,8 @@ final class StressLog: @unchecked Sendable {
     }
 
     var events: [StressEvent] { condition.withLock { entries } }
+
+    var count: Int { condition.withLock { entries.count } }
 
     /// Something has to end before the program has: an operation, a thread, a hop.
     func opened() {

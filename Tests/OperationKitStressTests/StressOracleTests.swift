@@ -271,7 +271,9 @@ extension StressEvent {
         case .progressed(let id, _, let hasEnded):
             [("falsification", [.progressed(id, fraction: 1.25, hasEnded: hasEnded)])]
         case .shared(let leaves, _): [("falsification", [.shared(leaves, fraction: 1.25)])]
-        case .built, .acted, .externalEnded, .hung, .leaked: []
+        case .conditionBegan, .conditionEnded, .prerequisiteBegan, .prerequisiteEnded:
+            [("loss", []), ("doubling", [self, self])]
+        case .built, .acted, .externalEnded, .advancing, .advanced, .hung, .reported, .leaked: []
         }
     }
 }

@@ -28,6 +28,10 @@ extension StressNode: CustomStringConvertible {
         if waitsForever { head += ", after something that never begins" }
         if dropsDependency { head += ", dependency removed" }
         if entry != .fresh { head += ", \(entry) when added" }
+        for (index, condition) in policies.conditions.enumerated() {
+            head += ", condition \(index): \(condition.title)"
+        }
+        if let timeout = policies.timeout { head += ", timeout \(timeout)" }
         if priority != .normal { head += ", priority \(priority.rawValue)" }
         return [head] + children.flatMap(\.lines).map { "  " + $0 }
     }
@@ -51,6 +55,18 @@ extension StressNode: CustomStringConvertible {
                 + (collection.completesTwice ? ", completes twice" : "")
                 + (collection.lostUnit.map { ", loses the completion of \($0)" } ?? "")
         }
+    }
+}
+
+extension StressCondition {
+    fileprivate var title: String {
+        var title = "\(answer)"
+        if wait != .none { title += " after \(wait)" }
+        if let prerequisite {
+            title += " after a \(prerequisite.isShared ? "shared " : "")prerequisite"
+            if prerequisite.fails { title += " that fails" }
+        }
+        return title
     }
 }
 
@@ -89,6 +105,8 @@ extension StressAction.Effect: CustomStringConvertible {
         case .rename(let id): "rename n\(id)"
         case .setUnits(let id): "set the units of n\(id)"
         case .replaceBlock(let id): "replace the completion block of n\(id)"
+        case .advance(let seconds): "let \(seconds) s pass"
+        case .openGate: "open the gate"
         }
     }
 }

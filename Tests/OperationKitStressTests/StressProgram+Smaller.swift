@@ -146,8 +146,16 @@ extension StressNode {
         add { $0.waitsForExternal = false }
         add { $0.waitsForever = false }
         add { $0.dropsDependency = false }
+        for index in policies.conditions.indices {
+            add { $0.policies.conditions.remove(at: index) }
+            add { $0.policies.conditions[index].prerequisite = nil }
+            let isCertain = policies.conditions[index].wait != .untilCancelled
+            if isCertain { add { $0.policies.conditions[index].wait = .none } }
+        }
         // What waits forever would never end.
-        add { if !$0.waitsForever { $0.entry = .fresh } }
+        if leaf?.kind != .stuck { add { $0.policies.timeout = nil } }
+        let waits = waitsForever || policies.conditions.contains { $0.wait == .untilCancelled }
+        if !waits { add { $0.entry = .fresh } }
         add { $0.priority = .normal }
         switch work {
         case .leaf(let leaf):

@@ -33,6 +33,8 @@ enum StressStart: CaseIterable, Sendable {
     case task
     /// By a task that awaits an `OperationCoordinator`.
     case coordinator
+    /// On a queue, after a delay.
+    case delayed
 
     /// Whether a task awaits the root.
     var isAwaited: Bool { self == .task || self == .coordinator }
@@ -56,6 +58,8 @@ struct StressNode: Equatable, Sendable {
     /// Those among its siblings, or beside those that it is inside of, whose success it requires. They know whether they succeeded, which operations of
     /// Foundation do not that are cancelled while they run.
     var requires: [Int] = []
+    /// What surrounds its work, if it is an `AsyncOperation`.
+    var policies = StressPolicies()
 
     var name: String { "n\(id)" }
 
@@ -115,6 +119,10 @@ struct StressLeaf: Equatable, Sendable {
         case guarded
         /// A `TaskOperation` that awaits such an operation on a queue, or in a coordinator, or a collection run.
         case awaiting
+        /// A `DelayOperation`. It writes nothing down.
+        case delay
+        /// An `AsyncBlockOperation` or a `TaskOperation` that ends when it is cancelled, as it is by its timeout, and not before.
+        case stuck
     }
 
     var kind: Kind
@@ -185,6 +193,10 @@ struct StressAction: Equatable, Sendable {
         case setUnits(Int)
         /// Replaces its completion block by one that does the same.
         case replaceBlock(Int)
+        /// Lets seconds pass.
+        case advance(by: Int)
+        /// Opens the gate that conditions wait for.
+        case openGate
     }
 
     var trigger: Trigger
@@ -200,7 +212,7 @@ extension StressAction.Effect {
             .addAgain(let id), .addCycle(let id, _), .describe(let id), .rename(let id), .setUnits(let id),
             .replaceBlock(let id):
             id
-        case .cancelTask: 0
+        case .cancelTask, .advance, .openGate: 0
         }
     }
 
@@ -212,7 +224,7 @@ extension StressAction.Effect {
         switch self {
         case .cancel, .cancelWithReason, .finish, .cancelSuspended, .cancelTask: true
         case .pause, .squeeze, .add, .cancelQueue, .useQueue, .depend, .addAgain, .addCycle, .describe, .rename,
-            .setUnits, .replaceBlock:
+            .setUnits, .replaceBlock, .advance, .openGate:
             false
         }
     }
@@ -268,14 +280,21 @@ extension StressNode {
 
 extension StressLeaf {
     /// Whether it ends as soon as it is cancelled.
-    var stops: Bool { kind == .stoppable || kind == .guarded }
+    var stops: Bool { [.stoppable, .guarded, .delay, .stuck].contains(kind) }
+
+    /// Whether work that has to run writes down that it begins. It does not if it may be too late before.
+    var tellsItsBeginning: Bool { kind != .delay && kind != .stuck }
 
     /// Whether its work is done in a task.
     var isTask: Bool { kind == .task || kind == .awaiting }
 
     /// How it ends by itself, if it can fail.
     func outcome(of id: Int) -> StressOutcome {
-        kind == .losing ? .lost(id) : fails ? .failed(id) : .success
+        switch kind {
+        case .losing: .lost(id)
+        case .stuck: .timeout(id)
+        default: fails ? .failed(id) : .success
+        }
     }
 
     /// Whether it is no `AsyncOperation`, where it is no step.

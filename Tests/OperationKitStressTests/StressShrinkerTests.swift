@@ -21,9 +21,20 @@ extension Stress {
             }
         }
 
+        /// A large program with the failure, if the one of this seed has such a leaf.
+        private static func failingProgram(seed: UInt64) -> StressProgram? {
+            var program = ProgramGenerator.program(seed: seed)
+            let leaves = Set(program.nodes.filter { $0.leaf != nil }.map(\.id))
+            let victim = program.nodes.first { $0.leaf?.fails == true && !leaves.isDisjoint(with: $0.after) }
+            guard let victim, program.nodes.count > 12 else { return nil }
+            let trigger = StressAction.Trigger.outside(thread: 0, delay: 300)
+            program.actions.append(StressAction(trigger: trigger, effect: .cancelWithReason(victim.id)))
+            return program
+        }
+
         @Test("An artificial failure is reduced to the smallest program that has it") func artificialFailure() {
-            let failing = (0..<20_000 as Range<UInt64>).lazy.map { ProgramGenerator.program(seed: $0) }
-                .filter { $0.nodes.count > 12 && Self.isFailure($0) }.prefix(TestExtent.choose(2, long: 25))
+            let failing = (0..<20_000 as Range<UInt64>).lazy.compactMap { Self.failingProgram(seed: $0) }
+                .prefix(TestExtent.choose(2, long: 25))
             var sizes: [Int] = []
             for program in failing {
                 var shrinker = Shrinker { Self.isFailure($0) }

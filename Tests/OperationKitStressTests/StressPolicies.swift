@@ -1,0 +1,101 @@
+/// What surrounds the work of an operation: conditions, and a timeout.
+struct StressPolicies: Equatable, Sendable {
+    var conditions: [StressCondition] = []
+    var timeout: StressTimeout?
+
+    var isEmpty: Bool { conditions.isEmpty && timeout == nil }
+}
+
+struct StressCondition: Equatable, Sendable {
+    enum Answer: CaseIterable, Sendable {
+        case satisfied, failed, skipped
+        /// It throws, which is the same as to fail.
+        case throwing
+    }
+
+    enum Wait: CaseIterable, Sendable {
+        case none
+        /// It suspends a few times.
+        case yields
+        /// An action opens a gate, or it is opened when nothing else happens.
+        case gate
+        /// Only the cancellation of the operation lets it answer. The operation has to be cancelled by itself then.
+        case untilCancelled
+    }
+
+    var answer = Answer.satisfied
+    var wait = Wait.none
+    var prerequisite: StressPrerequisite?
+}
+
+/// An operation that has to succeed before the evaluation.
+struct StressPrerequisite: Equatable, Sendable {
+    var fails = false
+    /// Whether all of them in a program that end in the same way share their runs.
+    var isShared = false
+
+    /// What the log calls the runs of a condition's prerequisite.
+    func key(_ id: Int, _ index: Int) -> String {
+        isShared ? "shared\(fails ? ", fails" : "")" : "n\(id), condition \(index)"
+    }
+}
+
+/// How long the work may take, in seconds of the program's clock.
+enum StressTimeout: Equatable, Sendable {
+    /// Longer than the clock is ever advanced.
+    case never
+    /// Work that does not end by itself takes longer. For other work it depends on when the clock is advanced.
+    case seconds(Int)
+    /// The operation does not begin.
+    case zero
+
+    /// In a program, the clock is never advanced that far.
+    static let horizon = 100_000
+
+    var seconds: Int {
+        switch self {
+        case .never: 10 * Self.horizon
+        case .seconds(let seconds): seconds
+        case .zero: 0
+        }
+    }
+
+    /// Whether it may be over while the operation works.
+    var isReachable: Bool { if case .seconds = self { true } else { false } }
+}
+
+/// What its policies make of an operation that is started and that nothing else ends.
+enum StressDecision: Equatable, Sendable {
+    case runs
+    /// It ends as cancelled.
+    case skips
+    case fails(StressOutcome)
+}
+
+extension StressNode {
+    /// What its policies make of it.
+    var decision: StressDecision {
+        for (index, condition) in policies.conditions.enumerated() {
+            if condition.prerequisite?.fails == true { return .fails(.prerequisite(id, index)) }
+            switch condition.answer {
+            case .satisfied: break
+            case .failed, .throwing: return .fails(.condition(id, index))
+            case .skipped: return .skips
+            }
+        }
+        return policies.timeout == .zero ? .fails(.timeout(id)) : .runs
+    }
+
+    /// How long a delay lasts.
+    var delay: Int { 1 + id % 4 }
+}
+
+extension StressProgram {
+    /// Whether something in it waits for time, or for the gate.
+    var needsTime: Bool {
+        start == .delayed || nodes.contains { !$0.policies.isEmpty || $0.leaf?.kind == .delay }
+    }
+
+    /// How long the start of the root is delayed, in seconds.
+    static let startDelay = 2
+}
