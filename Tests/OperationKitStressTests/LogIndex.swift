@@ -11,7 +11,7 @@ struct LogIndex {
     private(set) var completed: [Int: [(position: Int, outcome: StressOutcome, isCancelled: Bool)]] = [:]
     private(set) var finished: [Int: [Int]] = [:]
     /// By collection and unit.
-    private(set) var units: [Int: [Int: (began: Int, ended: Int)]] = [:]
+    private(set) var units: [Int: [Int: (began: [Int], ended: [Int])]] = [:]
     private(set) var firstUnit: [Int: Int] = [:]
     private(set) var lastUnit: [Int: Int] = [:]
     private(set) var externalEnded: Int?
@@ -40,10 +40,10 @@ struct LogIndex {
             case .began(let id): began[id, default: []].append(position)
             case .ended(let id): ended[id, default: []].append(position)
             case .unitBegan(let id, let unit):
-                units[id, default: [:]][unit, default: (0, 0)].began += 1
+                units[id, default: [:]][unit, default: ([], [])].began.append(position)
                 firstUnit[id] = firstUnit[id] ?? position
             case .unitEnded(let id, let unit):
-                units[id, default: [:]][unit, default: (0, 0)].ended += 1
+                units[id, default: [:]][unit, default: ([], [])].ended.append(position)
                 lastUnit[id] = position
             case .completed(let id, let outcome, let isCancelled):
                 completed[id, default: []].append((position, outcome, isCancelled))

@@ -13,6 +13,8 @@ struct ProgramFacts {
     private var disturbed: Set<Int> = []
     /// The nodes that an operation beside them may cancel with its queue.
     private var cancelledWithQueue: Set<Int> = []
+    /// Whether operations could wait for each other for good, because one that requires resources is inside another one.
+    private(set) var mayFormCycle = false
     /// The nodes that are, or are inside of, an addition, with the number of that action.
     private(set) var addedBy: [Int: Int] = [:]
 
@@ -26,6 +28,10 @@ struct ProgramFacts {
             for node in node.subtree { addedBy[node.id] = index }
         }
         noteQueueCancellations()
+        mayFormCycle = nodes.values.contains { node in
+            !node.policies.resources.isEmpty
+                && ancestors(of: node.id).contains { nodes[$0]?.policies.resources.isEmpty == false }
+        }
         // What disturbs an operation disturbs those that require its success, and these may come before it.
         var count = -1
         while count < disturbed.count {
@@ -86,7 +92,14 @@ struct ProgramFacts {
     /// Whether its policies cancel it, or may do so while it works. Work that does not end otherwise is known to end so.
     private func isStoppedByPolicies(_ id: Int) -> Bool {
         guard let node = nodes[id] else { return false }
+        if mayBeRefused(node) { return true }
         return node.decision == .skips || node.policies.timeout?.isReachable == true && node.leaf?.kind != .stuck
+    }
+
+    /// Whether it may not get what it requires.
+    func mayBeRefused(_ node: StressNode) -> Bool {
+        if node.policies.hasCircuit { return true }
+        return !node.policies.resources.isEmpty && (node.policies.patience != nil || mayFormCycle)
     }
 
     /// Whether nothing can keep it from succeeding.
@@ -137,6 +150,7 @@ struct ProgramFacts {
         }
         if isGivenFailure || !node.requires.isEmpty || node.policies.timeout?.isReachable == true { return true }
         if case .fails = node.decision { return true }
+        if mayBeRefused(node) { return true }
         if let leaf = node.leaf { return leaf.outcome(of: node.id) != .success }
         if case .collection(let collection) = node.work { return !collection.failing.isEmpty }
         return children(of: node.id).contains { mayFail($0, additionsToo: additionsToo) }

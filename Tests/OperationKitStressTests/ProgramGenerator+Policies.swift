@@ -1,6 +1,6 @@
 import OperationKitTestSupport
 
-// Conditions and timeouts.
+// Conditions, timeouts and resources.
 extension ProgramGenerator {
     /// Gives an operation policies, once in so many times.
     mutating func addPolicies(to node: inout StressNode) {
@@ -41,5 +41,49 @@ extension ProgramGenerator {
 
     private mutating func timeout() -> StressTimeout {
         element(of: [.never, .never, .seconds(1 + pick(6)), isCalm || chance(2) ? .never : .zero])
+    }
+}
+
+// Resources, when the program is complete.
+extension ProgramGenerator {
+    mutating func addResources(to program: inout StressProgram) {
+        program.root = withResources(program.root, around: [])
+        for index in program.actions.indices {
+            guard case .add(let node, let target) = program.actions[index].effect else { continue }
+            let held = program.resources(around: target)
+            program.actions[index].effect = .add(withResources(node, around: held), to: target)
+        }
+    }
+
+    /// Operations inside one that holds something would wait for good for what others around them hold. Time ends that, unless
+    /// the library notices it: where each resource is for one operation.
+    private mutating func withResources(_ node: StressNode, around: Set<StressResource>) -> StressNode {
+        var node = node
+        if node.isAsynchronous, !node.isClosure, chance(node.children.isEmpty ? 2 : 5) {
+            node.policies.resources = chance(3) ? [.first, .second] : [element(of: StressResource.allCases)]
+            if chance(5) { node.policies.resources = StressResource.allCases }
+            // One that was started before what is around it is not known to be inside it.
+            let isExclusive =
+                around.union(node.policies.resources).allSatisfy { $0.limit == 1 } && !node.entry.isStarted
+            let isImpatient = chance(isCalm ? 12 : 4) || !around.isEmpty && !isExclusive
+            if isImpatient { node.policies.patience = pick(4) }
+        }
+        if node.isAsynchronous, !node.isClosure, node.children.isEmpty, chance(6) { node.policies.hasCircuit = true }
+        let held = around.union(node.policies.resources)
+        return node.with(children: node.children.map { withResources($0, around: held) })
+    }
+}
+
+extension StressProgram {
+    /// What a node requires, and those that it is inside of.
+    fileprivate func resources(around id: Int) -> Set<StressResource> {
+        var resources: Set<StressResource> = []
+        var next: Int? = id
+        while let id = next {
+            resources.formUnion(nodes.first { $0.id == id }?.policies.resources ?? [])
+            next =
+                additions.first { $0.node.id == id }?.target ?? nodes.first { $0.children.contains { $0.id == id } }?.id
+        }
+        return resources
     }
 }

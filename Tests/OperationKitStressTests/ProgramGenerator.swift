@@ -32,6 +32,7 @@ struct ProgramGenerator {
         program.probesLocks = chance(12)
         program.isExternalStock = chance(3)
         for _ in 0..<pick(8) { program.actions.append(action(in: program)) }
+        if chance(4) { addResources(to: &program) }
         return program
     }
 

@@ -30,6 +30,10 @@ extension ProgramOracle {
         }
         if node.requires.contains(where: { failure(of: $0) == outcome }), beginning(of: node) == nil { return }
         if outcome == policyOutcome(of: node) { return }
+        if isRefusal(outcome, of: node) {
+            if beginning(of: node) != nil { complain("\(node.name) ran, and ended with \(outcome)") }
+            return
+        }
         if node.decision != .runs, !isCancelled {
             return complain("\(node.name) ended with \(outcome), and its policies say \(node.decision)")
         }
@@ -73,7 +77,7 @@ extension ProgramOracle {
     }
 
     /// Whether an action had cancelled the node itself before this position of the log.
-    private func wasCancelled(_ id: Int, before position: Int) -> Bool {
+    func wasCancelled(_ id: Int, before position: Int) -> Bool {
         facts.program.actions.enumerated().contains { index, action in
             guard log.isAccepted[index] == true, (log.acted[index] ?? .max) < position else { return false }
             return action.effect == .cancel(id) || action.effect == .cancelWithReason(id)

@@ -93,6 +93,9 @@ extension ProgramOracle {
         if node.leaf?.kind == .delay, outcome == .success, passed < node.delay, given(to: node) == nil {
             complain("\(node.name) ended after \(passed) s instead of \(node.delay) s")
         }
+        if outcome == .impatient(node.id), let patience = node.policies.patience, passed < patience {
+            complain("\(node.name) gave up after \(passed) s instead of \(patience) s")
+        }
         guard isTimeout(outcome, of: node) else { return }
         switch node.policies.timeout {
         case nil, .never: complain("\(node.name) was too late, and has no timeout")
@@ -108,7 +111,7 @@ extension ProgramOracle {
     }
 
     /// A position in the log before which the time of the node's work cannot have begun.
-    private func earliestStart(of node: StressNode) -> Int {
+    func earliestStart(of node: StressNode) -> Int {
         let made = log.made[node.id] ?? 0
         let evaluated = (log.evaluations[node.id] ?? [:]).values.compactMap(\.ended.first).max() ?? 0
         let awaited = node.awaited.compactMap { log.completed[$0]?.first?.position }.max() ?? 0

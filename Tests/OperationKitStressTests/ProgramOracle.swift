@@ -41,8 +41,10 @@ struct ProgramOracle {
             judgeProgress(node)
             judgeLimit(node)
             judgePolicies(node)
+            judgeCircuit(node)
         }
         judgePrerequisites()
+        judgeResources()
         judgeActions()
         judgeAwaiting()
         judgeSharedProgress()
@@ -101,9 +103,9 @@ extension ProgramOracle {
         if let rest = log.rest[node.id], !rest.isFinished || rest.isExecuting {
             complain("\(node.name) has not finished")
         }
-        if let unit = log.units[node.id]?.first(where: { $0.value.began != 1 || $0.value.ended != 1 }) {
+        if let unit = log.units[node.id]?.first(where: { $0.value.began.count != 1 || $0.value.ended.count != 1 }) {
             complain(
-                "unit \(unit.key) of \(node.name) began \(unit.value.began) times, ended \(unit.value.ended) times")
+                "unit \(unit.key) of \(node.name) began at \(unit.value.began) and ended at \(unit.value.ended)")
         }
     }
 

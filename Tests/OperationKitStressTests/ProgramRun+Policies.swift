@@ -50,9 +50,12 @@ extension ProgramRun {
     /// Gives an operation its policies.
     func applyPolicies(of node: StressNode, to operation: Operation) {
         guard let operation = operation as? AsyncOperation else { return }
-        if node.policies.timeout != nil || node.leaf?.kind == .delay { operation.clock = clock }
-        if let timeout = node.policies.timeout { operation.timeout = .seconds(timeout.seconds) }
-        for (index, condition) in node.policies.conditions.enumerated() {
+        let policies = node.policies
+        let needsClock = policies.timeout != nil || policies.patience != nil
+        if needsClock || node.leaf?.kind == .delay { operation.clock = clock }
+        requireResources(of: node, for: operation)
+        if let timeout = policies.timeout { operation.timeout = .seconds(timeout.seconds) }
+        for (index, condition) in policies.conditions.enumerated() {
             operation.addCondition(ProgramCondition(run: self, id: node.id, index: index, condition: condition))
         }
     }

@@ -32,6 +32,8 @@ final class ProgramRun: @unchecked Sendable {
     let clock = ManualClock()
     /// Held while the clock is advanced.
     let clockLock = NSLock()
+    /// What operations require, if any do.
+    let resources = Shared<ProgramResources?>(nil)
     /// What some conditions wait for.
     let gate = Gate()
     /// The task that awaits the root.
@@ -72,6 +74,9 @@ final class ProgramRun: @unchecked Sendable {
             // What still runs keeps the run alive, and it may go on to its end; no test waits for it.
             return run.log.events + [.hung(run.state)]
         }
+        if !run.useResourcesAgain(before: Date(timeIntervalSinceNow: hangTimeout)) {
+            return run.log.events + [.hung(["a resource is not released"])]
+        }
         run.inspect()
         run.letGo()
         let deadline = Date(timeIntervalSinceNow: hangTimeout)
@@ -106,6 +111,7 @@ final class ProgramRun: @unchecked Sendable {
 
     private func start() {
         if program.needsOutside { prepareOutside() }
+        if program.needsResources { resources.value = ProgramResources(clock, tracker) }
         if program.nodes.contains(where: { $0.waitsForever || $0.dropsDependency }) {
             never.value = tracker.track(program.isExternalStock ? BlockOperation() : AsyncOperation(), "never")
         }
@@ -127,7 +133,10 @@ final class ProgramRun: @unchecked Sendable {
         }
         switch program.start {
         case .queue: tracker.track(OperationQueue(), "queue").addOperation(root)
-        case .byHand: onThreadOfItsOwn { root.start() }
+        case .byHand:
+            // Nothing else holds an operation that waits for a resource.
+            if !program.root.policies.resources.isEmpty { kept.change { $0.append(root) } }
+            onThreadOfItsOwn { root.start() }
         case .task, .coordinator: startInTask(root)
         case .delayed: startAfterDelay(root)
         }
@@ -272,6 +281,7 @@ final class ProgramRun: @unchecked Sendable {
         external.value = nil
         never.value = nil
         shared.value = nil
+        resources.value = nil
         waiting.value.task = nil
     }
 

@@ -84,6 +84,12 @@ indirect enum StressOutcome: Equatable, Sendable {
     case prerequisite(Int, Int)
     /// This operation took longer than its timeout.
     case timeout(Int)
+    /// Operations would have waited for each other for good.
+    case cycle(Int)
+    /// It did not get a resource in time.
+    case impatient(Int)
+    /// Its circuit breaker was open, for this number of seconds, unless it was being tried.
+    case circuitOpen(Int, Int?)
     case report(StressReport)
     /// It did not run because of the outcome of this operation, which another one may have awaited, too.
     case dependency(String, StressOutcome)
@@ -118,6 +124,11 @@ indirect enum StressOutcome: Equatable, Sendable {
             }
         case ConditionError.prerequisiteFailed(let name, let condition, "prerequisite", StressError.prerequisite)?:
             self = Self.condition(name, condition) { .prerequisite($0, $1) }
+        case ResourceError.cycle(let name, _)?: self = Self.id(in: name).map { .cycle($0) } ?? .other(name)
+        case ResourceError.timedOut(let name, _, _, _)?: self = Self.id(in: name).map { .impatient($0) } ?? .other(name)
+        case let error as CircuitOpenError:
+            let seconds = error.retryAfter.map { Int($0.components.seconds) }
+            self = Self.id(in: error.operation).map { .circuitOpen($0, seconds) } ?? .other("\(error)")
         case let error as OperationTimeoutError:
             self = Self.id(in: error.operation).map { .timeout($0) } ?? .other("\(error)")
         case let error?: self = .other("\(error)")
@@ -141,7 +152,11 @@ indirect enum StressOutcome: Equatable, Sendable {
             !report.isCancellation || !report.failures.isEmpty || report.reason?.isFailure == true
         case .reason(let id): !StressError.isMild(id)
         case .dependency(_, let root): root.isFailure
-        case .failed, .lost, .unit, .lostUnit, .given, .condition, .prerequisite, .timeout, .other: true
+        case .failed, .lost, .unit, .lostUnit, .given, .condition, .prerequisite, .timeout, .cycle,
+            .impatient,
+            .circuitOpen,
+            .other:
+            true
         }
     }
 }

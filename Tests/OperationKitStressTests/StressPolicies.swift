@@ -1,9 +1,34 @@
-/// What surrounds the work of an operation: conditions, and a timeout.
+/// What surrounds the work of an operation.
 struct StressPolicies: Equatable, Sendable {
     var conditions: [StressCondition] = []
     var timeout: StressTimeout?
+    /// What it requires, of the resources that all operations of the program share.
+    var resources: [StressResource] = []
+    /// How long it waits for the first of them, in seconds.
+    var patience: Int?
+    /// Whether it requires the circuit breaker of the program.
+    var hasCircuit = false
 
-    var isEmpty: Bool { conditions.isEmpty && timeout == nil }
+    var isEmpty: Bool { conditions.isEmpty && timeout == nil && resources.isEmpty && !hasCircuit }
+}
+
+enum StressResource: CaseIterable, Comparable, Sendable {
+    case first, second
+    /// For two operations at a time.
+    case pair
+    /// For two operations in three seconds.
+    case rate
+
+    /// How many operations have it at the same time, at most.
+    var limit: Int? {
+        switch self {
+        case .first, .second: 1
+        case .pair: 2
+        case .rate: nil
+        }
+    }
+
+    static let rateDuration = 3
 }
 
 struct StressCondition: Equatable, Sendable {
@@ -94,6 +119,11 @@ extension StressProgram {
     /// Whether something in it waits for time, or for the gate.
     var needsTime: Bool {
         start == .delayed || nodes.contains { !$0.policies.isEmpty || $0.leaf?.kind == .delay }
+    }
+
+    /// Whether operations require resources.
+    var needsResources: Bool {
+        nodes.contains { !$0.policies.resources.isEmpty || $0.policies.hasCircuit }
     }
 
     /// How long the start of the root is delayed, in seconds.

@@ -32,6 +32,9 @@ extension StressNode: CustomStringConvertible {
             head += ", condition \(index): \(condition.title)"
         }
         if let timeout = policies.timeout { head += ", timeout \(timeout)" }
+        for resource in policies.resources { head += ", requires \(resource)" }
+        if let patience = policies.patience { head += " within \(patience) s" }
+        if policies.hasCircuit { head += ", requires the circuit" }
         if priority != .normal { head += ", priority \(priority.rawValue)" }
         return [head] + children.flatMap(\.lines).map { "  " + $0 }
     }

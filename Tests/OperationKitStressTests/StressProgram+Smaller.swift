@@ -97,7 +97,7 @@ extension StressProgram {
 
 extension StressNode {
     /// The node with other nodes inside.
-    fileprivate func with(children: [StressNode]) -> StressNode {
+    func with(children: [StressNode]) -> StressNode {
         var node = self
         switch work {
         case .leaf, .collection: break
@@ -152,6 +152,13 @@ extension StressNode {
             let isCertain = policies.conditions[index].wait != .untilCancelled
             if isCertain { add { $0.policies.conditions[index].wait = .none } }
         }
+        for index in policies.resources.indices {
+            add {
+                $0.policies.resources.remove(at: index)
+                if $0.policies.resources.isEmpty { $0.policies.patience = nil }
+            }
+        }
+        add { $0.policies.hasCircuit = false }
         // What waits forever would never end.
         if leaf?.kind != .stuck { add { $0.policies.timeout = nil } }
         let waits = waitsForever || policies.conditions.contains { $0.wait == .untilCancelled }

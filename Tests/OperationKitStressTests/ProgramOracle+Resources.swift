@@ -1,0 +1,86 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+
+// Resources, and the circuit breaker.
+extension ProgramOracle {
+    /// Whether the node ended so because it did not get what it requires.
+    func isRefusal(_ outcome: StressOutcome, of node: StressNode) -> Bool {
+        let policies = node.policies
+        return switch outcome {
+        case .cycle(node.id):
+            facts.mayFormCycle && !policies.resources.isEmpty
+        case .impatient(node.id): policies.patience != nil
+        case .circuitOpen(node.id, _): policies.hasCircuit
+        default: false
+        }
+    }
+
+    /// No more operations have a resource at the same time than it is for.
+    mutating func judgeResources() {
+        guard facts.program.needsResources else { return }
+        for resource in StressResource.allCases {
+            let uses = uses(of: resource)
+            guard let limit = resource.limit else {
+                judgeRate(uses)
+                continue
+            }
+            let changes = uses.flatMap { [($0.begin, 1, $0.name), ($0.end, -1, $0.name)] }.sorted { $0.0 < $1.0 }
+            var count = 0
+            for (_, change, name) in changes {
+                count += change
+                if count > limit {
+                    complain("\(name) had the resource \(resource), and so had \(limit) others")
+                    break
+                }
+            }
+        }
+    }
+
+    /// When operations had a resource, from the begin of their work to their end.
+    private func uses(of resource: StressResource) -> [(name: String, start: Int, begin: Int, end: Int)] {
+        facts.nodes.values.compactMap { node in
+            guard node.policies.resources.contains(resource), let begin = beginning(of: node),
+                let end = log.completed[node.id]?.first?.position, begin < end
+            else { return nil }
+            return (node.name, earliestStart(of: node), begin, end)
+        }
+    }
+
+    /// In any time of the length of the limit, at most two have begun.
+    private mutating func judgeRate(_ uses: [(name: String, start: Int, begin: Int, end: Int)]) {
+        for use in uses {
+            let start = log.earliestTime(at: use.start)
+            let others = uses.filter { other in
+                log.earliestTime(at: other.start) >= start
+                    && log.latestTime(at: other.begin) < start + StressResource.rateDuration
+            }
+            if others.count > 2 {
+                return complain("\(others.map(\.name).sorted().joined(separator: " ")) had a permit of the rate")
+            }
+        }
+    }
+
+    /// A circuit breaker opens after failures, and then lets nothing through before its time is over.
+    mutating func judgeCircuit(_ node: StressNode) {
+        guard case .circuitOpen(node.id, let seconds)? = log.outcome(of: node.id),
+            let position = log.completed[node.id]?.first?.position
+        else { return }
+        let others = facts.nodes.values.filter { $0.policies.hasCircuit && $0.id != node.id }
+        let calls = others.filter { other in
+            guard let end = log.completed[other.id]?.first, end.position < position else { return false }
+            if case .circuitOpen = end.outcome { return false }
+            return true
+        }
+        if calls.count < 2 || !calls.contains(where: { log.outcome(of: $0.id)?.isFailure == true }) {
+            complain("\(node.name) found the circuit open, and nothing had failed")
+        }
+        guard let seconds else { return }
+        let end = log.earliestTime(at: earliestStart(of: node)) + seconds
+        for other in others where earliestStart(of: other) > position {
+            if let begin = beginning(of: other), log.latestTime(at: begin) < end {
+                complain("\(other.name) ran after \(node.name) had found the circuit open")
+            }
+        }
+    }
+}

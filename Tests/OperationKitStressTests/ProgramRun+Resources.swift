@@ -1,0 +1,64 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+
+/// What the operations of a program require.
+final class ProgramResources: Sendable {
+    private let resources: [StressResource: OperationResource]
+    let circuit: CircuitBreaker
+
+    init(_ clock: ManualClock, _ tracker: LeakTracker) {
+        resources = [
+            .first: ExclusiveAccess("first"), .second: ExclusiveAccess("second"), .pair: ConcurrencyLimit("pair", 2),
+            .rate: RateLimit("rate", 2, per: .seconds(StressResource.rateDuration), clock: clock),
+        ]
+        circuit = CircuitBreaker(
+            "circuit", minimumCalls: 2, openDuration: .seconds(3), halfOpenCalls: 1, clock: clock)
+        for (key, resource) in resources { tracker.track(resource, "the resource \(key)") }
+        tracker.track(circuit, "the circuit")
+    }
+
+    func require(_ resource: StressResource, within patience: Int? = nil, for operation: AsyncOperation) {
+        guard let resource = resources[resource] else { return }
+        operation.require(resource, within: patience.map { .seconds($0) })
+    }
+}
+
+// Resources.
+extension ProgramRun {
+    func requireResources(of node: StressNode, for operation: AsyncOperation) {
+        guard let resources = resources.value else { return }
+        for (index, resource) in node.policies.resources.enumerated() {
+            resources.require(resource, within: index == 0 ? node.policies.patience : nil, for: operation)
+        }
+        if node.policies.hasCircuit { operation.require(resources.circuit) }
+    }
+
+    /// Runs an operation that requires all resources, and two that have the one for two at the same time.
+    ///
+    /// - Returns: Whether they have ended, in time.
+    @available(*, noasync)
+    func useResourcesAgain(before deadline: Date) -> Bool {
+        guard let resources = resources.value else { return true }
+        let last = AsyncBlockOperation { finish in finish() }
+        for resource in StressResource.allCases { resources.require(resource, for: last) }
+        let handles = Shared<[FinishHandle<Void>]>([])
+        let pair = (0..<2).map { _ in
+            let operation = AsyncBlockOperation { finish in
+                let both = handles.change { handles in
+                    handles.append(finish)
+                    return handles.count == 2 ? exchange(&handles, with: []) : []
+                }
+                for finish in both { finish() }
+            }
+            resources.require(.pair, for: operation)
+            return operation
+        }
+        for operation in [last] + pair {
+            log.opened()
+            operation.completionBlock = { [log] in log.closed() }
+            operation.start()
+        }
+        return waitUntilEnd(before: deadline)
+    }
+}

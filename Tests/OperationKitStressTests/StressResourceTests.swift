@@ -1,0 +1,141 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+extension Stress {
+    /// Resources and circuit breakers in small programs of their own, and what the oracle sees of promises about them
+    /// that are not kept.
+    @Suite("Stress: resources", .hangGuard) struct StressResourceTests {
+        private static func leaf(
+            _ id: Int, _ kind: StressLeaf.Kind = .inline, fails: Bool = false,
+            requires resources: [StressResource] = [],
+            within patience: Int? = nil, hasCircuit: Bool = false
+        ) -> StressNode {
+            var node = StressNode(id: id, work: .leaf(StressLeaf(kind: kind, fails: fails)))
+            node.policies.resources = resources
+            node.policies.patience = patience
+            node.policies.hasCircuit = hasCircuit
+            return node
+        }
+
+        private static func program(_ children: [StressNode], _ actions: [StressAction] = []) -> StressProgram {
+            StressProgram(
+                root: StressNode(id: 0, work: .compound(StressCompound(children: children))), actions: actions)
+        }
+
+        private func expectRight(_ program: StressProgram, times: Int = 3) async {
+            for keepsReferences in [false, true] {
+                var program = program
+                program.keepsReferences = keepsReferences
+                let failure = await onThread { [program] in Soak.check(program, times: times) }
+                if let failure { Issue.record("\(failure.report)") }
+            }
+        }
+
+        private var cancellations: [StressAction] {
+            [StressAction(trigger: .outside(thread: 0, delay: 300), effect: .cancel(2))]
+        }
+
+        @Test("Operations take turns with what they require, together, in time or not, while some are cancelled")
+        func resources() async {
+            for resources in StressResource.allCases.map({ [$0] }) + [[.first, .second], StressResource.allCases] {
+                let kinds: [StressLeaf.Kind] = [.inline, .hopping, .task, .stoppable, .later]
+                let children = kinds.enumerated().map {
+                    Self.leaf($0 + 1, $1, requires: resources, within: $0 == 2 ? 2 : nil)
+                }
+                await expectRight(Self.program(children))
+                await expectRight(Self.program(children, cancellations))
+            }
+        }
+
+        @Test("Operations that would wait for each other for good fail, or run one after the other") func cycles() async
+        {
+            let composites = [(1, StressResource.first, StressResource.second), (3, .second, .first)].map {
+                (id, outer, inner) -> StressNode in
+                let inside = [Self.leaf(id + 1, .hopping, requires: [inner])]
+                var node = StressNode(id: id, work: .compound(StressCompound(children: inside)))
+                node.policies.resources = [outer]
+                return node
+            }
+            await expectRight(
+                Self.program(composites + [Self.leaf(5, .hopping, requires: [.first, .second])]), times: 20)
+        }
+
+        @Test("A circuit breaker opens and closes while operations fail, and time passes") func circuit() async {
+            let children = (1...8).map { Self.leaf($0, .hopping, fails: $0 < 5, hasCircuit: true) }
+            let time = [1, 3].map {
+                StressAction(trigger: .outside(thread: 0, delay: 3_000 * $0), effect: .advance(by: $0))
+            }
+            await expectRight(Self.program(children, time))
+            await expectRight(Self.program(children, time + cancellations))
+        }
+    }
+}
+
+extension Stress.StressResourceTests {
+    private func violations(_ children: [StressNode], _ events: [StressEvent]) -> [String] {
+        let made = children.map { StressEvent.built($0.id) } + [.built(0), .began(0)]
+        return ProgramOracle.violations(of: Self.program(children), made + events)
+    }
+
+    private func end(_ id: Int, _ outcome: StressOutcome = .success) -> [StressEvent] {
+        [.completed(id, outcome, isCancelled: false), .finished(id)]
+    }
+
+    /// The end of the root, in which these have failed.
+    private func end(failed: [Int: StressOutcome] = [:], of count: Int) -> [StressEvent] {
+        let failures = failed.sorted { $0.key < $1.key }.map {
+            StressReport.Failure(name: "n\($0.key)", index: $0.key - 1, outcome: $0.value, siblings: count)
+        }
+        let report = StressOutcome.report(StressReport(isCancellation: false, name: "n0", failures: failures))
+        return end(0, failures.isEmpty ? .success : report)
+    }
+
+    private func work(_ id: Int) -> [StressEvent] { [.began(id), .ended(id)] }
+
+    @Test("Operations that have a resource at the same time are seen, and a permit that comes back too early")
+    func sharedResources() {
+        for resource in StressResource.allCases {
+            let children = (1...3).map { Self.leaf($0, requires: [resource]) }
+            let alone = (1...3).flatMap { id in
+                // After the time of the rate limit, so many are allowed.
+                [.advancing(to: id * 3), .advanced(to: id * 3)] + work(id) + end(id)
+            }
+            #expect(violations(children, alone + end(of: 3)) == [])
+            let both: [StressEvent] = (1...3).map { .began($0) } + (1...3).flatMap { [.ended($0)] + end($0) }
+            #expect(violations(children, both + end(of: 3)).count == 1, "\(resource)")
+        }
+    }
+
+    @Test("A resource that is refused too early, or without a cause, is seen") func wrongRefusals() {
+        let patient = Self.leaf(1, requires: [.first])
+        let impatient = Self.leaf(1, requires: [.first], within: 2)
+        let refused = end(1, .impatient(1)) + end(failed: [1: .impatient(1)], of: 1)
+        #expect(violations([impatient], [.advancing(to: 2)] + refused) == [])
+        #expect(violations([impatient], [.advancing(to: 1)] + refused) == ["n1 gave up after 1 s instead of 2 s"])
+        #expect(!violations([impatient], [.advancing(to: 2)] + work(1) + refused).isEmpty)
+        #expect(!violations([patient], [.advancing(to: 2)] + refused).isEmpty)
+        let cycle = end(1, .cycle(1)) + end(failed: [1: .cycle(1)], of: 1)
+        #expect(!violations([patient], cycle).isEmpty)
+    }
+
+    @Test("A circuit breaker that is open without a failure, or lets operations through, is seen") func wrongCircuit() {
+        let children = (1...4).map { Self.leaf($0, fails: $0 == 1, hasCircuit: true) }
+        let failure = work(1) + end(1, .failed(1)) + work(2) + end(2)
+        let open = end(3, .circuitOpen(3, 3))
+        let failed: [Int: StressOutcome] = [1: .failed(1), 3: .circuitOpen(3, 3)]
+        let last = work(4) + end(4) + end(failed: failed, of: 4)
+        #expect(violations(children, failure + open + last) == [])
+        #expect(!violations(children, open + failure + last).isEmpty)
+        #expect(!violations(children, failure + [.began(3), .ended(3)] + open + last).isEmpty)
+        // One that is made later.
+        let late = [StressEvent.built(4)] + last
+        let head = Array((1...3).map { StressEvent.built($0) }) + [.built(0), .began(0)] + failure + open
+        func lateViolations(_ time: [StressEvent]) -> [String] {
+            ProgramOracle.violations(of: Self.program(children), head + time + late)
+        }
+        #expect(lateViolations([]) == ["n4 ran after n3 had found the circuit open"])
+        #expect(lateViolations([.advancing(to: 3)]) == [])
+    }
+}
