@@ -247,4 +247,38 @@ import Testing
         await pass(.seconds(1))
         #expect(try await retry.value == 2)
     }
+
+    // MARK: - Inside others
+
+    @Test("One that is stopped together with what is around it does not end before it is cancelled")
+    func stopped() async {
+        let (isMaking, isCancelling, goOn, canEnd) = (Gate(), Gate(), Gate(), Gate())
+        let retry = RetryOperation(policy(), name: "load") { _ in
+            isMaking.open()
+            goOn.pass()
+            return IOBlockOperation<Void, Int> { _ in 1 }
+        }
+        retry.asyncCompletionBlock = { [log, weak retry] error in
+            log.add("\(text(error)), \(retry?.isCancelled == true ? "" : "not ")cancelled")
+        }
+        // The children are stopped first, and this one is cancelled before the other one.
+        let first = ScriptedOperation(
+            main: { _ in },
+            didCancel: { operation in
+                isCancelling.open()
+                canEnd.pass()
+                operation.finish(withError: CancellationError())
+            })
+        let compound = CompoundOperation(operations: [first, retry])
+        compound.start()
+        await isMaking.opened()
+        async let cancellation: Void = onThread { compound.cancel() }
+        await isCancelling.opened()
+        goOn.open()
+        await eventually("it has not ended") { retry.isFinished }
+        canEnd.open()
+        await cancellation
+        _ = try? await compound.finished()
+        #expect(log.events == ["cancelled, cancelled"])
+    }
 }

@@ -91,7 +91,16 @@ final class AttemptRunner<Input: Sendable, Output: Sendable>: Sendable {
     }
 
     /// Whether no further attempt is to begin, because the operation was cancelled, or given an outcome.
-    func isStopped(_ composite: AsyncOperation) -> Bool { composite.isCancelled || children.cancelsNewChildren }
+    ///
+    /// What is around the operation stops it before it cancels it. It must not end before it is cancelled, so it is cancelled
+    /// here then.
+    func isStopped(_ composite: AsyncOperation) -> Bool {
+        if !composite.isCancelled {
+            guard children.cancelsNewChildren else { return false }
+            composite.cancel()
+        }
+        return true
+    }
 
     /// Releases the closure and the input. What is being made meanwhile is not affected.
     private func release() {
