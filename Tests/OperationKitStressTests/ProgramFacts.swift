@@ -96,9 +96,10 @@ struct ProgramFacts {
         return node.decision == .skips || node.policies.timeout?.isReachable == true && node.leaf?.kind != .stuck
     }
 
-    /// Whether it may not get what it requires.
+    /// Whether it, or one of its attempts, may not get what it requires.
     func mayBeRefused(_ node: StressNode) -> Bool {
         if node.policies.hasCircuit { return true }
+        if node.retry?.resource != nil, mayFormCycle { return true }
         return !node.policies.resources.isEmpty && (node.policies.patience != nil || mayFormCycle)
     }
 
@@ -151,6 +152,7 @@ struct ProgramFacts {
         if isGivenFailure || !node.requires.isEmpty || node.policies.timeout?.isReachable == true { return true }
         if case .fails = node.decision { return true }
         if mayBeRefused(node) { return true }
+        if let retry = node.retry { return retry.areStuck || retry.outcome(of: node.id) != .success }
         if let leaf = node.leaf { return leaf.outcome(of: node.id) != .success }
         if case .collection(let collection) = node.work { return !collection.failing.isEmpty }
         return children(of: node.id).contains { mayFail($0, additionsToo: additionsToo) }
@@ -185,6 +187,9 @@ extension ProgramFacts {
             let failing = collection.failing
             if collection.policy == .cancelRemaining, !failing.isEmpty { return nil }
             return ProgramFacts.report(of: node, units: collection, failing: failing, isCancelled: false)
+        case .retry(let retry):
+            // Time may be over for an attempt before it begins.
+            return retry.areStuck && retry.failures < retry.maximum ? nil : retry.outcome(of: node.id)
         case .recovery(let source, let made):
             guard !isDisturbed(made.id), let outcome = predicted(source) else { return nil }
             return outcome == .success ? .success : predicted(made)

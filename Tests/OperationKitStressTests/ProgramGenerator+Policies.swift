@@ -1,6 +1,6 @@
 import OperationKitTestSupport
 
-// Conditions, timeouts and resources.
+// Conditions, timeouts, attempts and resources.
 extension ProgramGenerator {
     /// Gives an operation policies, once in so many times.
     mutating func addPolicies(to node: inout StressNode) {
@@ -42,6 +42,11 @@ extension ProgramGenerator {
     private mutating func timeout() -> StressTimeout {
         element(of: [.never, .never, .seconds(1 + pick(6)), isCalm || chance(2) ? .never : .zero])
     }
+
+    mutating func retry() -> StressRetry {
+        StressRetry(
+            failures: pick(4), maximum: 1 + pick(3), delay: pick(3), areStuck: chance(4), hops: chance(2))
+    }
 }
 
 // Resources, when the program is complete.
@@ -70,6 +75,10 @@ extension ProgramGenerator {
         }
         if node.isAsynchronous, !node.isClosure, node.children.isEmpty, chance(6) { node.policies.hasCircuit = true }
         let held = around.union(node.policies.resources)
+        if case .retry(var retry) = node.work, held.isEmpty, chance(2) {
+            retry.resource = element(of: StressResource.allCases)
+            node.work = .retry(retry)
+        }
         return node.with(children: node.children.map { withResources($0, around: held) })
     }
 }

@@ -71,7 +71,7 @@ extension ProgramGenerator {
     private mutating func child(depth: Int, siblings: [StressNode], around: [StressNode]) -> StressNode {
         let id = newID()
         var node: StressNode
-        switch depth < 4 ? pick(14) : 2 + pick(12) {
+        switch depth < 4 ? pick(15) : 2 + pick(13) {
         case 0, 1: node = compound(id: id, depth: depth, around: around + siblings)
         case 2: node = StressNode(id: id, work: .macro(steps(1 + pick(4))))
         case 3: node = StressNode(id: id, work: .waterfall(steps(pick(5), areJobs: true)))
@@ -83,6 +83,7 @@ extension ProgramGenerator {
                 children: steps(pick(5)))
             for index in gathered.children.indices { require(in: around + siblings, &gathered.children[index]) }
             node = StressNode(id: id, work: .gathering(gathered))
+        case 7: node = StressNode(id: id, work: .retry(retry()))
         default: node = StressNode(id: id, work: .leaf(leaf(of: StressLeaf.Kind.allCases)))
         }
         // Its place must not be taken from those that it waits for.

@@ -31,7 +31,7 @@ extension ProgramOracle {
         if node.requires.contains(where: { failure(of: $0) == outcome }), beginning(of: node) == nil { return }
         if outcome == policyOutcome(of: node) { return }
         if isRefusal(outcome, of: node) {
-            if beginning(of: node) != nil { complain("\(node.name) ran, and ended with \(outcome)") }
+            if beginning(of: node) != nil, node.retry == nil { complain("\(node.name) ran, and ended with \(outcome)") }
             return
         }
         if node.decision != .runs, !isCancelled {
@@ -121,6 +121,10 @@ extension ProgramOracle {
                         reason: isCancelled ? $0 : nil)
                 }
             }
+        case .retry(let retry):
+            let ended = (log.units[node.id] ?? [:]).filter { !$0.value.ended.isEmpty }.keys.max()
+            let last = ended.map { retry.failure(of: node.id, after: $0) ?? .success }
+            return asCancelled + [last].compactMap { $0 } + (retry.areStuck ? [.attemptTimeout(node.id)] : [])
         case .compound, .gathering:
             return nil
         }

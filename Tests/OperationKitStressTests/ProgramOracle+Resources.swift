@@ -2,18 +2,45 @@ import Foundation
 import OperationKit
 import OperationKitTestSupport
 
-// Resources, and the circuit breaker.
+// Attempts, resources, and the circuit breaker.
 extension ProgramOracle {
     /// Whether the node ended so because it did not get what it requires.
     func isRefusal(_ outcome: StressOutcome, of node: StressNode) -> Bool {
         let policies = node.policies
         return switch outcome {
         case .cycle(node.id):
-            facts.mayFormCycle && !policies.resources.isEmpty
+            facts.mayFormCycle && (!policies.resources.isEmpty || node.retry?.resource != nil)
         case .impatient(node.id): policies.patience != nil
         case .circuitOpen(node.id, _): policies.hasCircuit
         default: false
         }
+    }
+
+    /// One attempt follows the other, after the delay, up to the maximum.
+    mutating func judgeAttempts(of node: StressNode) {
+        guard let retry = node.retry else { return }
+        let attempts = (log.units[node.id] ?? [:]).sorted { $0.key < $1.key }
+        if let last = attempts.last?.key, last > retry.maximum || !retry.areStuck && last > retry.attempts {
+            complain("attempt \(last) of \(node.name) was one too many")
+        }
+        if facts.mustRun(node.id), isThere(node.id), !retry.areStuck, attempts.map(\.key) != Array(1...retry.attempts) {
+            complain("\(node.name) made the attempts \(attempts.map(\.key)) instead of \(retry.attempts)")
+        }
+        for (earlier, later) in zip(attempts, attempts.dropFirst()) {
+            guard let end = earlier.value.ended.first, let begin = later.value.began.first, end < begin else {
+                complain("attempts \(earlier.key) and \(later.key) of \(node.name) were made at the same time")
+                continue
+            }
+            let passed = log.latestTime(at: begin) - log.earliestTime(at: end)
+            if passed < retry.delay {
+                complain("attempt \(later.key) of \(node.name) came after \(passed) s instead of \(retry.delay) s")
+            }
+        }
+        let late = attempts.count { attempt in
+            attempt.value.began.contains { wasCancelled(node.id, before: $0) }
+        }
+        // One may have been about to begin.
+        if late > 1 { complain("\(node.name) made \(late) attempts after its cancellation") }
     }
 
     /// No more operations have a resource at the same time than it is for.
@@ -39,11 +66,21 @@ extension ProgramOracle {
 
     /// When operations had a resource, from the begin of their work to their end.
     private func uses(of resource: StressResource) -> [(name: String, start: Int, begin: Int, end: Int)] {
-        facts.nodes.values.compactMap { node in
-            guard node.policies.resources.contains(resource), let begin = beginning(of: node),
+        facts.nodes.values.flatMap { node -> [(name: String, start: Int, begin: Int, end: Int)] in
+            var uses: [(name: String, start: Int, begin: Int, end: Int)] = []
+            if node.policies.resources.contains(resource), let begin = beginning(of: node),
                 let end = log.completed[node.id]?.first?.position, begin < end
-            else { return nil }
-            return (node.name, earliestStart(of: node), begin, end)
+            {
+                uses.append((node.name, earliestStart(of: node), begin, end))
+            }
+            if node.retry?.resource == resource {
+                for (number, unit) in log.units[node.id] ?? [:] {
+                    guard let begin = unit.began.first, let end = unit.ended.first else { continue }
+                    let previous = log.units[node.id]?[number - 1]?.ended.first
+                    uses.append(("\(node.name) attempt \(number)", previous ?? earliestStart(of: node), begin, end))
+                }
+            }
+            return uses
         }
     }
 

@@ -41,6 +41,7 @@ struct ProgramOracle {
             judgeProgress(node)
             judgeLimit(node)
             judgePolicies(node)
+            judgeAttempts(of: node)
             judgeCircuit(node)
         }
         judgePrerequisites()

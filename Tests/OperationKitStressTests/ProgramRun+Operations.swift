@@ -39,6 +39,7 @@ extension ProgramRun {
         case .recovery(let source, let made): operation = recovery(source, made)
         case .gathering(let compound): operation = gathering(compound)
         case .collection(let collection): operation = make(collection, node)
+        case .retry(let retry): operation = make(retry, node)
         }
         operation.queuePriority = node.priority
         return enroll(operation, node)

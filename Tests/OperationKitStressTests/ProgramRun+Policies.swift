@@ -51,7 +51,7 @@ extension ProgramRun {
     func applyPolicies(of node: StressNode, to operation: Operation) {
         guard let operation = operation as? AsyncOperation else { return }
         let policies = node.policies
-        let needsClock = policies.timeout != nil || policies.patience != nil
+        let needsClock = policies.timeout != nil || policies.patience != nil || node.retry != nil
         if needsClock || node.leaf?.kind == .delay { operation.clock = clock }
         requireResources(of: node, for: operation)
         if let timeout = policies.timeout { operation.timeout = .seconds(timeout.seconds) }

@@ -24,7 +24,7 @@ final class ProgramResources: Sendable {
     }
 }
 
-// Resources.
+// Resources and attempts.
 extension ProgramRun {
     func requireResources(of node: StressNode, for operation: AsyncOperation) {
         guard let resources = resources.value else { return }
@@ -60,5 +60,31 @@ extension ProgramRun {
             operation.start()
         }
         return waitUntilEnd(before: deadline)
+    }
+
+    func make(_ retry: StressRetry, _ node: StressNode) -> Operation {
+        var policy = RetryPolicy(
+            maximumAttempts: retry.maximum, backoff: .constant(.seconds(retry.delay)), jitter: .none)
+        if retry.areStuck { policy.attemptTimeout = .seconds(StressRetry.attemptTimeout) }
+        return RetryOperation<Void, Void>(policy) { [self] (number: Int) -> AsyncOperation in
+            attempt(number, retry, node)
+        }
+    }
+
+    private func attempt(_ number: Int, _ retry: StressRetry, _ node: StressNode) -> AsyncOperation {
+        let operation = AsyncBlockOperation(name: "\(node.name) attempt \(number)") { [self] finish in
+            log.add(.unitBegan(node.id, unit: number))
+            let end: @Sendable (_ error: (any Error)?) -> Void = { [self] error in
+                log.add(.unitEnded(node.id, unit: number))
+                finish(error)
+            }
+            let fails = number <= retry.failures
+            if fails, retry.areStuck { return finish.onCancel { end(CancellationError()) } }
+            let error = fails ? StressError.unit(number) : nil
+            if retry.hops { hop { end(error) } } else { end(error) }
+        }
+        operation.clock = clock
+        if let resource = retry.resource { resources.value?.require(resource, for: operation) }
+        return tracker.track(operation, "attempt \(number) of \(node.name)")
     }
 }

@@ -84,6 +84,8 @@ indirect enum StressOutcome: Equatable, Sendable {
     case prerequisite(Int, Int)
     /// This operation took longer than its timeout.
     case timeout(Int)
+    /// An attempt of this operation took longer than attempts may.
+    case attemptTimeout(Int)
     /// Operations would have waited for each other for good.
     case cycle(Int)
     /// It did not get a resource in time.
@@ -130,7 +132,10 @@ indirect enum StressOutcome: Equatable, Sendable {
             let seconds = error.retryAfter.map { Int($0.components.seconds) }
             self = Self.id(in: error.operation).map { .circuitOpen($0, seconds) } ?? .other("\(error)")
         case let error as OperationTimeoutError:
-            self = Self.id(in: error.operation).map { .timeout($0) } ?? .other("\(error)")
+            let isAttempt = error.operation.contains(" attempt ")
+            self =
+                Self.id(in: error.operation).map { isAttempt ? .attemptTimeout($0) : .timeout($0) }
+                ?? .other("\(error)")
         case let error?: self = .other("\(error)")
         }
     }
@@ -152,7 +157,7 @@ indirect enum StressOutcome: Equatable, Sendable {
             !report.isCancellation || !report.failures.isEmpty || report.reason?.isFailure == true
         case .reason(let id): !StressError.isMild(id)
         case .dependency(_, let root): root.isFailure
-        case .failed, .lost, .unit, .lostUnit, .given, .condition, .prerequisite, .timeout, .cycle,
+        case .failed, .lost, .unit, .lostUnit, .given, .condition, .prerequisite, .timeout, .attemptTimeout, .cycle,
             .impatient,
             .circuitOpen,
             .other:

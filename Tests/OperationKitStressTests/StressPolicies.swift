@@ -111,19 +111,50 @@ extension StressNode {
         return policies.timeout == .zero ? .fails(.timeout(id)) : .runs
     }
 
+    var retry: StressRetry? { if case .retry(let retry) = work { retry } else { nil } }
+
     /// How long a delay lasts.
     var delay: Int { 1 + id % 4 }
+}
+
+/// Attempts of an operation, of which the first ones fail.
+struct StressRetry: Equatable, Sendable {
+    /// How many attempts fail.
+    var failures = 1
+    /// How many attempts there are at most.
+    var maximum = 3
+    /// How long to wait before another one, in seconds.
+    var delay = 1
+    /// Whether attempts fail by their timeout. They do not end by themselves then.
+    var areStuck = false
+    /// Whether attempts end on another thread.
+    var hops = false
+    /// What each attempt requires.
+    var resource: StressResource?
+
+    static let attemptTimeout = 2
+
+    /// How many attempts there are if nothing else ends the operation.
+    var attempts: Int { min(failures + 1, maximum) }
+
+    /// How the operation ends then.
+    func outcome(of id: Int) -> StressOutcome { failure(of: id, after: attempts) ?? .success }
+
+    /// What the attempt with this number fails with.
+    func failure(of id: Int, after attempt: Int) -> StressOutcome? {
+        attempt > failures ? nil : areStuck ? .attemptTimeout(id) : .unit(attempt)
+    }
 }
 
 extension StressProgram {
     /// Whether something in it waits for time, or for the gate.
     var needsTime: Bool {
-        start == .delayed || nodes.contains { !$0.policies.isEmpty || $0.leaf?.kind == .delay }
+        start == .delayed || nodes.contains { !$0.policies.isEmpty || $0.leaf?.kind == .delay || $0.retry != nil }
     }
 
-    /// Whether operations require resources.
+    /// Whether operations require resources, themselves or their attempts.
     var needsResources: Bool {
-        nodes.contains { !$0.policies.resources.isEmpty || $0.policies.hasCircuit }
+        nodes.contains { !$0.policies.resources.isEmpty || $0.policies.hasCircuit || $0.retry?.resource != nil }
     }
 
     /// How long the start of the root is delayed, in seconds.

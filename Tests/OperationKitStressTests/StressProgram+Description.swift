@@ -50,6 +50,10 @@ extension StressNode: CustomStringConvertible {
         case .macro: return "macro"
         case .waterfall: return "waterfall"
         case .recovery: return "recovery"
+        case .retry(let retry):
+            return "\(retry.maximum) attempts, \(retry.failures) fail, delay \(retry.delay)"
+                + (retry.areStuck ? ", stuck" : "") + (retry.hops ? ", hopping" : "")
+                + (retry.resource.map { ", each requires \($0)" } ?? "")
         case .collection(let collection):
             let failing = collection.failing
             return "\(collection.strategy) of \(collection.units.count) units, limit \(collection.limit)"

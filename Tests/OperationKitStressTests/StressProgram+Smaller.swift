@@ -100,7 +100,7 @@ extension StressNode {
     func with(children: [StressNode]) -> StressNode {
         var node = self
         switch work {
-        case .leaf, .collection: break
+        case .leaf, .collection, .retry: break
         case .compound(var compound):
             compound.children = children
             node.work = .compound(compound)
@@ -200,6 +200,14 @@ extension StressNode {
             var complete = collection
             complete.lostUnit = nil
             add { $0.work = .collection(complete) }
+            add { $0.work = .leaf(StressLeaf(kind: .inline)) }
+        case .retry(let retry):
+            add { $0.work = .retry(StressRetry(failures: 0, maximum: 1, delay: 0, resource: retry.resource)) }
+            if retry.resource != nil {
+                var simple = retry
+                simple.resource = nil
+                add { $0.work = .retry(simple) }
+            }
             add { $0.work = .leaf(StressLeaf(kind: .inline)) }
         }
         return all

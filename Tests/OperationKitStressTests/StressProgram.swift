@@ -97,6 +97,8 @@ indirect enum StressWork: Equatable, Sendable {
     /// What `gathered()` makes of leaves.
     case gathering(StressCompound)
     case collection(StressCollection)
+    /// A `RetryOperation`.
+    case retry(StressRetry)
 }
 
 struct StressLeaf: Equatable, Sendable {
@@ -234,7 +236,7 @@ extension StressNode {
     /// What is directly inside.
     var children: [StressNode] {
         switch work {
-        case .leaf, .collection: []
+        case .leaf, .collection, .retry: []
         case .compound(let compound), .gathering(let compound): compound.children
         case .macro(let steps), .waterfall(let steps): steps
         case .recovery(let source, let made): [source, made]
@@ -254,7 +256,7 @@ extension StressNode {
     var limitedChildren: StressCompound? {
         switch work {
         case .compound(let compound), .gathering(let compound): compound
-        case .leaf, .macro, .waterfall, .recovery, .collection: nil
+        case .leaf, .macro, .waterfall, .recovery, .collection, .retry: nil
         }
     }
 
@@ -265,7 +267,7 @@ extension StressNode {
     var hasSteps: Bool {
         switch work {
         case .macro, .waterfall, .recovery, .gathering: true
-        case .leaf, .compound, .collection: false
+        case .leaf, .compound, .collection, .retry: false
         }
     }
 
@@ -273,7 +275,7 @@ extension StressNode {
     var isChain: Bool {
         switch work {
         case .macro, .waterfall, .recovery: true
-        case .leaf, .compound, .gathering, .collection: false
+        case .leaf, .compound, .gathering, .collection, .retry: false
         }
     }
 }

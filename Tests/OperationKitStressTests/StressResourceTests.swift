@@ -4,9 +4,9 @@ import OperationKitTestSupport
 import Testing
 
 extension Stress {
-    /// Resources and circuit breakers in small programs of their own, and what the oracle sees of promises about them
+    /// Resources, circuit breakers and attempts in small programs of their own, and what the oracle sees of promises about them
     /// that are not kept.
-    @Suite("Stress: resources", .hangGuard) struct StressResourceTests {
+    @Suite("Stress: resources and attempts", .hangGuard) struct StressResourceTests {
         private static func leaf(
             _ id: Int, _ kind: StressLeaf.Kind = .inline, fails: Bool = false,
             requires resources: [StressResource] = [],
@@ -69,6 +69,26 @@ extension Stress {
             }
             await expectRight(Self.program(children, time))
             await expectRight(Self.program(children, time + cancellations))
+        }
+
+        @Test("Attempts fail and succeed, in time or not, and take turns, while their operations are cancelled")
+        func attempts() async {
+            for failures in 0...3 {
+                for areStuck in [false, true] {
+                    let children = (1...3).map { id in
+                        StressNode(
+                            id: id,
+                            work: .retry(
+                                StressRetry(
+                                    failures: failures, maximum: id, delay: id - 1, areStuck: areStuck, hops: id > 1,
+                                    resource: id > 1 ? .first : nil)))
+                    }
+                    await expectRight(Self.program(children))
+                    await expectRight(Self.program(children, cancellations))
+                    let time = StressAction(trigger: .outside(thread: 0, delay: 300), effect: .advance(by: 2))
+                    await expectRight(Self.program(children, [time]), times: 1)
+                }
+            }
         }
     }
 }
@@ -137,5 +157,24 @@ extension Stress.StressResourceTests {
         }
         #expect(lateViolations([]) == ["n4 ran after n3 had found the circuit open"])
         #expect(lateViolations([.advancing(to: 3)]) == [])
+    }
+
+    @Test("Attempts that are too many, too few, too early or at the same time are seen") func wrongAttempts() {
+        let node = StressNode(id: 1, work: .retry(StressRetry(failures: 1, maximum: 3, delay: 2)))
+        func attempt(_ number: Int) -> [StressEvent] {
+            [.unitBegan(1, unit: number), .unitEnded(1, unit: number)]
+        }
+        let time: [StressEvent] = [.advancing(to: 2), .advanced(to: 2)]
+        let tail = end(1) + end(of: 1)
+        #expect(violations([node], attempt(1) + time + attempt(2) + tail) == [])
+        #expect(
+            violations([node], attempt(1) + attempt(2) + tail) == ["attempt 2 of n1 came after 0 s instead of 2 s"])
+        for wrong in [
+            [], attempt(1), attempt(1) + time + attempt(2) + time + attempt(3), attempt(2) + time + attempt(1),
+            [.unitBegan(1, unit: 1)] + time + attempt(2) + [.unitEnded(1, unit: 1)],
+        ] {
+            #expect(!violations([node], wrong + tail).isEmpty, "\(wrong)")
+        }
+        #expect(!violations([node], attempt(1) + end(1, .unit(1)) + end(failed: [1: .unit(1)], of: 1)).isEmpty)
     }
 }
