@@ -174,7 +174,7 @@ import Testing
 
     @Test("A repetition that runs for very long keeps nothing of the runs that have ended") func veryMany() async throws
     {
-        let count = TestExtent.choose(5_000, long: 1_000_000)
+        let count = TestExtent.choose(5_000, long: 250_000)
         let (clock, alive) = (clock, LeakTracker())
         let most = Shared(0)
         let poll = RepeatOperation(every: .seconds(10), maximumCount: count, continuesAfterFailure: true) { run in

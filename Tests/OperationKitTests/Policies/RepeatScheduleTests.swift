@@ -48,7 +48,7 @@ import Testing
                 return count + visit(schedule, tick: next, depth: depth - 1)
             }
         }
-        let depth = TestExtent.choose(3, long: 5)
+        let depth = TestExtent.choose(3, long: 4)
         let count = visit(RepeatSchedule(every: .seconds(1), maximumCount: nil), tick: 0, depth: depth)
         #expect(count == (0..<depth).reduce(1) { count, _ in count * 15 })
     }
