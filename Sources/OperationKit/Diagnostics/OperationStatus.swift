@@ -33,13 +33,13 @@ extension Operation {
     /// Asks the operation. What it answers may be overridden, so nothing may be locked.
     func status(at now: ContinuousClock.Instant) -> OperationStatus {
         if let operation = self as? AsyncOperation {
-            let (status, preparation) = operation.withState { state in
-                (state.status(at: now), state.lifecycle.isWaiting ? state.preparations?.current : nil)
+            let (status, isWaiting, preparation) = operation.withState { state in
+                (state.status(at: now), state.lifecycle.isWaiting, state.preparations?.awaited)
             }
-            if case .executing(let age) = status, let description = preparation?.waitDescription {
-                return .preparing(description, age)
-            }
-            return status
+            guard case .executing(let age) = status, isWaiting else { return status }
+            // What it waited for has ended, and a dispatch queue is to go on.
+            guard let preparation else { return .preparing("waiting for its dispatch queue", age) }
+            return preparation.waitDescription.map { .preparing($0, age) } ?? status
         }
         if isFinished { return .finished }
         return isExecuting ? .executing(nil) : .notStarted

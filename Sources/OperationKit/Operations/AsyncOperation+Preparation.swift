@@ -63,27 +63,38 @@ extension AsyncOperation {
     ///
     /// - Returns: Whether that has not ended meanwhile, and then what to do next, if anything.
     private final func suspendPreparations() -> (isSuspended: Bool, action: Lifecycle.Action?) {
-        let queue = queueAfterPreparations()
+        findQueueAfterPreparations()
         return withState { state in
-            if state.preparations?.currentSuspended(resumingOn: queue) == false { return (false, nil) }
+            if state.preparations?.currentSuspended() == false { return (false, nil) }
             return (true, state.lifecycle.preparationSuspended())
         }
     }
 
-    /// The dispatch queue that the operation belongs on: that of its operation queue, if this has one. `nil` for a global one.
+    /// Finds the dispatch queue on which the operation goes on, when a preparation takes time for the first time: that of the
+    /// operation queue that has started it, if this has one. Otherwise it goes on on a global one.
     ///
-    /// Every operation that is started on the main thread has the main queue as its current one. Only those that are on it
-    /// go on there: the main thread may wait for one that it has started itself.
-    private final func queueAfterPreparations() -> DispatchQueue? {
-        guard let current = OperationQueue.current, let queue = unsafe current.underlyingQueue else { return nil }
-        return current !== OperationQueue.main || current.operations.contains { $0 === self } ? queue : nil
+    /// An operation that code on the queue has started by hand does not belong there: that code may wait for it. Nor do
+    /// the children of a composite belong where what they add to its queue runs. Only the queue says which operations are on it,
+    /// so all of them that have preparations are told that they are. What is on a queue stays there until its end.
+    ///
+    /// Complexity: linear in the operations on a queue that has a dispatch queue, unless the operation has been told already.
+    private final func findQueueAfterPreparations() {
+        guard withState({ $0.preparations?.isQueueKnown == false }) else { return }
+        let current = OperationQueue.current
+        let queue = unsafe current is CompositeQueue ? nil : current?.underlyingQueue
+        if let current, let queue, !withState({ $0.preparations?.queue === queue }) {
+            for case let operation as AsyncOperation in current.operations {
+                operation.withState { $0.preparations?.found(on: queue) }
+            }
+        }
+        withState { $0.preparations?.started(on: queue) }
     }
 
     /// Goes on after the current preparation, which took time. Called once, on any thread, with nothing locked. Does nothing
     /// if the operation has its outcome already.
     ///
     /// The next preparations are made, and `main()` is called, on another thread, because the one that calls this may belong
-    /// to another operation, or to a task that must not be blocked.
+    /// to another operation, or to a task that must not be blocked. Until that thread has come, the operation waits on.
     ///
     /// - Parameter error: What the operation ends with instead.
     final func preparationEnded(withError error: (any Error)? = nil) {
@@ -91,8 +102,8 @@ extension AsyncOperation {
             finish(withError: error)
             return
         }
-        let (isResumed, ended, queue) = withState { state -> (Bool, (any Preparation)?, DispatchQueue?) in
-            guard state.lifecycle.preparationResumed() else {
+        let (goesOn, ended, queue) = withState { state -> (Bool, (any Preparation)?, DispatchQueue?) in
+            guard state.lifecycle.isWaiting else {
                 if state.lifecycle.isPreparing { state.preparations?.currentEndedEarly() }
                 return (false, nil, nil)
             }
@@ -100,8 +111,11 @@ extension AsyncOperation {
         }
         // Released after unlocking; its deinitializer may run arbitrary code.
         withExtendedLifetime(ended) {}
-        guard isResumed else { return }
-        (queue ?? .global()).performAsync(qos: DispatchQoS(qualityOfService)) { self.perform(self.makePreparations()) }
+        guard goesOn else { return }
+        (queue ?? .global()).performAsync(qos: DispatchQoS(qualityOfService)) {
+            // Not if the operation has been cancelled or given an outcome meanwhile.
+            if self.withState({ $0.lifecycle.preparationResumed() }) { self.perform(self.makePreparations()) }
+        }
     }
 
     /// Gives up the preparations that have not been made. The operation ends.

@@ -4,17 +4,24 @@ import Dispatch
 final class Preparations {
     /// How long the work may take.
     var timeout: Duration?
+    /// Whether the current preparation takes time, and the thread that has begun it is back from it.
+    private var isSuspended = false
     /// Whether the current preparation, which takes time, ended before the thread that has begun it was back from it.
     private var hasEndedEarly = false
+    /// Whether it is known where the operation goes on after a preparation that takes time.
+    private(set) var isQueueKnown = false
     /// What the time is measured with; `nil` for the default.
     var clock: ClockReference?
     /// The last one is made first, so that each can be released when it has been made.
     private var remaining: [any Preparation] = []
-    /// Where the operation goes on after a preparation that takes time.
+    /// Where the operation goes on after a preparation that takes time, as far as that is known; `nil` for a global queue.
     private(set) var queue: DispatchQueue?
 
     /// The preparation that is to be made, or is being made.
     var current: (any Preparation)? { remaining.last }
+
+    /// The preparation that takes time, and has not ended.
+    var awaited: (any Preparation)? { isSuspended ? current : nil }
 
     /// A preparation is added, after those of the same and of earlier stages. The operation has not started.
     func add(_ preparation: some Preparation) {
@@ -49,6 +56,7 @@ final class Preparations {
     /// - Returns: The preparation, for the caller to release after unlocking.
     func currentEnded() -> (any Preparation)? {
         hasEndedEarly = false
+        isSuspended = false
         let ended = remaining.popLast()
         // Its memory is not needed any more.
         if remaining.isEmpty { remaining = [] }
@@ -62,11 +70,23 @@ final class Preparations {
 
     /// The thread that has begun the current preparation is back, and the preparation takes time.
     ///
-    /// - Parameter queue: Where the operation goes on after that.
     /// - Returns: Whether it has not ended meanwhile.
-    func currentSuspended(resumingOn queue: DispatchQueue?) -> Bool {
-        self.queue = queue
-        return !hasEndedEarly
+    func currentSuspended() -> Bool {
+        isSuspended = !hasEndedEarly
+        return isSuspended
+    }
+
+    // MARK: - Where the operation goes on
+
+    /// The operation is on an operation queue that uses a dispatch queue.
+    func found(on dispatchQueue: DispatchQueue) {
+        if !isQueueKnown { queue = dispatchQueue }
+    }
+
+    /// The operation was started where the operation queue uses a dispatch queue, or none. All operations on it were found.
+    func started(on dispatchQueue: DispatchQueue?) {
+        isQueueKnown = true
+        if queue !== dispatchQueue { queue = nil }
     }
 
     /// Removes all that have not been made.

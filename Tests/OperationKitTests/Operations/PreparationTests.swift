@@ -47,56 +47,6 @@ import Testing
         #expect(Set(threads.value).count == 2)
     }
 
-    /// Whether the calling code runs on a dispatch queue that was marked.
-    private static let key = DispatchSpecificKey<Bool>()
-
-    /// An operation that fails unless its `main()` is called on a marked queue, or on no such queue.
-    private func expecting(marked isMarked: Bool, _ preparation: HeldPreparation) -> ScriptedOperation {
-        let operation = ScriptedOperation { operation in
-            let wasMarked = DispatchQueue.getSpecific(key: PreparationTests.key) == true
-            operation.finish(withError: wasMarked == isMarked ? nil : TestError.first)
-        }
-        operation.addPreparation(preparation)
-        return operation
-    }
-
-    @Test("An operation goes on where the operation queue runs its operations that it is on")
-    func dispatchQueue() async throws {
-        let underlying = DispatchQueue(label: "underlying")
-        underlying.setSpecific(key: PreparationTests.key, value: true)
-        let queue = OperationQueue()
-        unsafe queue.underlyingQueue = underlying
-        let preparation = HeldPreparation()
-        let operation = expecting(marked: true, preparation)
-        queue.addOperation(operation)
-        await eventually("not begun") { operation.withState { $0.lifecycle.isWaiting } }
-        preparation.end()
-        try await operation.finished()
-    }
-
-    @Test("An operation on the main queue goes on there") func mainQueue() async throws {
-        DispatchQueue.main.setSpecific(key: PreparationTests.key, value: true)
-        let preparation = HeldPreparation()
-        let operation = expecting(marked: true, preparation)
-        OperationQueue.main.addOperation(operation)
-        await eventually("not begun") { operation.withState { $0.lifecycle.isWaiting } }
-        preparation.end()
-        try await operation.finished()
-    }
-
-    @Test("An operation that the main thread starts by hand goes on elsewhere, so that the thread may wait for it")
-    func startedOnTheMainThread() async throws {
-        DispatchQueue.main.setSpecific(key: PreparationTests.key, value: true)
-        let preparation = HeldPreparation()
-        let operation = expecting(marked: false, preparation)
-        OperationQueue.main.addOperation {
-            operation.start()
-            preparation.end()
-            operation.waitUntilFinished()
-        }
-        try await operation.finished()
-    }
-
     @Test("A preparation that ends before the thread is back that has begun it lets the operation go on there")
     func earlyEnd() {
         struct EarlyEnd: Preparation {
