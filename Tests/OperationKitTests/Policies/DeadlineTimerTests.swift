@@ -1,3 +1,4 @@
+import Dispatch
 import OperationKitTestSupport
 import Testing
 
@@ -168,6 +169,46 @@ import Testing
         let deadline = StandingClock().timer.arm(for: target, after: .seconds(60)) { _ in gate.open() }
         await gate.opened()
         withExtendedLifetime(deadline) {}
+    }
+
+    @Test("Deadlines of the system's clocks expire although work blocks the threads of the global queues")
+    func blockedThreads() async {
+        let target = target
+        await onThread {
+            let (release, ended) = (Gate(), DispatchGroup())
+            for quality in [DispatchQoS.QoSClass.default, .userInitiated] {
+                for _ in 0..<32 { DispatchQueue.global(qos: quality).async(group: ended) { release.pass() } }
+            }
+            for clock in [ContinuousClock(), SuspendingClock()] as [any Clock<Duration>] {
+                let expired = Gate()
+                let deadline = clock.timer.arm(for: target, after: .milliseconds(20)) { _ in expired.open() }
+                expired.pass()
+                withExtendedLifetime(deadline) {}
+            }
+            release.open()
+            ended.wait()
+        }
+    }
+
+    @Test("An alarm that rings too early is set again, and one that is set for a shorter time rings for that")
+    func earlyAlarm() async {
+        let timer = DeadlineTimer(ofSystem: TimeSource(clock))
+        let (early, late) = (Gate(), Gate())
+        let deadlines = [
+            timer.arm(for: target, after: .seconds(1_000)) { [log] _ in log.add("never") },
+            timer.arm(for: target, after: .milliseconds(2)) { [log] _ in
+                log.add("late")
+                late.open()
+            },
+        ]
+        // The time of the test's clock stands still, while that of the alarm passes.
+        let real = ContinuousClock().timer.arm(for: target, after: .milliseconds(20)) { _ in early.open() }
+        await early.opened()
+        #expect(log.events.isEmpty)
+        clock.advance(by: .milliseconds(2))
+        await late.opened()
+        #expect(log.events == ["late"] && timer.armedCount == 1)
+        withExtendedLifetime((deadlines, real)) {}
     }
 
     @Test("The system's clock is slept on") func systemClock() async {

@@ -179,7 +179,18 @@ import Testing
         operation.timeout = .seconds(seconds)
         operation.start()
         #expect((operation.error as? OperationTimeoutError)?.timeout == .seconds(seconds))
-        #expect(log.count(of: "main") == 0)
+        #expect(log.count(of: "main") == 0 && operation.isCancelled)
+    }
+
+    @Test("A timeout of no time does to a compound what one does that expires") func noTimeOfCompound() async {
+        let compound = CompoundOperation(operations: [ScriptedOperation.logged(log)])
+        compound.timeout = .zero
+        compound.start()
+        try? await compound.finished()
+        guard case .cancelled(_, _, let reason)? = compound.error as? CompoundOperationError else {
+            return #expect(Bool(false), "\(String(describing: compound.error))")
+        }
+        #expect(reason is OperationTimeoutError && compound.isCancelled && log.count(of: "main") == 0)
     }
 
     @Test("A timeout can be read, replaced and removed before the start") func replaced() async {
@@ -207,6 +218,14 @@ import Testing
         #expect(
             "\(MisuseReport.latePolicy(operation: "a", policy: "a timeout"))".contains(
                 "“a” had started when it was given a timeout"))
+    }
+
+    @Test("A clock that is set after the start has no effect") func lateClock() {
+        let operation = ScriptedOperation.idle()
+        operation.start()
+        operation.clock = clock
+        #expect(operation.clock is ContinuousClock)
+        operation.finish()
     }
 
     @Test("An operation that is run on a queue with a timeout throws the error") func queue() async throws {

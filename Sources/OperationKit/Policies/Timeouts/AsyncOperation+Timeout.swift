@@ -9,14 +9,16 @@ extension AsyncOperation {
     /// An operation that takes longer is cancelled, with an ``OperationTimeoutError`` as the reason: `didCancel()` and handlers
     /// of cancellations stop the work, and it ends with that error, which is a failure. The operation ends when its work does.
     /// Any outcome other than a cancellation that the work reports meanwhile stands, success included. An operation that has
-    /// been cancelled before, or has its outcome, is left alone. The cancellation comes from a thread of a global queue.
+    /// been cancelled before, or has its outcome, is left alone. The cancellation comes from a thread of a dispatch queue, which is
+    /// there even if work blocks all threads of the global queues. Of timeouts that expire at the same moment, one comes after the
+    /// other: a `didCancel()` or completion that blocks holds up those after it.
     ///
     /// The time begins right before `main()`, after everything that the operation waits for first. A composite counts from its
     /// own `main()`, or `prepare()`, on, also while it is suspended, and ends after its children. A ``CompoundOperation`` ends with
     /// ``CompoundOperationError/cancelled(name:errors:reason:)``, whose `reason` is the error.
     ///
-    /// An operation whose timeout is zero or less ends with the error, without its `main()`. Set the timeout before the start.
-    /// Later it has no effect, which debug builds report (``MisuseReport/latePolicy(operation:policy:)``). Time is measured with
+    /// An operation whose timeout is zero or less is cancelled in the same way instead of its `main()`, after everything that it
+    /// waits for first. Set the timeout before the start. Later it has no effect, which debug builds report (``MisuseReport/latePolicy(operation:policy:)``). Time is measured with
     /// ``clock``. The deadline does not keep the operation alive, and is removed when the operation ends.
     /// Complexity: O(log n) for n deadlines of the same clock, when it begins and when it ends.
     public final var timeout: Duration? {
@@ -33,16 +35,23 @@ extension AsyncOperation {
         }
     }
 
-    /// What the times of the operation are measured with: a `ContinuousClock`, unless another one is set before the start.
+    /// What the times of the operation are measured with: a `ContinuousClock`, unless another one is set before the start. Later
+    /// it cannot be changed, which debug builds report (``MisuseReport/latePolicy(operation:policy:)``).
     ///
-    /// It is used for ``timeout``. One sleeping task serves the deadlines of all operations with a `ContinuousClock`, of all with
-    /// a `SuspendingClock`, and of all with the same clock that is an object. Other clocks cost a task for each deadline.
+    /// It is used for ``timeout``. One timer of the system serves the deadlines of all operations with a `ContinuousClock`, another
+    /// one those with a `SuspendingClock`, and one sleeping task those with the same clock that is an object. Other clocks cost a
+    /// task for each deadline. Where the `sleep` of a clock throws, or returns early, the time counts as over.
     public final var clock: any Clock<Duration> {
         get { withState { $0.preparations?.clock }?.clock ?? ContinuousClock() }
         set {
             // Release the old clock after unlocking; its deinitializer may run arbitrary code.
             var reference: ClockReference? = ClockReference(newValue)
-            withState { swap(&reference, &$0.requiredPreparations().clock) }
+            let isSet = withState { state in
+                guard state.lifecycle.isPending else { return false }
+                swap(&reference, &state.requiredPreparations().clock)
+                return true
+            }
+            if !isSet { reportLatePolicy("a clock") }
         }
     }
 
@@ -93,18 +102,23 @@ extension AsyncOperation {
 private struct TimeoutPreparation: Preparation {
     let stage = PreparationStage.timeout
 
-    func prepare(_ operation: AsyncOperation) throws -> Bool {
+    func prepare(_ operation: AsyncOperation) -> Bool {
         guard let timeout = operation.timeout else { return true }
         guard timeout > .zero else {
-            throw OperationTimeoutError(operation: operation.displayName, timeout: timeout)
+            Self.expired(operation)
+            return true
         }
         let deadline = operation.clock.timer.arm(forAny: operation, after: timeout) { operation in
             // Captures nothing, so that a million of them cost nothing.
-            guard let operation = operation as? AsyncOperation, let timeout = operation.timeout else { return }
-            operation.cancel(withError: OperationTimeoutError(operation: operation.displayName, timeout: timeout))
+            if let operation = operation as? AsyncOperation { Self.expired(operation) }
         }
         // From here on the operation holds it. If it has ended meanwhile, it is disarmed by its release.
         _ = operation.observeFinish(deadline)
         return true
+    }
+
+    private static func expired(_ operation: AsyncOperation) {
+        guard let timeout = operation.timeout else { return }
+        operation.cancel(withError: OperationTimeoutError(operation: operation.displayName, timeout: timeout))
     }
 }

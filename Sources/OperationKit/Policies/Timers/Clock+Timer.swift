@@ -11,10 +11,8 @@ extension Clock where Duration == Swift.Duration {
 
 /// The timers that all deadlines of a clock share.
 private enum SharedTimers {
-    // A cancelled sleep of these clocks leaves a timer of the system behind, which lasts until the sleep would have ended.
-    // So their tasks sleep on, and serve the next deadlines.
-    static let continuous = DeadlineTimer(TimeSource(ContinuousClock()), lingers: true)
-    static let suspending = DeadlineTimer(TimeSource(SuspendingClock()), lingers: true)
+    static let continuous = DeadlineTimer(ofSystem: TimeSource(ContinuousClock()))
+    static let suspending = DeadlineTimer(ofSystem: TimeSource(SuspendingClock()))
 
     private struct Entry: Sendable {
         weak var timer: DeadlineTimer?

@@ -1,6 +1,7 @@
 import Dispatch
 
-/// Calls closures when time has passed. One sleeping task serves all deadlines of a clock.
+/// Calls closures when time has passed. One sleep serves all deadlines of a clock: that of a task, or for the clocks of the system
+/// the time until an alarm rings.
 ///
 /// A timer lives as long as a deadline of it is held, or its task sleeps.
 final class DeadlineTimer: Sendable {
@@ -22,15 +23,32 @@ final class DeadlineTimer: Sendable {
     private let time: TimeSource
     private let state: Locked<State>
     private let released: @Sendable () -> Void
+    /// What ends its sleeps, if that is not a task.
+    private let alarm: SystemAlarm?
 
+    /// Creates a timer whose sleep is that of a task, and ends with the last deadline.
+    ///
     /// - Parameters:
     ///   - time: Says what time it is, and is slept on.
-    ///   - lingers: Whether a sleep goes on when the last deadline is disarmed.
     ///   - released: Called when the timer is released.
-    init(_ time: TimeSource, lingers: Bool = false, released: @escaping @Sendable () -> Void = {}) {
+    init(_ time: TimeSource, released: @escaping @Sendable () -> Void = {}) {
         self.time = time
         self.released = released
-        state = Locked(State(machine: TimerStateMachine(lingers: lingers)))
+        alarm = nil
+        state = Locked(State(machine: TimerStateMachine(lingers: false)))
+    }
+
+    /// Creates a timer whose sleep is the time until an alarm rings. It goes on when the last deadline is disarmed, and serves the
+    /// next ones.
+    ///
+    /// - Parameter time: Says what time it is. It passes as that of the system's clocks does.
+    init(ofSystem time: TimeSource) {
+        let alarm = SystemAlarm()
+        self.time = time
+        self.alarm = alarm
+        released = {}
+        state = Locked(State(machine: TimerStateMachine(lingers: true)))
+        alarm.activate { [weak self] in self?.alarmRang() }
     }
 
     deinit {
@@ -39,9 +57,9 @@ final class DeadlineTimer: Sendable {
 
     /// Calls a closure when a duration has passed, unless the deadline is disarmed before.
     ///
-    /// It is called once, on a thread of a global queue, where it may block, and without a lock. Closures that are due
+    /// It is called once, on a thread of a dispatch queue, where it may block, and without a lock. Closures that are due
     /// together are called one after the other, in the order of their deadlines, and in that of their arming where these are
-    /// equal.
+    /// equal, so one that blocks holds up those after it.
     ///
     /// - Parameters:
     ///   - target: What the closure is about. It is not kept alive, and without it nothing is called.
@@ -84,8 +102,9 @@ final class DeadlineTimer: Sendable {
 
     // MARK: - Sleeping
 
-    /// Begins a sleep in a new task, and cancels the one before.
+    /// Begins a sleep in place of the one before: sets the alarm, or begins a new task and cancels the old one.
     private func begin(_ sleep: TimerSleep) {
+        if let alarm { return set(alarm, for: sleep) }
         let task = Task.detached(priority: .high) { await self.run(sleep) }
         let replaced = state.withLock { state in
             // Another thread may have begun an even shorter sleep meanwhile.
@@ -103,14 +122,31 @@ final class DeadlineTimer: Sendable {
         }
     }
 
+    private func alarmRang() {
+        guard let alarm, let sleep = state.withLock({ $0.machine.sleep }) else { return }
+        // Maybe too early: then nothing is due.
+        if let next = sleepEnded(sleep, at: time.now()) { set(alarm, for: next) }
+    }
+
+    /// Sets the alarm for a sleep, and for those that other threads have begun meanwhile: the last one that sets it must not set it
+    /// for a longer sleep than the last one that has begun.
+    private func set(_ alarm: SystemAlarm, for sleep: TimerSleep) {
+        var next: TimerSleep? = sleep
+        while let sleep = next {
+            alarm.set(after: sleep.deadline - time.now())
+            next = state.withLock { $0.machine.sleep == sleep ? nil : $0.machine.sleep }
+        }
+    }
+
     /// Calls what is due.
     ///
     /// - Returns: The next sleep of the task.
     func sleepEnded(_ sleep: TimerSleep, at now: Duration) -> TimerSleep? {
         let (due, next) = state.withLock { $0.machine.woke(sleep.task, at: now) }
         if !due.isEmpty {
-            // Closures may block, which the threads of tasks must not, and the next sleep begins meanwhile.
-            DispatchQueue.global(qos: .userInitiated).performAsync { for expiration in due { expiration.call() } }
+            // Closures may block, which the threads of tasks must not, and the next sleep begins meanwhile. They may stop work
+            // that blocks all threads of the global queues.
+            DispatchQueue.makeUnoccupied().performAsync { for expiration in due { expiration.call() } }
         }
         return next
     }

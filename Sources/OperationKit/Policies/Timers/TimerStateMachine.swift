@@ -1,11 +1,12 @@
-/// A state machine that decides how long the one sleeping task of a timer sleeps, and what is due after it.
+/// A state machine that decides how long the one sleep of a timer lasts, and what is due after it.
 ///
-/// A sleep that turns out to be too long is replaced by a shorter one, in a task of its own. One that is too short, because
-/// the earliest deadline was disarmed, is left alone: the task wakes, finds nothing, and sleeps on. So operations that end
-/// in time cost no task each, as their deadlines are armed and disarmed in turn.
+/// A sleep that turns out to be too long is replaced by a shorter one, in a task of its own if tasks sleep. One that is too short,
+/// because the earliest deadline was disarmed, is left alone: it ends, nothing is due, and the next one begins. So operations
+/// that end in time cost no sleep each, as their deadlines are armed and disarmed in turn.
 struct TimerStateMachine<Element> {
     private var deadlines = IndexedHeap<Duration, Element>()
-    private var sleep: TimerSleep?
+    /// The sleep that goes on; those of other tasks are over, or to be cancelled.
+    private(set) var sleep: TimerSleep?
     private var lastTask = 0
     /// Whether a sleep goes on when there are no deadlines.
     private let lingers: Bool
