@@ -42,7 +42,8 @@ extension OperationQueue {
     ///   - operation: An operation that was not started and is on no queue.
     ///   - timeout: The maximum time of its work.
     /// - Returns: The output of the operation.
-    /// - Throws: The error of the operation: ``OperationTimeoutError`` if its work took longer.
+    /// - Throws: The error of the operation. If its work took longer, that is ``OperationTimeoutError``, or for a gathered
+    ///   operation and a ``MapOperation`` ``CompoundOperationError/cancelled(name:errors:reason:)`` with that as the reason.
     ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     @discardableResult
     public func run<Input, Output>(_ operation: IOOperation<Input, Output>, timeout: Duration) async throws -> Output {
@@ -58,7 +59,8 @@ extension OperationQueue {
     /// - Parameters:
     ///   - operation: An operation that was not started and is on no queue.
     ///   - timeout: The maximum time of its work.
-    /// - Throws: The error of the operation: ``OperationTimeoutError`` if its work took longer.
+    /// - Throws: The error of the operation. If its work took longer, that is ``OperationTimeoutError``, or for a
+    ///   ``CompoundOperation`` ``CompoundOperationError/cancelled(name:errors:reason:)`` with that as the reason.
     ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     public func run(_ operation: some AsyncOperation, timeout: Duration) async throws {
         operation.timeout = timeout
@@ -76,6 +78,23 @@ extension OperationQueue {
         for operation in addedOperations {
             try await operation.waitForEnd()
         }
+    }
+
+    /// Adds an operation that code of users has made, unless it is known that it is used already, and suspends until it is finished.
+    ///
+    /// Complexity: linear in the operations on the queues that are known.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation.
+    ///   - isUnused: Whether the caller knows of no use.
+    /// - Throws: What `run(_:)` throws. ``OperationQueueError/cannotBeAdded(operation:)`` if it is used: Foundation would trap.
+    func run(_ operation: some Operation, ifUnused isUnused: Bool) async throws {
+        if !isUnused || operation.enclosingOperations.contains(where: { _ in true })
+            || KnownQueues.shared.queue(of: operation) != nil
+        {
+            throw OperationQueueError.cannotBeAdded(operation: operation.displayName)
+        }
+        try await run(operation)
     }
 
     private func addUnstarted(_ operation: Operation) async throws {

@@ -10,14 +10,16 @@ extension OperationQueue {
     /// ```
     ///
     /// The operation is added immediately, so that `operations` contains it and `cancelAllOperations()` cancels it. It depends on a
-    /// ``DelayOperation``, which is not on the queue, and takes no place on it. Cancelling the operation ends both immediately. The
-    /// time passes while the queue is suspended, too.
+    /// ``DelayOperation``, which is not on the queue, and takes no place on it. Cancelling the operation ends both immediately,
+    /// or on a suspended queue when it is resumed, because the operation ends when the queue starts it. The time passes while the
+    /// queue is suspended, too.
     ///
     /// - Parameters:
     ///   - operation: An operation that was not started and is on no queue.
     ///   - delay: The time from now. With zero, or less, there is no delay.
     ///   - clock: What the time is measured with. `nil` for the ``AsyncOperation/clock`` of the operation, or a `ContinuousClock`.
-    /// - Returns: The delay. Cancel it to let the operation start now.
+    /// - Returns: The delay. Cancel it to let the operation start now, unless that has the condition `.noCancelledDependencies`:
+    ///   the delay is one of them.
     @discardableResult
     public func addOperation(
         _ operation: Operation, after delay: Duration, clock: (any Clock<Duration>)? = nil

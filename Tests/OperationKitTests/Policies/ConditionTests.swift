@@ -93,6 +93,70 @@ import Testing
         #expect(spared.isFinished && log.count(of: "main") == 1)
     }
 
+    @Test("An evaluation that cancels its own task cancels the operation", arguments: [false, true])
+    func cancelledByItself(isThrowing: Bool) async {
+        let operation = logged(
+            ClosureCondition(name: "self") { _ in
+                unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+                if isThrowing { try Task.checkCancellation() }
+                return .satisfied
+            })
+        operation.start()
+        await #expect(throws: CancellationError.self) { try await operation.finished() }
+        #expect(operation.isCancelled && log.count(of: "main") == 0)
+    }
+
+    @Test("An alternative that throws, or whose prerequisite fails, has failed, and the next one is asked")
+    func throwingAlternatives() async throws {
+        struct Unreachable: OperationCondition {
+            let name = "unreachable"
+
+            func prerequisite(for operation: AsyncOperation) -> Operation? {
+                ScriptedOperation("connect") { $0.finish(withError: TestError.first) }
+            }
+
+            func evaluate(for operation: AsyncOperation) async throws -> ConditionResult { .satisfied }
+        }
+        let yes = condition("yes", .satisfied)
+        let throwing = ClosureCondition(name: "throwing") { _ in throw TestError.second }
+        let alternatives: [ClosureCondition] = [
+            .any(throwing, yes), .any(Unreachable(), yes), .any(Unreachable(), throwing, yes),
+        ]
+        for condition in alternatives {
+            let operation = logged(condition)
+            operation.start()
+            try await operation.finished()
+        }
+        let failing = logged(.any(Unreachable(), throwing))
+        failing.start()
+        let failure = await conditionError(of: failing)
+        guard case .failed("work", "unreachable or throwing", TestError.second)? = failure else {
+            return #expect(Bool(false), "\(text(failing.error))")
+        }
+        // It is not known whether what throws holds.
+        for condition in [ClosureCondition.any(throwing, Unreachable()), .not(Unreachable()), .all(yes, Unreachable())]
+        {
+            let operation = logged(condition)
+            operation.start()
+            let failure = await conditionError(of: operation)
+            guard case .prerequisiteFailed("work", condition.name, "connect", TestError.first)? = failure else {
+                return #expect(Bool(false), "\(text(operation.error))")
+            }
+        }
+        let negated = logged(.not(throwing))
+        negated.start()
+        let negatedFailure = await conditionError(of: negated)
+        guard case .failed("work", "not throwing", TestError.second)? = negatedFailure else {
+            return #expect(Bool(false), "\(text(negated.error))")
+        }
+        #expect(ClosureCondition.all().name == "no condition")
+    }
+
+    private func conditionError(of operation: AsyncOperation) async -> ConditionError? {
+        try? await operation.waitForFinish()
+        return operation.error as? ConditionError
+    }
+
     @Test("Conditions combine", arguments: 0..<12) func combinations(index: Int) async throws {
         let (yes, no) = (ClosureCondition(name: "yes") { _ in .satisfied }, condition("no", .failed(TestError.first)))
         let skip = condition("skip", .skipped)

@@ -97,6 +97,23 @@ import Testing
         await leaks.expectAllReleased()
     }
 
+    @Test(
+        "The delays of operations that are cancelled by the thousand end, whether or not they are held",
+        arguments: [false, true])
+    func thousandsCancelled(isForeign: Bool) async throws {
+        let queue = OperationQueue()
+        let ended = Shared(0)
+        for index in 0..<2_000 {
+            let delay = queue.addOperation(work(isForeign: isForeign), after: .seconds(5), clock: clock)
+            delay.asyncCompletionBlock = { error in ended.change { $0 += error is CancellationError ? 1 : 0 } }
+            if index == 0 { delay.completionBlock = { _ = delay } }
+        }
+        queue.cancelAllOperations()
+        try await queue.allOperationsFinished()
+        await eventually("\(ended.value) delays have ended") { ended.value == 2_000 }
+        #expect(log.events.isEmpty)
+    }
+
     @Test("Cancelling the delay of an operation lets it start") func delayCancelled() async throws {
         let queue = OperationQueue()
         let work = work(isForeign: false)

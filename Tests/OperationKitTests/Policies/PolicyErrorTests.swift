@@ -39,6 +39,13 @@ import Testing
             domain: "ConditionError", code: 3,
             description: "The condition “offline” of the operation “load” is satisfied."),
         Expectation(
+            error: ConditionError.prerequisiteCycle(
+                operation: "sign in", condition: "signed in", prerequisite: "sign in"),
+            domain: "ConditionError", code: 4,
+            description:
+                "The operation “sign in” did not run, because its condition “signed in” needs “sign in”, which waits for it."
+        ),
+        Expectation(
             error: RetryError.invalidPolicy(operation: "load", problem: "it allows 0 attempts"), domain: "RetryError",
             code: 1,
             description: "The operation “load” did not run, because of its retry policy: it allows 0 attempts."),

@@ -57,7 +57,10 @@ extension OperationCondition where Self == ClosureCondition {
         }
     }
 
-    /// Satisfied if another condition fails, and the other way round. What the other one skips is skipped, and what it throws fails.
+    /// Satisfied if another condition fails, and the other way round. What the other one skips is skipped.
+    ///
+    /// If the other one throws, or its prerequisite does not succeed, this one does the same: it is not known whether the other
+    /// one holds.
     ///
     /// - Parameter condition: The other condition, with its prerequisite.
     /// - Returns: The condition.
@@ -72,12 +75,14 @@ extension OperationCondition where Self == ClosureCondition {
         }
     }
 
-    /// Satisfied if all of several conditions are. They are evaluated in their order, up to the first that is not, which decides.
+    /// Satisfied if all of several conditions are. They are evaluated in their order, up to the first that is not, which decides:
+    /// one that fails, skips, throws, or whose prerequisite does not succeed.
     ///
     /// - Parameter conditions: The conditions, with their prerequisites.
-    /// - Returns: The condition, which is satisfied if there are none.
+    /// - Returns: The condition. Without conditions it is satisfied, under the name “no condition”.
     public static func all(_ conditions: any OperationCondition...) -> Self {
-        ClosureCondition(name: conditions.map(\.name).joined(separator: " and ")) { operation in
+        let name = conditions.isEmpty ? "no condition" : conditions.map(\.name).joined(separator: " and ")
+        return ClosureCondition(name: name) { operation in
             for condition in conditions {
                 let result = try await condition.result(for: operation)
                 guard case .satisfied = result else { return result }
@@ -87,7 +92,7 @@ extension OperationCondition where Self == ClosureCondition {
     }
 
     /// Satisfied if one of several conditions is. They are evaluated in their order, up to the first that is. If none is, the last
-    /// one that failed decides, or else they skip the operation.
+    /// one that failed decides, or else they skip the operation. One that throws, or whose prerequisite does not succeed, has failed.
     ///
     /// - Parameters:
     ///   - first: A condition, with its prerequisite.
@@ -96,16 +101,17 @@ extension OperationCondition where Self == ClosureCondition {
     public static func any(_ first: some OperationCondition, _ others: any OperationCondition...) -> Self {
         let conditions = [first as any OperationCondition] + others
         return ClosureCondition(name: conditions.map(\.name).joined(separator: " or ")) { operation in
-            var answer = ConditionResult.skipped
+            var decisive = Result<ConditionResult, any Error>.success(.skipped)
             for condition in conditions {
-                let result = try await condition.result(for: operation)
-                switch result {
-                case .satisfied: return .satisfied
-                case .failed: answer = result
-                case .skipped: break
+                let answer = await condition.answer(for: operation)
+                try Task.checkCancellation()
+                switch answer {
+                case .success(.satisfied): return .satisfied
+                case .success(.failed), .failure: decisive = answer
+                case .success(.skipped): break
                 }
             }
-            return answer
+            return try decisive.get()
         }
     }
 }

@@ -4,7 +4,7 @@ import Foundation
 final class ConditionPreparation: Preparation {
     private enum State {
         case idle
-        case evaluating(Task<Void, Never>)
+        case evaluating(Task<Void, Never>, for: ObjectIdentifier)
         case withdrawn
     }
 
@@ -23,7 +23,7 @@ final class ConditionPreparation: Preparation {
         }
         let isWithdrawn = state.withLock { state in
             if case .withdrawn = state { return true }
-            state = .evaluating(task)
+            state = .evaluating(task, for: ObjectIdentifier(operation))
             return false
         }
         if isWithdrawn { task.cancel() }
@@ -32,24 +32,33 @@ final class ConditionPreparation: Preparation {
 
     func withdraw() {
         let previous = state.withLock { exchange(&$0, with: .withdrawn) }
-        if case .evaluating(let task) = previous { task.cancel() }
+        if case .evaluating(let task, _) = previous { task.cancel() }
     }
 
-    var waitDescription: String? { "evaluating its condition “\(condition.name)”" }
+    var waitDescription: String? {
+        let name = condition.name
+        if case .evaluating(_, let operation) = state.withLock(\.self),
+            let prerequisite = RunningPrerequisites.shared.prerequisite(awaitedBy: operation)
+        {
+            return "running “\(prerequisite.displayName)” for its condition “\(name)”"
+        }
+        return "evaluating its condition “\(name)”"
+    }
 }
 
 extension AsyncOperation {
     /// Evaluates a condition, in a task of its own, and goes on or ends.
     fileprivate final func evaluate(_ condition: any OperationCondition) async {
+        let answer = await condition.answer(for: self)
+        // The operation has ended, or waits for its children only. Or else the evaluation itself has cancelled its task.
+        if Task.isCancelled { return cancel() }
         do {
-            switch try await condition.result(for: self) {
+            switch try answer.get() {
             case .satisfied: preparationEnded()
             case .failed(let error): throw error
             case .skipped: cancel()
             }
         } catch {
-            // The operation has ended, or waits for its children only.
-            if Task.isCancelled { return }
             let failure =
                 (error as? PrerequisiteFailure)?.error(of: self, condition)
                 ?? .failed(operation: displayName, condition: condition.name, error: error)
@@ -59,100 +68,59 @@ extension AsyncOperation {
 }
 
 extension OperationCondition {
-    /// Runs the prerequisite, if there is one, and then evaluates the condition.
+    /// Runs the prerequisite, if there is one, and then evaluates the condition. Does nothing more once the task is cancelled.
     ///
-    /// - Throws: `PrerequisiteFailure` if the prerequisite does not succeed.
+    /// - Throws: `PrerequisiteFailure` if the prerequisite does not succeed. `CancellationError` if the task is cancelled.
     func result(for operation: AsyncOperation) async throws -> ConditionResult {
-        if let sharingID {
-            try await SharedPrerequisites.shared.run(sharingID) { prerequisite(for: operation) }
+        try Task.checkCancellation()
+        // One that does not equal itself could not be found again.
+        if let id = sharingID, id == id {
+            try await SharedPrerequisites.shared.run(id, for: operation) { prerequisite(for: operation) }
         } else if let prerequisite = prerequisite(for: operation) {
-            try await prerequisite.runAsPrerequisite()
+            try Task.checkCancellation()
+            let isNew = RunningPrerequisites.shared.began(prerequisite)
+            if isNew { RunningPrerequisites.shared.waits(operation, for: prerequisite) }
+            try await prerequisite.runAsPrerequisite(isNew: isNew)
         }
+        try Task.checkCancellation()
         return try await evaluate(for: operation)
+    }
+
+    /// The result, or what is thrown instead.
+    func answer(for operation: AsyncOperation) async -> Result<ConditionResult, any Error> {
+        do { return .success(try await result(for: operation)) } catch { return .failure(error) }
     }
 }
 
-/// The prerequisite of a condition has not succeeded.
-struct PrerequisiteFailure: Error {
-    let prerequisite: String
-    let cause: any Error
+/// Why the prerequisite of a condition has not succeeded.
+enum PrerequisiteFailure: Error {
+    case failed(prerequisite: String, cause: any Error)
+    /// It would have waited for itself.
+    case cycle(prerequisite: String)
 
     func error(of operation: AsyncOperation, _ condition: any OperationCondition) -> ConditionError {
-        .prerequisiteFailed(
-            operation: operation.displayName, condition: condition.name, prerequisite: prerequisite, error: cause)
+        switch self {
+        case .failed(let prerequisite, let cause):
+            .prerequisiteFailed(
+                operation: operation.displayName, condition: condition.name, prerequisite: prerequisite, error: cause)
+        case .cycle(let prerequisite):
+            .prerequisiteCycle(
+                operation: operation.displayName, condition: condition.name, prerequisite: prerequisite)
+        }
     }
 }
 
 extension Operation {
     /// Runs the operation on a queue of its own. Cancelling the task cancels it.
-    fileprivate func runAsPrerequisite() async throws {
+    ///
+    /// - Parameter isNew: Whether it does not run as a prerequisite already. If so, its end is reported.
+    /// - Throws: `PrerequisiteFailure`.
+    func runAsPrerequisite(isNew: Bool) async throws {
+        defer { if isNew { RunningPrerequisites.shared.ended(self) } }
         do {
-            try await OperationQueue().run(self)
+            try await OperationQueue().run(self, ifUnused: isNew)
         } catch {
-            throw PrerequisiteFailure(prerequisite: displayName, cause: error)
+            throw PrerequisiteFailure.failed(prerequisite: displayName, cause: error)
         }
-    }
-}
-
-/// The prerequisites that run and are shared.
-///
-/// An actor, because to compare identifiers is code of the user's, which must not be called under a lock.
-private actor SharedPrerequisites {
-    static let shared = SharedPrerequisites()
-
-    struct Key: Hashable, @unchecked Sendable {
-        let id: AnyHashable
-    }
-
-    private struct Run {
-        let task: Task<Void, any Error>
-        var waiterCount: Int
-    }
-
-    private var runs: [Key: Run] = [:]
-
-    /// Waits for the run that is shared, or for one of an operation that is made. Ends it when the last task that waits for it is
-    /// cancelled.
-    nonisolated func run(_ id: AnyHashable, make: () -> Operation?) async throws {
-        let key = Key(id: id)
-        var joined = await join(key)
-        if joined == nil, let operation = make() { joined = await start(key, UncheckedSendable(operation)) }
-        guard let task = joined else { return }
-        try await withTaskCancellationHandler {
-            try await task.value
-        } onCancel: {
-            Task { await leave(key, task) }
-        }
-    }
-
-    private func join(_ key: Key) -> Task<Void, any Error>? {
-        runs[key]?.waiterCount += 1
-        return runs[key]?.task
-    }
-
-    /// Another condition may have started a run meanwhile. Then the operation is not needed.
-    private func start(_ key: Key, _ operation: UncheckedSendable<Operation>) -> Task<Void, any Error> {
-        if let task = join(key) { return task }
-        let task = Task.detached {
-            let result: Result<Void, any Error>
-            do { result = .success(try await operation.value.runAsPrerequisite()) } catch { result = .failure(error) }
-            await self.ended(key)
-            try result.get()
-        }
-        runs[key] = Run(task: task, waiterCount: 1)
-        return task
-    }
-
-    private func leave(_ key: Key, _ task: Task<Void, any Error>) {
-        guard let run = runs[key], run.task == task else { return }
-        runs[key]?.waiterCount -= 1
-        if run.waiterCount > 1 { return }
-        runs[key] = nil
-        task.cancel()
-    }
-
-    /// Only the run that is there can end: one that was left is not there any more, but may be followed by another.
-    private func ended(_ key: Key) {
-        if !Task.isCancelled { runs[key] = nil }
     }
 }

@@ -24,25 +24,38 @@ public protocol OperationCondition: Sendable {
     var name: String { get }
 
     /// Conditions with equal identifiers share one run of their prerequisite, as long as it lasts; one that is evaluated later
-    /// asks for another. `nil`, the default, for a condition that shares nothing.
+    /// asks for another. There are never two runs at the same time: one that is being cancelled is waited for. `nil`, the default,
+    /// for a condition that shares nothing. An identifier that does not equal itself, such as `Double.nan`, counts as `nil`.
+    ///
+    /// Identifiers of all conditions are compared one after the other, so comparing and hashing them has to be fast.
     var sharingID: AnyHashable? { get }
 
     /// Returns an operation that has to succeed before the evaluation, such as a login. The default returns `nil`.
     ///
     /// It is run on a queue of its own, never on that of the operation that waits, nor as its sibling. If it fails, the condition
     /// is not evaluated, and the operation ends with ``ConditionError/prerequisiteFailed(operation:condition:prerequisite:error:)``.
-    /// It is cancelled when the operation that waits is, or the last of those that share it. Called on any thread, and not
-    /// while another run is shared.
+    /// It is cancelled when the operation that waits is, or the last of those that share it.
+    ///
+    /// Called on any thread, and not for an operation that has been cancelled. Where the run is shared, it is called once for each
+    /// run, with one of the operations that wait for it, while the others wait for the answer; `nil` is an answer, too.
+    ///
+    /// If the prerequisite has a condition that it would itself have to run for, directly or through others, or what is inside it
+    /// has, that operation ends with ``ConditionError/prerequisiteCycle(operation:condition:prerequisite:)``.
     ///
     /// - Parameter operation: The operation with the condition.
-    /// - Returns: An operation that was not started.
+    /// - Returns: An operation that is used nowhere else: a new one each time. If it was started, is a child, is on a queue that is
+    ///   known, or runs for another operation already, the operation ends with an error that has
+    ///   ``OperationQueueError/cannotBeAdded(operation:)`` inside. Foundation traps where that cannot be known.
     func prerequisite(for operation: AsyncOperation) -> Operation?
 
     /// Says whether the operation may run.
     ///
     /// Called once for each operation, in a task of its own that has the priority of the operation, after everything that the
     /// operation depends on has finished and the conditions before this one were satisfied. The task is cancelled when the
-    /// operation is, which does not wait for it.
+    /// operation is, which does not wait for it. If the evaluation cancels the task itself, the operation is cancelled.
+    ///
+    /// What it throws is the cause of a failure, `CancellationError` for one: the operation then ends with a ``ConditionError`` whose
+    /// `isCancellation` is true, without having been cancelled.
     ///
     /// - Parameter operation: The operation with the condition, which is kept alive meanwhile.
     /// - Returns: What becomes of the operation.
@@ -81,6 +94,10 @@ extension AsyncOperation {
     /// operation is executing and keeps its place on its queue, but no thread waits. The first one that is not satisfied ends
     /// it. Add conditions before the start. Later they have no effect, which debug builds report
     /// (``MisuseReport/latePolicy(operation:policy:)``).
+    ///
+    /// Conditions are released once they have been evaluated. A condition should not hold the operation before this one: a long chain
+    /// of operations that were never started would be freed by nested calls. Ask the operation that it is given for its
+    /// `dependencies` instead.
     ///
     /// - Parameter condition: What has to hold.
     public final func addCondition(_ condition: some OperationCondition) {

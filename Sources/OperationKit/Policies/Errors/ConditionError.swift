@@ -9,6 +9,9 @@ public enum ConditionError: Error {
     case prerequisiteFailed(operation: String, condition: String, prerequisite: String, error: any Error)
     /// A condition is satisfied that was not to be. It is the error inside of ``failed(operation:condition:error:)``. Code 3.
     case satisfied(operation: String, condition: String)
+    /// The operation that has to run before the evaluation waits for the operation with the condition, so it would wait for itself:
+    /// it is that operation, for one. Code 4.
+    case prerequisiteCycle(operation: String, condition: String, prerequisite: String)
 }
 
 extension ConditionError: LocalizedError, CustomNSError, NestingError {
@@ -21,6 +24,7 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         case .failed: 1
         case .prerequisiteFailed: 2
         case .satisfied: 3
+        case .prerequisiteCycle: 4
         }
     }
 
@@ -36,7 +40,7 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
     private var cause: (any Error)? {
         switch self {
         case .failed(_, _, let error), .prerequisiteFailed(_, _, _, let error): error
-        case .satisfied: nil
+        case .satisfied, .prerequisiteCycle: nil
         }
     }
 
@@ -50,6 +54,8 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         case .prerequisiteFailed(let operation, let condition, let prerequisite, let error):
             "The operation “\(operation)” did not run, because “\(prerequisite)”, which its condition “\(condition)” needs,"
                 + error.explanation(depth: depth)
+        case .prerequisiteCycle(let operation, let condition, let prerequisite):
+            "The operation “\(operation)” did not run, because its condition “\(condition)” needs “\(prerequisite)”, which waits for it."
         case .satisfied(let operation, let condition):
             "The condition “\(condition)” of the operation “\(operation)” is satisfied."
         }
@@ -65,7 +71,7 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         switch self {
         case .failed(_, let condition, let error): [(condition, error)]
         case .prerequisiteFailed(_, _, let prerequisite, let error): [(prerequisite, error)]
-        case .satisfied: []
+        case .satisfied, .prerequisiteCycle: []
         }
     }
 }
