@@ -39,7 +39,8 @@ struct Lifecycle: Sendable {
     enum MainCall: Sendable {
         /// It is not due yet: a thread makes the preparations.
         case preparing
-        /// It is not due yet, and no thread is busy with the operation: a preparation takes time.
+        /// It is not due yet, and no thread is busy with the operation: a preparation takes time, or has ended, and a thread is
+        /// about to go on with the next one.
         case waiting
         case onStack, returned
     }
@@ -131,7 +132,7 @@ extension Lifecycle {
         leftPreparations("preparationSuspended", for: .waiting, then: nil)
     }
 
-    /// The preparation that takes time has ended.
+    /// The preparation that takes time has ended, and a thread has come that goes on.
     ///
     /// - Returns: Whether the caller goes on with the next one. If not, the operation has been given an outcome, or ends as
     ///   cancelled.
