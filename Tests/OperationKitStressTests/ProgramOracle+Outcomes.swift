@@ -12,7 +12,8 @@ extension ProgramOracle {
         if isCertain, let predicted = facts.predicted(node), outcome != predicted {
             return complain("\(node.name) ended with \(outcome) instead of \(predicted)")
         }
-        if isCancelled, !facts.isDisturbed(node.id), !isInFailingChain(node.id), node.leaf?.kind != .stuck {
+        let hasNoTime = node.policies.timeout == .zero
+        if isCancelled, !hasNoTime, !facts.isDisturbed(node.id), !isInFailingChain(node.id), node.leaf?.kind != .stuck {
             complain("\(node.name) was cancelled without a cause")
         }
         if let rest = log.rest[node.id], rest.isCancelled != isCancelled {
