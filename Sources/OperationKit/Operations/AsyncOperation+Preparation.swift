@@ -125,6 +125,12 @@ extension AsyncOperation {
         remaining?.last?.withdraw()
     }
 
+    /// The operation has ended: what it has got in its preparations is given back. The end has not been announced.
+    final func giveBackWhatWasPrepared(error: (any Error)?, _ list: inout Worklist) {
+        let observer = withState { $0.preparations?.finishObserver.take() }
+        observer?.operationFinished(self, error: error, &list)
+    }
+
     /// Ends an operation that cannot start its work, from inside its `main()`. A composite's children finish first.
     final func fail(beforeRunning error: any Error) {
         finish(withError: error)

@@ -77,6 +77,8 @@ extension AsyncOperation {
         #endif
         willChange("isFinished")
         withState { $0.lifecycle.ended() }
+        // Before the next operation of a queue can start because of the announcement.
+        if preparations != nil { giveBackWhatWasPrepared(error: error, &list) }
         #if canImport(ObjectiveC)
         if wasExecuting { didChange("isExecuting") }
         #endif

@@ -44,8 +44,6 @@ final class Admission: Preparation, FinishObserving {
             if let answer = circuitBreaker.rejection() { throw circuitBreaker.error(answer, for: operation) }
         }
         operation.addAdmission(AdmittedPreparation(self))
-        // If its end has been announced already, this was withdrawn before.
-        _ = operation.observeFinish(self)
         let isWithdrawn = state.withLock { state in
             state.operation = operation
             if state.phase == .idle { state.phase = .requested }
@@ -260,6 +258,8 @@ extension AsyncOperation {
     /// Adds what follows the current preparation, unless the operation ends.
     fileprivate final func addAdmission(_ preparation: AdmittedPreparation) {
         withState { state in
+            // If the end has passed by already, this was withdrawn before.
+            state.preparations?.finishObserver = preparation.admission
             if state.lifecycle.isPreparing { state.preparations?.add(preparation) }
         }
     }

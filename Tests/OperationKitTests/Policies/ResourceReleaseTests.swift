@@ -1,0 +1,73 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+/// What is free, and counted, when an end is announced.
+@Suite("Releases before the announcement of an end", .hangGuard) struct ResourceReleaseTests {
+    enum Order: CaseIterable { case serialQueue, dependencies, compound, awaited }
+
+    private func run(_ operations: [AsyncOperation], _ order: Order) async throws {
+        let queue = OperationQueue()
+        if order == .serialQueue { queue.maxConcurrentOperationCount = 1 }
+        if order == .dependencies || order == .compound {
+            for (next, operation) in zip(operations.dropFirst(), operations) { next.addDependency(operation) }
+        }
+        switch order {
+        case .serialQueue, .dependencies:
+            for operation in operations { queue.addOperation(operation) }
+        case .compound:
+            queue.addOperation(CompoundOperation(operations: operations))
+        case .awaited:
+            for operation in operations {
+                queue.addOperation(operation)
+                try await operation.waitForFinish()
+            }
+        }
+        for operation in operations { try await operation.waitForFinish() }
+    }
+
+    @Test(
+        "What an operation had is free when the next one of a queue, of a compound or of a task starts",
+        arguments: Order.allCases)
+    func free(order: Order) async throws {
+        let (database, host) = (ExclusiveAccess("database", maximumWaiting: 0), ConcurrencyLimit("host", 1))
+        let operations = (0..<TestExtent.choose(1_000, long: 10_000)).map { number -> AsyncOperation in
+            let operation = AsyncBlockOperation(name: "\(number)") { finish in
+                DispatchQueue.global().async { finish() }
+            }
+            operation.require(database)
+            operation.require(host, within: .zero)
+            return operation
+        }
+        try await run(operations, order)
+        #expect(operations.compactMap { $0.error.map(String.init(describing:)) }.isEmpty)
+    }
+
+    @Test(
+        "What a circuit breaker counts is counted when the next operation of a queue starts", arguments: [true, false])
+    func counted(isHalfOpen: Bool) async throws {
+        for _ in 0..<TestExtent.choose(100, long: 1_000) {
+            let clock = ManualClock()
+            let breaker = CircuitBreaker("service", minimumCalls: 1, halfOpenCalls: 1, clock: clock)
+            let count = Shared(0)
+            var operations = (0..<5).map { number -> AsyncOperation in
+                let operation = IOBlockOperation<Void, Int> {
+                    count.change { $0 += 1 }
+                    throw TestError.first
+                }
+                operation.require(breaker)
+                return operation
+            }
+            if isHalfOpen {
+                try await run([operations.removeFirst()], .awaited)
+                clock.advance(by: .seconds(60))
+                count.value = 0
+            }
+            try await run(operations, .serialQueue)
+            #expect(count.value == 1)
+            #expect(operations.dropFirst().allSatisfy { $0.error is CircuitOpenError })
+        }
+    }
+}
