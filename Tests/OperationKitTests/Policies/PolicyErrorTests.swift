@@ -80,12 +80,12 @@ import Testing
             error: ResourceError.cycle(
                 operation: "load",
                 waits: [
-                    ResourceWait(operation: "load", resource: "disk", blocker: "copy", isHeld: false),
-                    ResourceWait(operation: "copy", resource: "network", blocker: "backup"),
+                    ResourceWait(operation: "load", resource: "disk", blocker: "copy"),
+                    ResourceWait(operation: "read", resource: "network", blocker: "backup"),
                 ]),
             domain: "ResourceError", code: 2,
             description:
-                "The operation “load” did not run, because operations would wait for each other in a cycle: “load” waits for “disk”, after “copy”; “copy” waits for “network”, held by “backup”."
+                "The operation “load” did not run, because operations would wait for each other in a cycle: “load” waits for “disk”, held by “copy”; “read” waits for “network”, held by “backup”."
         ),
         Expectation(
             error: ResourceError.timedOut(

@@ -133,6 +133,59 @@ import Testing
         #expect(compounds[1].error == nil)
     }
 
+    @Test("A child comes before an operation that waits for what the compound around it has") func childComesFirst()
+        async throws
+    {
+        let host = ConcurrencyLimit("host", 4)
+        let load = held("load", host)
+        let sync = CompoundOperation(operations: [load])
+        sync.require(database)
+        sync.isSuspended = true
+        sync.start()
+        let export = held("export", database, host)
+        export.start()
+        #expect(host.waitingCount == 1)
+        sync.isSuspended = false
+        await begun("load")
+        #expect(log.events == ["load"])
+        load.finish()
+        try await sync.finished()
+        await begun("export")
+        export.finish()
+        try await export.finished()
+    }
+
+    @Test("One that waits in a compound goes on when an operation with a higher priority waits for the compound")
+    func childGoesOn() async throws {
+        let (host, file) = (ConcurrencyLimit("host", 1), ExclusiveAccess("file"))
+        let (holder, copy, load) = (held("holder", file), held("copy", host, file), held("load", host))
+        holder.start()
+        let sync = CompoundOperation(operations: [load])
+        sync.require(database)
+        sync.start()
+        await begun("load")
+        load.finish()
+        try await sync.finished()
+
+        let (next, around) = (held("next", host), ExclusiveAccess("around"))
+        let compound = CompoundOperation(operations: [next])
+        compound.require(around)
+        compound.isSuspended = true
+        compound.start()
+        copy.start()
+        compound.isSuspended = false
+        await eventually("nothing waits") { host.waitingCount == 2 }
+        let urgent = held("urgent", around)
+        urgent.queuePriority = .high
+        urgent.start()
+        await begun("next")
+        next.finish()
+        await begun("urgent")
+        for operation in [urgent, holder] { operation.finish() }
+        await begun("copy")
+        copy.finish()
+    }
+
     @Test("A description says what is waited for, and which operation has it") func descriptions() async {
         let rate = RateLimit("api", 1, per: .seconds(1), clock: ManualClock())
         let (first, second) = (held("import", database, rate), held("export", database, disk))

@@ -4,36 +4,32 @@ public import Foundation
 public enum ResourceError: Error, Equatable {
     /// As many operations wait for the resource already as may. Code 1.
     case tooManyWaiting(operation: String, resource: String, maximum: Int)
-    /// Operations would wait for each other for good. `waits` has each of them, beginning with this one; the last one
-    /// waits for what an operation around this one holds, or for this one. Code 2.
+    /// Operations would wait for each other for good. `waits` has each of them, beginning with this one: each waits for what an
+    /// operation around the next one holds, and the last one for what an operation around this one does. Code 2.
     case cycle(operation: String, waits: [ResourceWait])
     /// The resource did not become available in time. `holders` are the names of the operations that held it. Code 3.
     case timedOut(operation: String, resource: String, duration: Duration, holders: [String])
 }
 
-/// An operation that waits for a resource because of another operation.
+/// An operation that waits for a resource that another operation holds.
 public struct ResourceWait: Sendable, Equatable {
     /// The name of the operation that waits, or else its type.
     public let operation: String
     /// The name of the resource.
     public let resource: String
-    /// The name of the operation that holds the resource, or that waits for it, too, and comes first.
+    /// The name of the operation that holds the resource.
     public let blocker: String
-    /// Whether that operation holds the resource.
-    public let isHeld: Bool
 
     /// Creates the description of a wait.
     ///
     /// - Parameters:
     ///   - operation: The name of the operation that waits.
     ///   - resource: The name of the resource.
-    ///   - blocker: The name of the operation that it waits for.
-    ///   - isHeld: Whether that operation holds the resource.
-    public init(operation: String, resource: String, blocker: String, isHeld: Bool = true) {
+    ///   - blocker: The name of the operation that holds it.
+    public init(operation: String, resource: String, blocker: String) {
         self.operation = operation
         self.resource = resource
         self.blocker = blocker
-        self.isHeld = isHeld
     }
 }
 
@@ -58,7 +54,7 @@ extension ResourceError: LocalizedError, CustomNSError {
         case .cycle(let operation, let waits):
             "The operation “\(operation)” did not run, because operations would wait for each other in a cycle: "
                 + waits.map {
-                    "“\($0.operation)” waits for “\($0.resource)”, \($0.isHeld ? "held by" : "after") “\($0.blocker)”"
+                    "“\($0.operation)” waits for “\($0.resource)”, held by “\($0.blocker)”"
                 }.joined(separator: "; ") + "."
         case .timedOut(let operation, let resource, let duration, let holders):
             "The operation “\(operation)” did not run, because “\(resource)” was not available within \(duration)"

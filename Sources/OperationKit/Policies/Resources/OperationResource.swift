@@ -7,7 +7,8 @@
 public class OperationResource: @unchecked Sendable {
     /// The name of the resource, for errors and descriptions.
     public final let name: String
-    /// How many operations may wait for the resource.
+    /// How many operations may wait for the resource. While it has a free place and none waits for it, one more may wait for
+    /// something else, too.
     public final let maximumWaiting: Int
 
     final let id: ResourceID

@@ -1,4 +1,4 @@
-/// Lets so many operations begin in a certain time.
+/// Lets so many operations begin in a certain time: the calls of their `main()` are counted.
 ///
 /// ```swift
 /// enum Service {
@@ -13,9 +13,10 @@
 /// }
 /// ```
 ///
-/// In no time of the given length, wherever it begins, does the work of more of the operations that require it begin. An operation
-/// uses a permit right before its ``AsyncOperation/main()``, when it has got everything else that it requires, and gives it back if
-/// `main()` is not called after all. How long the work takes makes no difference. See ``AsyncOperation/require(_:within:)``
+/// In no time of the given length, wherever it begins, is ``AsyncOperation/main()`` of more of the operations called that require
+/// it. An operation uses a permit right before that call, when it has got everything else that it requires, and gives it back if
+/// `main()` is not called after all. What that begins may come later: the body of a task when there is a thread for it, the
+/// children of a compound when that is resumed. How long the work takes makes no difference. See ``AsyncOperation/require(_:within:)``
 /// for the order of those that wait.
 public final class RateLimit: OperationResource, @unchecked Sendable {
     /// How many operations may begin in ``duration``.

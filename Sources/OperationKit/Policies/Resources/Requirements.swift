@@ -44,11 +44,13 @@ extension AsyncOperation {
     ///
     /// Everything that an operation requires is requested together, after its conditions, and granted together or not at all.
     /// Meanwhile the operation is executing and keeps its place on its queue, but no thread waits. Operations with a higher
-    /// `queuePriority` come first, and those with the same one in the order of their requests. An operation does not overtake another
-    /// one that comes before it where both need the same resource, even if that one waits for something else, too.
+    /// `queuePriority` come first, and those with the same one in the order of their requests. A priority that is changed
+    /// while the operation waits has no effect. An operation does not overtake another one that comes before it where both need the
+    /// same resource, even if that one waits for something else, too. Only operations inside a composite come before those
+    /// that wait for what the composite has: it ends after them, so these could not get it before.
     ///
-    /// The operation has the resource until it is finished, however it ends: `isFinished` is true before another one gets it. A
-    /// composite has it until its children have finished. One that is cancelled while it waits ends immediately. An operation that is
+    /// The operation has the resource until it is finished, however it ends: `isFinished` is true before another one gets it, and
+    /// the end is announced after that. A composite has it until its children have finished. One that is cancelled while it waits ends immediately. An operation that is
     /// freed without an end gives its resources back soon, on another thread.
     ///
     /// A request that would make operations wait for each other for good is an error, ``ResourceError/cycle(operation:waits:)``: that

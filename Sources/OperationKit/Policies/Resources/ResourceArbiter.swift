@@ -71,22 +71,26 @@ final class ResourceArbiter: Sendable {
         // Both may be overridden.
         let priority = operation.queuePriority.rawValue
         let parents = state.withLock { $0.composites.isEmpty } ? [] : Array(operation.enclosingOperations)
-        let (answer, waits) = state.withLock { state in
+        let (answer, waits, others) = state.withLock {
+            state -> (ResourceStateMachine.Answer, [Participants], [AsyncOperation]) in
             let inside = parents.compactMap { state.request(heldBy: $0) }
             let answer = state.machine.requested(resources, priority: priority, inside: inside)
             switch answer {
             case .granted(let id):
                 state.entries[id] = Entry(operation: operation)
                 state.granted(id, operation)
-            case .waiting(let id): state.entries[id] = Entry(operation: operation)
-            case .cycle(let waits): return (answer, waits.map { state.participants(of: $0) })
+            case .waiting(let id, let others):
+                state.entries[id] = Entry(operation: operation)
+                return (answer, [], state.granted(others))
+            case .cycle(let waits): return (answer, waits.map { state.participants(of: $0) }, [])
             case .tooManyWaiting: break
             }
-            return (answer, [])
+            return (answer, [], [])
         }
+        for other in others { other.preparationEnded() }
         return switch answer {
         case .granted(let id): .granted(id)
-        case .waiting(let id): .waiting(id)
+        case .waiting(let id, _): .waiting(id)
         case .tooManyWaiting(let id): .tooManyWaiting(id)
         case .cycle: .cycle(waits.map { $0.named(without: operation) })
         }
@@ -120,12 +124,8 @@ final class ResourceArbiter: Sendable {
     /// Lets the operations go on whose requests are granted because of a change.
     private func letGoOn(after change: (inout State) -> [RequestID]) {
         let operations = state.withLock { state in
-            change(&state).compactMap { id -> AsyncOperation? in
-                // One that is being freed ends its request.
-                guard let operation = state.entries[id]?.operation else { return nil }
-                state.granted(id, operation)
-                return operation
-            }
+            let granted = change(&state)
+            return state.granted(granted)
         }
         for operation in operations { operation.preparationEnded() }
     }
@@ -177,18 +177,26 @@ extension ResourceArbiter {
         let waiting: AsyncOperation?
         let resource: String
         let blocker: AsyncOperation?
-        let isHeld: Bool
 
         /// Asks the operations for their names; the one whose request was refused is not known any more.
         func named(without operation: AsyncOperation) -> ResourceWait {
             ResourceWait(
                 operation: (waiting ?? operation).displayName, resource: resource,
-                blocker: (blocker ?? operation).displayName, isHeld: isHeld)
+                blocker: (blocker ?? operation).displayName)
         }
     }
 }
 
 extension ResourceArbiter.State {
+    /// - Returns: The operations of requests that were granted, without those that are being freed: these end their requests.
+    fileprivate mutating func granted(_ ids: [RequestID]) -> [AsyncOperation] {
+        ids.compactMap { id in
+            guard let operation = entries[id]?.operation else { return nil }
+            granted(id, operation)
+            return operation
+        }
+    }
+
     fileprivate mutating func granted(_ id: RequestID, _ operation: AsyncOperation) {
         guard operation.children != nil else { return }
         let identity = ObjectIdentifier(operation)
@@ -211,6 +219,6 @@ extension ResourceArbiter.State {
     fileprivate func participants(of wait: ResourceStateMachine.Wait) -> ResourceArbiter.Participants {
         ResourceArbiter.Participants(
             waiting: entries[wait.request]?.operation, resource: names[wait.resource] ?? "",
-            blocker: entries[wait.blocker]?.operation, isHeld: wait.isHeld)
+            blocker: entries[wait.blocker]?.operation)
     }
 }

@@ -3,37 +3,40 @@
 /// A resource has a number of places. A request for several resources takes a place of each, all together or none. Those that
 /// have to wait are in the queue of each of their resources, by priority and then by arrival. A request is granted when it is
 /// the first in all its queues, and each of the resources has a free place. So no request overtakes another one where both
-/// need the same resource, even if that one still waits for something else; and the first of all that wait waits only
-/// for requests that were granted, so requests that are granted and end leave none behind.
+/// need the same resource, even if that one still waits for something else.
+///
+/// An operation ends after those inside it. So a request inside an operation that was granted what it requires comes before those
+/// that wait for the same: see the part about the order. The first of all that wait then waits only for requests that were
+/// granted, and for none of these that waits for one inside it. So requests that are granted and end leave none behind, unless
+/// operations hold crosswise what those inside them need, which is a cycle.
 ///
 /// A request exists from ``requested(_:priority:inside:)`` to ``ended(_:givesBackPermits:)``, whether it is granted in
 /// between or not. All resources whose requests may overlap have to be in the same machine.
 ///
 /// Complexity: every event costs O(k log n) for n requests that wait, and k resources of the requests that it changes,
-/// apart from the search for cycles: see ``requested(_:priority:inside:)``.
+/// apart from requests inside others: see ``requested(_:priority:inside:)``.
 struct ResourceStateMachine: Sendable {
     /// What became of a request.
     enum Answer: Equatable, Sendable {
         case granted(RequestID)
-        /// It is granted, or ended, later.
-        case waiting(RequestID)
+        /// It is granted, or ended, later. Others inside what it waits for come first now, and these of them are granted.
+        case waiting(RequestID, granted: [RequestID])
         /// As many requests wait for this resource as may. There is no request.
         case tooManyWaiting(ResourceID)
-        /// The requests would wait for each other for good, this one for the next and so on. There is no request.
+        /// The requests would wait for each other for good: each one for what the operation around the next one holds, the last
+        /// one for what an operation around this one does. There is no request.
         case cycle([Wait])
     }
 
-    /// A request that waits because of another one.
+    /// A request that waits for a resource that another one holds.
     struct Wait: Equatable, Sendable {
         let request: RequestID
         let resource: ResourceID
         let blocker: RequestID
-        /// Whether the other one has been granted. If not, it comes first.
-        let isHeld: Bool
     }
 
-    private(set) var resources: [ResourceID: Resource] = [:]
-    private(set) var requests: [RequestID: Request] = [:]
+    var resources: [ResourceID: Resource] = [:]
+    var requests: [RequestID: Request] = [:]
     /// The number of requests that were granted, and inside whose operations others wait.
     private(set) var blockedHolderCount = 0
     private var lastNumber = 0
@@ -46,8 +49,11 @@ struct ResourceStateMachine: Sendable {
         /// The requests that have a place. Places of a rate limit may be taken without one.
         var holders: Set<RequestID> = []
         var waiting = IndexedHeap<Rank, RequestID>()
-        /// Those that wait for another resource, too, by that one.
-        var waitingForOthers: [ResourceID: Set<RequestID>] = [:]
+        /// No request that waits inside the operation of a holder comes after this.
+        var lastInside: Rank?
+
+        /// Whether another request may neither have a place nor wait.
+        var isFull: Bool { (freeCount == 0 || !waiting.isEmpty) && waiting.count >= maximumWaiting }
 
         /// Whether the one that holds it can be told for certain.
         var isExclusive: Bool { limit == 1 && !isRate }
@@ -55,27 +61,17 @@ struct ResourceStateMachine: Sendable {
 
     struct Request: Sendable {
         let resources: [ResourceID]
-        let rank: Rank
+        var rank: Rank
         /// The requests of operations around this one's that were granted before.
         let inside: [RequestID]
         var isGranted = false
         /// Where it is in the queues of its resources, until it is granted.
         var places: [HeapElementID] = []
-        /// The requests that wait inside the operation of this one.
-        var waitingInside: Set<RequestID> = []
+        /// The requests that wait inside the operation of this one, by the resources that they require.
+        var waitingInside: [ResourceID: Set<RequestID>] = [:]
     }
 
-    /// The order of requests: by priority, then by arrival.
-    struct Rank: Comparable, Sendable {
-        let priority: Int
-        let arrival: Int
-
-        static func < (left: Rank, right: Rank) -> Bool {
-            left.priority == right.priority ? left.arrival < right.arrival : left.priority > right.priority
-        }
-    }
-
-    private mutating func makeNumber() -> Int {
+    mutating func makeNumber() -> Int {
         lastNumber += 1
         return lastNumber
     }
@@ -134,8 +130,8 @@ extension ResourceStateMachine {
     ///   - inside: The requests of operations around it that were granted.
     /// - Returns: What became of the request. Every request that there is has to be ended.
     ///
-    /// Complexity: as of all events. Only if requests wait inside operations whose own were granted, it may
-    /// look at more of those that wait: at each once.
+    /// Complexity: as of all events. A request inside operations looks at resources that others wait for inside the operations
+    /// that it waits for, and so on: at each once. One that comes before requests inside what it waits for moves these.
     mutating func requested(
         _ required: [ResourceID], priority: Int = 0, inside: [RequestID] = []
     ) -> Answer {
@@ -143,24 +139,23 @@ extension ResourceStateMachine {
         let id = RequestID(number: number)
         var unique: [ResourceID] = []
         for resource in required where !unique.contains(resource) { unique.append(resource) }
-        let rank = Rank(priority: priority, arrival: number)
+        let rank = rank(of: number, priority: priority, inside: inside)
         requests[id] = Request(resources: unique, rank: rank, inside: inside)
         if isGrantable(unique, rank) {
             takePlaces(id, unique)
             return .granted(id)
         }
-        if let full = unique.first(where: { resources[$0].map { $0.waiting.count >= $0.maximumWaiting } ?? false }) {
+        if let full = unique.first(where: { resources[$0]?.isFull == true }) {
             requests[id] = nil
             return .tooManyWaiting(full)
         }
-        enqueue(id)
         if let cycle = cycle(closedBy: id) {
-            // The request has only been behind others, or before others that wait anyway, so nothing else changes.
-            dequeue(id)
             requests[id] = nil
             return .cycle(cycle)
         }
-        return .waiting(id)
+        enqueue(id)
+        let touched = makeWay(for: id).flatMap { requests[$0]?.resources ?? [] }
+        return .waiting(id, granted: grantFirst(of: touched))
     }
 
     /// The operation of a request has ended, or does not want the resources any more.
@@ -225,15 +220,13 @@ extension ResourceStateMachine {
     private mutating func enqueue(_ id: RequestID) {
         guard let request = requests[id] else { return }
         requests[id]?.places = request.resources.compactMap { resources[$0]?.waiting.insert(id, key: request.rank) }
-        for resource in request.resources {
-            for other in request.resources where other != resource {
-                resources[resource]?.waitingForOthers[other, default: []].insert(id)
-            }
-        }
         for holder in request.inside {
-            guard let isFirst = requests[holder]?.waitingInside.isEmpty else { continue }
-            if isFirst { blockedHolderCount += 1 }
-            requests[holder]?.waitingInside.insert(id)
+            guard let around = requests[holder] else { continue }
+            if around.waitingInside.isEmpty { blockedHolderCount += 1 }
+            for resource in request.resources { requests[holder]?.waitingInside[resource, default: []].insert(id) }
+            for resource in around.resources where resources[resource]?.lastInside.map({ $0 < request.rank }) ?? true {
+                resources[resource]?.lastInside = request.rank
+            }
         }
     }
 
@@ -241,15 +234,15 @@ extension ResourceStateMachine {
         guard let request = requests[id] else { return }
         for (resource, place) in zip(request.resources, request.places) {
             _ = resources[resource]?.waiting.remove(place)
-            for other in request.resources where other != resource {
-                resources[resource]?.waitingForOthers[other]?.remove(id)
-                if resources[resource]?.waitingForOthers[other]?.isEmpty == true {
-                    resources[resource]?.waitingForOthers[other] = nil
-                }
-            }
         }
         requests[id]?.places = []
-        for holder in request.inside where requests[holder]?.waitingInside.remove(id) != nil {
+        for holder in request.inside where requests[holder]?.waitingInside.isEmpty == false {
+            for resource in request.resources {
+                requests[holder]?.waitingInside[resource]?.remove(id)
+                if requests[holder]?.waitingInside[resource]?.isEmpty == true {
+                    requests[holder]?.waitingInside[resource] = nil
+                }
+            }
             if requests[holder]?.waitingInside.isEmpty == true { blockedHolderCount -= 1 }
         }
     }
