@@ -52,6 +52,7 @@ struct SlidingWindow: Sendable {
     }
 
     private func number(of now: Duration) -> Int64 {
-        Int64((now / part).rounded(.down))
+        // No clock comes near the bounds but one that makes no sense.
+        Int64(min(max((now / part).rounded(.down), -0x1p62), 0x1p62))
     }
 }

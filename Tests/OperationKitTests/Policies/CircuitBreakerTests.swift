@@ -61,9 +61,36 @@ import Testing
         var circuit = Circuit()
         circuit.calls(.failure, .failure, .failure, .cancellation, .cancellation, .cancellation)
         #expect(circuit.machine.state == .closed)
-        circuit.calls(.success)
-        #expect(circuit.machine.state == .closed)
         circuit.calls(.failure)
+        #expect(circuit.machine.state != .closed)
+    }
+
+    @Test("A success may be the call that was missing for the circuit to open") func success() {
+        var circuit = Circuit()
+        circuit.calls(.failure, .failure, .failure, .success)
+        #expect(circuit.machine.state == .open(until: .seconds(30)))
+    }
+
+    @Test("A part of the calls is what it says, without rounding errors", arguments: [0.07, 0.14, 0.29, 0.56, 0.57])
+    func ratio(ratio: Double) {
+        var configuration = CircuitBreakerTests.configuration
+        (configuration.failureRatio, configuration.minimumCalls) = (ratio, 100)
+        let count = Int((ratio * 100).rounded())
+        for failures in [count - 1, count] {
+            var circuit = Circuit(machine: Machine(configuration))
+            for call in 0..<100 { circuit.calls(call < failures ? .failure : .success) }
+            #expect((circuit.machine.state != .closed) == (failures == count))
+        }
+    }
+
+    @Test("No time of a clock is too long to count", arguments: [1, -1] as [Int64])
+    func longTimes(sign: Int64) {
+        var configuration = CircuitBreakerTests.configuration
+        configuration.window = .nanoseconds(1)
+        var circuit = Circuit(machine: Machine(configuration))
+        circuit.calls(.failure)
+        circuit.now = .seconds(sign * (Int64.max / 4))
+        circuit.calls(.failure, .failure, .failure, .failure)
         #expect(circuit.machine.state != .closed)
     }
 

@@ -96,10 +96,9 @@ struct CircuitBreakerStateMachine: Sendable {
         switch (state, outcome) {
         case (.closed, .cancellation):
             break
-        case (.closed, .success):
-            window.add(.init(all: 1), at: now)
-        case (.closed, .failure):
-            window.add(.init(all: 1, marked: 1), at: now)
+        case (.closed, .success), (.closed, .failure):
+            window.add(.init(all: 1, marked: outcome == .failure ? 1 : 0), at: now)
+            // Also after a success, which may be the call that was missing.
             if hasFailed { open(at: now) }
         case (.halfOpen(let inFlight, let succeeded), .cancellation):
             state = .halfOpen(inFlight: inFlight - 1, succeeded: succeeded)
@@ -120,7 +119,9 @@ struct CircuitBreakerStateMachine: Sendable {
 
     private var hasFailed: Bool {
         let (all, failed) = (window.total.all, window.total.marked)
-        return all >= configuration.minimumCalls && Double(failed) >= configuration.failureRatio * Double(all)
+        // The product may be slightly too large: 0.07 of 100 is more than 7.
+        let limit = (configuration.failureRatio - 1e-9) * Double(all)
+        return all >= configuration.minimumCalls && failed > 0 && Double(failed) >= limit
     }
 
     private mutating func open(at now: Duration) {
