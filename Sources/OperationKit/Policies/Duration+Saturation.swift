@@ -2,16 +2,24 @@ extension Duration {
     /// So long that it makes no difference to wait longer, and so short that no clock overflows.
     static let century = Duration.seconds(100 * 366 * 24 * 3_600)
 
-    /// The result of products that are longer. Sums of some of them do not overflow.
+    /// The result of sums and products that are longer. Sums of some of them do not overflow.
     static let longest = Duration.seconds(Int64.max)
 
-    /// Returns the product with a factor that is not negative, or the longest duration if that is shorter.
+    /// The duration itself if it can be a delay: neither negative nor longer than the longest one.
+    var clamped: Duration { min(max(self, .zero), .longest) }
+
+    /// Returns the sum of two durations, a negative one of which counts as zero, or the longest duration if that is shorter.
+    func adding(_ other: Duration) -> Duration {
+        (clamped + other.clamped).clamped
+    }
+
+    /// Returns the product with a factor, or the longest duration if that is shorter. It is zero if one of them is negative.
     ///
     /// It is as exact as a `Double` is for the seconds and for the fraction of a second, each for itself.
     func multiplied(by factor: Double) -> Duration {
         // Zero times infinity would not be a number.
-        if self == .zero { return .zero }
-        guard self < .longest else { return factor > 0 ? .longest : .zero }
+        if self <= .zero || factor <= 0 { return .zero }
+        guard self < .longest else { return .longest }
         let (seconds, attoseconds) = components
         let second = 1e18
         let product = Double(seconds) * factor

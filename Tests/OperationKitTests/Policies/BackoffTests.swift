@@ -30,6 +30,8 @@ import Testing
         #expect(Backoff.exponential(.zero).delay(beforeRetry: .max) == .zero)
         #expect(Backoff.exponential(.seconds(1), maximum: .seconds(60)).delay(beforeRetry: .max) == .seconds(60))
         #expect(Backoff.constant(.seconds(1)).delay(beforeRetry: .min) == .seconds(1))
+        #expect(Backoff.linear(.longest * 18, increment: .longest).delay(beforeRetry: 2) == .longest)
+        #expect(Backoff.constant(.longest * 18).delay(beforeRetry: 1) == .longest)
     }
 
     @Test("Products of durations are exact where a number can be, and never overflow") func products() {
@@ -105,6 +107,31 @@ import Testing
     @Test("Jitter of no delay is none", arguments: Jitter.allCases) func jitterOfZero(jitter: Jitter) {
         var delays = JitteredDelays(.none, jitter, seed: 1)
         for number in 1...5 { #expect(delays.next(beforeRetry: number) == .zero) }
+    }
+
+    @Test("With whatever numbers, no delay is negative, longer than the maximum or traps", arguments: Jitter.allCases)
+    func extremes(jitter: Jitter) {
+        let durations: [Duration] = [
+            .longest * -18, .seconds(-1), .zero, .nanoseconds(1), .seconds(1), .longest - .nanoseconds(1), .longest,
+            .longest * 18,
+        ]
+        let factors = [-.infinity, -1e300, -1, 0, 0.5, 1, 1 + .ulpOfOne, 2, 1e18, 1e300, .infinity, .nan]
+        let numbers = [Int.min, 1, 2, 64, .max]
+        for initial in durations {
+            for maximum in [nil, .longest * -18, .seconds(1), .longest * 18] as [Duration?] {
+                let backoffs =
+                    durations.map { Backoff.linear(initial, increment: $0, maximum: maximum) }
+                    + factors.map { Backoff.exponential(initial, factor: $0, maximum: maximum) } + [.constant(initial)]
+                for backoff in backoffs {
+                    var delays = JitteredDelays(backoff, jitter, seed: 1)
+                    let longest = backoff.maximum?.clamped ?? .longest
+                    let all = numbers.flatMap { [backoff.delay(beforeRetry: $0), delays.next(beforeRetry: $0)] }
+                    if let wrong = all.first(where: { $0 < .zero || $0 > longest }) {
+                        Issue.record("\(wrong) of \(backoff)")
+                    }
+                }
+            }
+        }
     }
 
     @Test("Jittered delays do not overflow", arguments: Jitter.allCases) func hugeJitter(jitter: Jitter) {

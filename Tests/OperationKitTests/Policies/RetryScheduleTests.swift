@@ -58,6 +58,7 @@ import Testing
         #expect(
             schedule.attemptFailed(requestedDelay: .seconds(1), elapsed: .seconds(3.5)) == .retry(after: .seconds(1)))
         #expect(schedule.attemptFailed(requestedDelay: .longest, elapsed: .seconds(3.5)) == .timeExhausted)
+        #expect(schedule.attemptFailed(requestedDelay: .longest, elapsed: .longest * 18) == .timeExhausted)
     }
 
     @Test("Schedules with a seed are the same, and others differ") func seeds() {
@@ -99,7 +100,7 @@ import Testing
 @Suite("RetryBudget") struct RetryBudgetTests {
     /// How many of so many retries are allowed.
     private func retries(_ count: Int, of machine: inout RetryBudgetStateMachine, at now: Duration = .zero) -> Int {
-        (0..<count).count { _ in machine.retryRequested(at: now) }
+        (0..<count).count { _ in machine.takeRetry(at: now) }
     }
 
     @Test("Retries are allowed up to the fraction of the calls") func fraction() {
@@ -109,6 +110,24 @@ import Testing
         #expect(retries(9, of: &machine) == 2)
         machine.callBegan(at: .zero)
         #expect(retries(9, of: &machine) == 1)
+    }
+
+    @Test("Every hundredth is exact: of 100 calls, a fraction of 0.29 allows 29 retries") func exactFraction() {
+        for percent in 0...100 {
+            var machine = RetryBudgetStateMachine(
+                fraction: Double(percent) / 100, minimumRetries: 0, window: .seconds(10))
+            for _ in 0..<100 { machine.callBegan(at: .zero) }
+            #expect(retries(200, of: &machine) == percent)
+        }
+        var machine = RetryBudgetStateMachine(fraction: 0.29, minimumRetries: 0, window: .seconds(10))
+        for _ in 0..<100 { machine.callBegan(at: .zero) }
+        #expect(retries(200, of: &machine) == 29)
+    }
+
+    @Test("Asking whether a retry is allowed takes nothing") func asking() {
+        let budget = RetryBudget(fraction: 0, minimumRetries: 1, clock: ManualClock())
+        #expect(budget.allowsRetry && budget.allowsRetry && budget.takeRetry())
+        #expect(!budget.allowsRetry && !budget.takeRetry())
     }
 
     @Test("Few calls may be retried up to the minimum") func minimum() {

@@ -98,6 +98,12 @@ import Testing
 
     @Test("An attempt that was cancelled with the operation is not tried again") func cancelledAtWork() async {
         let working = Gate()
+        let isAsked = Shared(false)
+        var policy = policy
+        policy.shouldRetry = { _, _ in
+            isAsked.value = true
+            return true
+        }
         let operation = task(policy) { [attempts] in
             attempts.value += 1
             working.open()
@@ -108,7 +114,7 @@ import Testing
         await working.opened()
         operation.cancel()
         await #expect(throws: TestError.first) { try await operation.value }
-        #expect(attempts.value == 1)
+        #expect(attempts.value == 1 && !isAsked.value)
     }
 
     @Test("An attempt that takes too long is cancelled, and tried again") func attemptTimeout() async throws {

@@ -3,7 +3,7 @@ public protocol RetryAfterProviding: Error {
     /// The delay before the next attempt, in place of that of the policy for retries, which still limits the number of
     /// attempts and the total time. `nil` leaves the delay to the policy.
     ///
-    /// Read once for each attempt that failed, on any thread.
+    /// Read once for each attempt that failed, on any thread other than those of the pool of Swift's tasks.
     var retryAfter: Duration? { get }
 }
 

@@ -61,16 +61,18 @@ public struct Backoff: Sendable, Hashable {
 
     /// Returns the delay before a retry, without jitter.
     ///
+    /// It is never negative, and what is too long for a `Duration` is cut.
+    ///
     /// - Parameter number: The number of the retry: 1 for the second attempt.
     /// - Returns: The delay.
     public func delay(beforeRetry number: Int) -> Duration {
         let steps = max(number, 1) - 1
         let delay =
             switch growth {
-            case .linear(let increment): initial + increment.multiplied(by: Double(steps))
+            case .linear(let increment): initial.adding(increment.multiplied(by: Double(steps)))
             case .exponential(let factor): initial.multiplied(by: power(of: factor, steps))
             }
-        return min(delay, maximum ?? .longest)
+        return min(delay, maximum ?? .longest).clamped
     }
 
     /// By squaring, which is the same on all platforms, other than `pow`.

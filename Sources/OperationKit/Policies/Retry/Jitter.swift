@@ -18,6 +18,7 @@ public enum Jitter: Sendable, Hashable, CaseIterable {
 struct JitteredDelays: Sendable {
     private let backoff: Backoff
     private let jitter: Jitter
+    private let initial: Duration
     private var random: JitterGenerator
     private var last: Duration
 
@@ -25,7 +26,8 @@ struct JitteredDelays: Sendable {
         self.backoff = backoff
         self.jitter = jitter
         random = JitterGenerator(seed: seed)
-        last = backoff.initial
+        initial = backoff.initial.clamped
+        last = initial
     }
 
     /// Returns the delay before a retry; retries come in the order of their numbers.
@@ -39,8 +41,9 @@ struct JitteredDelays: Sendable {
         case .equal:
             return delay.multiplied(by: 0.5 + random.nextFraction() / 2)
         case .decorrelated:
-            let spread = last.multiplied(by: 3) - backoff.initial
-            last = min(backoff.initial + spread.multiplied(by: random.nextFraction()), backoff.maximum ?? .longest)
+            let spread = last.multiplied(by: 3) - initial
+            let delay = initial.adding(spread.multiplied(by: random.nextFraction()))
+            last = min(delay, backoff.maximum ?? .longest).clamped
             return last
         }
     }

@@ -52,6 +52,9 @@ struct AttemptLog {
         all[last].ended(with: error, at: now - firstStart)
     }
 
+    /// What the last attempt ended with.
+    var lastError: (any Error)? { all.last?.error }
+
     /// How long ago the first attempt began.
     func elapsed(at now: Duration) -> Duration { firstStart.map { now - $0 } ?? .zero }
 }

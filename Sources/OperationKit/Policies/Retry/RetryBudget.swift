@@ -9,8 +9,9 @@
 /// policy.budget = budget
 /// ```
 ///
-/// The first attempt of an operation is a call, each further one a retry. A retry that the budget does not allow ends the
-/// operation with ``RetryError/budgetExhausted(operation:attempts:error:)``. It can be used from any thread.
+/// The first attempt of an operation is a call, each further one a retry, and both count when they begin. A retry that the budget
+/// does not allow ends the operation with ``RetryError/budgetExhausted(operation:attempts:error:)``: before the delay, if the
+/// budget is exhausted then, or after it, if others used it up meanwhile. It can be used from any thread.
 public final class RetryBudget: Sendable {
     private let machine: Locked<RetryBudgetStateMachine>
     private let time: TimeSource
@@ -42,12 +43,18 @@ public final class RetryBudget: Sendable {
         machine.withLock { $0.callBegan(at: now) }
     }
 
-    /// Takes a retry from the budget.
+    /// Whether the budget allows a retry now. Nothing is taken from it.
+    var allowsRetry: Bool {
+        let now = time.now()
+        return machine.withLock { $0.allowsRetry(at: now) }
+    }
+
+    /// A retry begins. Takes it from the budget.
     ///
     /// - Returns: Whether the budget allows it.
     func takeRetry() -> Bool {
         let now = time.now()
-        return machine.withLock { $0.retryRequested(at: now) }
+        return machine.withLock { $0.takeRetry(at: now) }
     }
 }
 
@@ -69,13 +76,19 @@ struct RetryBudgetStateMachine: Sendable {
         window.add(.init(all: 1), at: now)
     }
 
+    /// Whether an operation may try again.
+    mutating func allowsRetry(at now: Duration) -> Bool {
+        window.advance(to: now)
+        let retries = window.total.marked + 1
+        // The quotient is the number next to the exact one, as the fraction is that next to what was written: 29 of 100 are 0.29.
+        return retries <= minimumRetries || Double(retries) / Double(window.total.all) <= fraction
+    }
+
     /// An operation is about to try again.
     ///
-    /// - Returns: Whether it may.
-    mutating func retryRequested(at now: Duration) -> Bool {
-        window.advance(to: now)
-        let allowed = max(Double(minimumRetries), fraction * Double(window.total.all))
-        guard Double(window.total.marked + 1) <= allowed else { return false }
+    /// - Returns: Whether it may. If so, the retry counts.
+    mutating func takeRetry(at now: Duration) -> Bool {
+        guard allowsRetry(at: now) else { return false }
         window.add(.init(marked: 1), at: now)
         return true
     }

@@ -26,9 +26,10 @@ import Foundation
 /// 4. if the delay would pass ``RetryPolicy/maximumTotalTime``;
 /// 5. if the ``RetryPolicy/budget`` does not allow it, which ends it with ``RetryError/budgetExhausted(operation:attempts:error:)``;
 ///
-/// which is also the order in which this is asked. The delay is that of the policy, or the one that the error asks for as a
-/// ``RetryAfterProviding``; where that is inside other errors, as those of children, the longest one. An attempt that took longer than
-/// ``RetryPolicy/attemptTimeout`` has failed, and is retried like others. ``attempts`` has the errors of all.
+/// which is also the order in which this is asked. The budget is asked again after the delay, when the attempt begins. The delay is
+/// that of the policy, or the one that the error asks for as a ``RetryAfterProviding``; where that is inside other errors, as those
+/// of children, the longest one. An attempt that took longer than ``RetryPolicy/attemptTimeout`` has failed, and is retried like
+/// others. ``attempts`` has the errors of all.
 ///
 /// Cancelling it cancels the attempt that runs, or ends the delay. It ends after that attempt, and an outcome of the attempt
 /// other than a cancellation stands. Its own ``AsyncOperation/timeout`` counts from the first attempt to the last. Its
@@ -112,6 +113,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
 
     private func beginAttempt() {
         guard let (time, number) = lock.withLock({ run.map { ($0.time, $0.schedule.attempt) } }) else { return }
+        if number > 1, let error = budgetError(before: number) { return end(with: error) }
         do {
             try runner.begin(number, of: self) { attempt in
                 limitTime(of: attempt.operation)
@@ -128,6 +130,15 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
         } catch {
             end(with: error)
         }
+    }
+
+    /// Takes a retry from the budget, when that begins.
+    ///
+    /// - Returns: The error to end with, if the budget does not allow it.
+    private func budgetError(before number: Int) -> RetryError? {
+        let (budget, lastError) = lock.withLock { (policy?.budget, log.lastError) }
+        guard let budget, let lastError, !runner.isStopped(self), !budget.takeRetry() else { return nil }
+        return .budgetExhausted(operation: displayName, attempts: number - 1, error: lastError)
     }
 
     /// Gives an attempt the timeout of the policy, unless it has its own, and the clock of this operation with it.
@@ -151,7 +162,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
         guard case .retry(let delay) = schedule.attemptFailed(requestedDelay: requested, elapsed: elapsed),
             !runner.isStopped(self)
         else { return }
-        if let budget = policy.budget, !budget.takeRetry() {
+        if let budget = policy.budget, !budget.allowsRetry {
             let failed = run.schedule.attempt
             return end(with: RetryError.budgetExhausted(operation: displayName, attempts: failed, error: error))
         }
@@ -159,7 +170,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
         lock.withLock {
             self.run?.schedule = schedule
             self.run?.current = nil
-            self.run?.nextStart = now + delay
+            self.run?.nextStart = now.adding(delay)
         }
         do {
             try runner.wait(delay, in: self) { [unowned self] in beginAttempt() }

@@ -1,3 +1,5 @@
+import Dispatch
+
 /// Retries of `async` functions, in the current task. ``RetryOperation`` makes an operation for each attempt.
 extension RetryPolicy {
     /// Calls a function until it succeeds, or the policy allows no further call.
@@ -21,35 +23,45 @@ extension RetryPolicy {
         let time = TimeSource(clock)
         budget?.callBegan()
         while true {
-            let delay: Duration
+            let failure: any Error
             do {
                 return try await attempt(named: name, clock, body)
             } catch {
-                guard let next = try pause(after: error, in: &schedule, elapsed: time.now(), named: name) else {
-                    throw error
-                }
-                delay = next
+                failure = error
+            }
+            let attempt = schedule.attempt
+            guard let delay = await pause(after: failure, in: &schedule, time) else { throw failure }
+            if let budget, !budget.allowsRetry {
+                throw RetryError.budgetExhausted(operation: name(), attempts: attempt, error: failure)
             }
             try await clock.pause(for: delay)
+            if let budget, !budget.takeRetry() {
+                throw RetryError.budgetExhausted(operation: name(), attempts: attempt, error: failure)
+            }
         }
     }
 
     /// - Returns: How long to wait before the next call; `nil` if there is none, and the error stands.
     private func pause(
-        after error: any Error, in schedule: inout RetrySchedule, elapsed: Duration, named name: () -> String
-    ) throws(RetryError) -> Duration? {
-        let attempt = schedule.attempt
-        if Task.isCancelled || error.isCancellation || schedule.isLastAttempt || !shouldRetry(error, attempt) {
-            return nil
-        }
-        let answer = schedule.attemptFailed(requestedDelay: error.requestedDelay, elapsed: elapsed)
-        guard case .retry(let delay) = answer else {
-            return nil
-        }
-        if let budget, !budget.takeRetry() {
-            throw .budgetExhausted(operation: name(), attempts: attempt, error: error)
-        }
+        after error: any Error, in schedule: inout RetrySchedule, _ time: TimeSource
+    ) async -> Duration? {
+        if Task.isCancelled || error.isCancellation || schedule.isLastAttempt { return nil }
+        let (isWorthRetry, requestedDelay) = await ask(about: error, of: schedule.attempt)
+        // What was asked may have cancelled the task.
+        guard isWorthRetry, !Task.isCancelled,
+            case .retry(let delay) = schedule.attemptFailed(requestedDelay: requestedDelay, elapsed: time.now())
+        else { return nil }
         return delay
+    }
+
+    /// Asks the policy about an error, and then the error for its delay, on a thread that code of the user's may block.
+    private func ask(about error: any Error, of attempt: Int) async -> (isWorthRetry: Bool, requestedDelay: Duration?) {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.makeUnoccupied().performAsync {
+                let isWorthRetry = shouldRetry(error, attempt)
+                continuation.resume(returning: (isWorthRetry, isWorthRetry ? error.requestedDelay : nil))
+            }
+        }
     }
 
     /// Makes one call, which is cancelled when it takes longer than the policy allows.

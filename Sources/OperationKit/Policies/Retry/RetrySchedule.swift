@@ -1,7 +1,7 @@
 /// A state machine that decides after each attempt of an operation whether another one follows, and when.
 ///
 /// It decides by numbers and times. What only code of the user's can say, whether an error is worth another attempt, is
-/// asked before, without a lock, and the budget is asked after it, so that nothing is taken from that in vain.
+/// asked before, without a lock, and the budget after it.
 struct RetrySchedule: Sendable {
     enum Decision: Equatable, Sendable {
         /// Begin the next attempt after this delay.
@@ -40,8 +40,8 @@ struct RetrySchedule: Sendable {
     /// - Returns: What follows. After a retry, ``attempt`` is the number of the next one.
     mutating func attemptFailed(requestedDelay: Duration? = nil, elapsed: Duration) -> Decision {
         if isLastAttempt { return .attemptsExhausted }
-        let delay = requestedDelay.map { min(max($0, .zero), .longest) } ?? delays.next(beforeRetry: attempt)
-        if let maximumTotalTime, elapsed + delay > maximumTotalTime { return .timeExhausted }
+        let delay = requestedDelay?.clamped ?? delays.next(beforeRetry: attempt)
+        if let maximumTotalTime, elapsed.adding(delay) > maximumTotalTime { return .timeExhausted }
         attempt += 1
         return .retry(after: delay)
     }
