@@ -9,7 +9,7 @@ extension ProgramGenerator {
         if chance(2) {
             for _ in 0...pick(2) { node.policies.conditions.append(condition()) }
         }
-        if node.policies.timeout == nil, chance(2) { node.policies.timeout = timeout() }
+        if node.policies.timeout == nil, chance(2) { node.policies.timeout = timeout(ofLeaf: node.leaf != nil) }
     }
 
     /// Policies that let the root run.
@@ -23,7 +23,7 @@ extension ProgramGenerator {
             }
             policies.conditions = [condition]
         }
-        if chance(8) { policies.timeout = isCalm ? .never : timeout() }
+        if chance(8) { policies.timeout = isCalm ? .never : timeout(ofLeaf: false) }
         return policies
     }
 
@@ -39,8 +39,9 @@ extension ProgramGenerator {
         return condition
     }
 
-    private mutating func timeout() -> StressTimeout {
-        element(of: [.never, .never, .seconds(1 + pick(6)), isCalm || chance(2) ? .never : .zero])
+    /// Only leaves have no time at all: what a composite ends with then depends on its kind.
+    private mutating func timeout(ofLeaf isLeaf: Bool) -> StressTimeout {
+        element(of: [.never, .never, .seconds(1 + pick(6)), isCalm || !isLeaf || chance(2) ? .never : .zero])
     }
 
     mutating func retry() -> StressRetry {

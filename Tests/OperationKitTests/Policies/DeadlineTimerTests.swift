@@ -19,15 +19,18 @@ import Testing
 
     @Test("Deadlines expire in their order, those that are equal in the order of their arming, in one task")
     func order() async {
-        let gate = Gate()
+        let gates = (0..<3).map { _ in Gate() }
         let deadlines = [
-            arm("third", after: .seconds(3), opening: gate), arm("first", after: .seconds(1)),
-            arm("second", after: .seconds(2)), arm("also second", after: .seconds(2)),
+            arm("third", after: .seconds(3), opening: gates[2]), arm("first", after: .seconds(1), opening: gates[0]),
+            arm("second", after: .seconds(2)), arm("also second", after: .seconds(2), opening: gates[1]),
         ]
         await clock.sleepers()
         await eventually("several tasks sleep") { clock.deadlines.count == 1 }
-        clock.advance(by: .seconds(3))
-        await gate.opened()
+        for gate in gates {
+            await clock.sleepers()
+            clock.advance(by: .seconds(1))
+            await gate.opened()
+        }
         #expect(log.events == ["first", "second", "also second", "third"])
         #expect(deadlines.allSatisfy { !$0.disarm() })
     }
