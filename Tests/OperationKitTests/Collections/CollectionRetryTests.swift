@@ -1,7 +1,8 @@
 import Foundation
-import OperationKit
 import OperationKitTestSupport
 import Testing
+
+@testable import OperationKit
 
 /// Items, batches and elements that are performed again when they fail.
 @Suite("Retries in collections", .hangGuard) struct CollectionRetryTests {
@@ -110,6 +111,26 @@ import Testing
             errors[0]?.localizedDescription == "“Items” was not run, because of its retry policy: it allows 0 attempts."
         )
         #expect(work.log.value.isEmpty)
+    }
+
+    @Test("Where the budget is exhausted, the error names the item, and the error it ended with") func budget()
+        async throws
+    {
+        var policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(.seconds(1)), jitter: .none)
+        policy.budget = RetryBudget(fraction: 0, minimumRetries: 0)
+        let errors = await Items(policy).performOperation(on: [1, 3])
+        #expect(errors[0] == nil)
+        let error = try #require(errors[1] as? RetryError)
+        guard case .budgetExhausted("Items, item 1", 1, TestError.first) = error else {
+            Issue.record("\(error)")
+            return
+        }
+        #expect(error.errorsInside(atMost: 1).map(\.name) == ["Items, item 1"])
+        let map = MapOperation<Int, Int>(name: "lengths", retry: policy) { _ in throw TestError.first }
+        map.input = [1]
+        map.start()
+        await #expect(throws: (any Error).self) { try await map.finished() }
+        #expect(map.error?.localizedDescription.contains("The operation “lengths, item 0” was not tried again") == true)
     }
 
     @Test("An element that fails is transformed again, and keeps its place") func elements() async throws {

@@ -126,6 +126,14 @@ import Testing
         #expect(error?.leafErrors.first as? LostFinishError == .operation(name: "upload"))
     }
 
+    @Test("Each kind of a lost finish has a code and a sentence that says what to do") func codes() {
+        let errors: [LostFinishError] = [
+            .operation(name: "upload"), .unit(name: "item 1", type: "Pages"), .run(name: "Pages"),
+        ]
+        #expect(errors.map(\.errorCode) == [1, 2, 3])
+        for error in errors { #expect(error.errorDescription?.hasSuffix("Call it on every path.") == true) }
+    }
+
     @Test("A step whose `finish` is lost ends its macro") func step() async throws {
         let macro = MacroOperation(IOBlockOperation<Int, Int>.finishing { input, finish in finish(with: input) })
             .then(IOBlockOperation<Int, Int>.finishing(name: "lost") { _, _ in })

@@ -84,9 +84,13 @@ import Testing
                 try await queue.run([fresh, operation])
             }
         }
-        await #expect(throws: OperationQueueError.givenTwice(operation: "fresh")) {
+        let twice = await #expect(throws: OperationQueueError.givenTwice(operation: "fresh")) {
             try await queue.run([fresh, fresh])
         }
+        #expect(twice?.errorCode == 2)
+        #expect(
+            twice?.localizedDescription
+                == "The operation “fresh” was given twice, so nothing was added. Give each operation once.")
         #expect(queue.operations == [present])
         executing.finish()
         present.finish()

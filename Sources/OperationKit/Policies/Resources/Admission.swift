@@ -56,10 +56,10 @@ final class Admission: Preparation, FinishObserving {
             return true
         case .waiting(let request):
             return requested(request) ? try waitBegan(request, operation) : false
-        case .tooManyWaiting(let resource):
+        case .tooManyWaiting(let id):
+            let resource = requirements.resource(id)
             throw ResourceError.tooManyWaiting(
-                operation: operation.displayName, resource: requirements.resource(resource)?.name ?? "",
-                maximum: requirements.resource(resource)?.maximumWaiting ?? 0)
+                operation: operation.displayName, resource: resource.name, maximum: resource.maximumWaiting)
         case .cycle(let waits):
             throw ResourceError.cycle(operation: operation.displayName, waits: waits)
         }
@@ -80,12 +80,12 @@ final class Admission: Preparation, FinishObserving {
 
     /// - Returns: `false`: it takes time.
     private func waitBegan(_ request: RequestID, _ operation: AsyncOperation) throws -> Bool {
-        guard let duration = requirements.shortest?.duration else { return false }
-        if duration <= .zero {
-            if let missing = ResourceArbiter.shared.expired(request) { throw timeout(of: operation, missing) }
+        guard let shortest = requirements.shortest else { return false }
+        if shortest.duration <= .zero {
+            if let missing = ResourceArbiter.shared.expired(request) { throw timeout(of: operation, missing, shortest) }
             return false
         }
-        let deadline = operation.clock.timer.arm(for: self, after: duration) { $0.waitExpired() }
+        let deadline = operation.clock.timer.arm(for: self, after: shortest.duration) { $0.waitExpired() }
         // What is not stored is disarmed after unlocking.
         state.withLock { state in
             if state.phase == .requested { state.deadline = deadline }
@@ -96,18 +96,21 @@ final class Admission: Preparation, FinishObserving {
     /// The operation has waited too long, unless everything has been granted meanwhile. Called with nothing locked.
     func waitExpired() {
         let (request, operation) = state.withLock { ($0.holding.request, $0.operation) }
-        guard let request, let operation, let missing = ResourceArbiter.shared.expired(request) else { return }
-        operation.preparationEnded(withError: timeout(of: operation, missing))
+        guard let request, let operation, let shortest = requirements.shortest,
+            let missing = ResourceArbiter.shared.expired(request)
+        else { return }
+        operation.preparationEnded(withError: timeout(of: operation, missing, shortest))
     }
 
-    private func timeout(of operation: AsyncOperation, _ missing: [ResourceArbiter.MissingResource]) -> ResourceError {
+    // At least one resource is missing.
+    private func timeout(
+        of operation: AsyncOperation, _ missing: [ResourceArbiter.MissingResource], _ shortest: Requirements.Limit
+    ) -> ResourceError {
         // All are granted together, so the one with the duration may be free.
-        let shortest = requirements.shortest
-        let entry = missing.first { $0.resource == shortest?.resource.id } ?? missing.first
+        let entry = missing.first { $0.resource == shortest.resource.id } ?? missing[0]
         return .timedOut(
-            operation: operation.displayName,
-            resource: entry.flatMap { requirements.resource($0.resource) }?.name ?? shortest?.resource.name ?? "",
-            duration: shortest?.duration ?? .zero, holders: entry?.holders ?? [])
+            operation: operation.displayName, resource: requirements.resource(entry.resource).name,
+            duration: shortest.duration, holders: entry.holders)
     }
 
     // MARK: - Admitting
@@ -178,8 +181,9 @@ final class Admission: Preparation, FinishObserving {
         guard let request = state.withLock({ $0.holding.request }),
             let missing = ResourceArbiter.shared.missingResources(of: request), !missing.isEmpty
         else { return nil }
-        let parts = missing.compactMap { entry in
-            requirements.resource(entry.resource).map { $0.title + entry.remark(of: $0) }
+        let parts = missing.map { entry in
+            let resource = requirements.resource(entry.resource)
+            return resource.title + entry.remark(of: resource)
         }
         let end = ResourceArbiter.shared.isDeadlocked(request) ? ", which can never be granted" : ""
         return "waiting for " + parts.joined(separator: " and for ") + end

@@ -12,11 +12,14 @@ public class OperationResource: @unchecked Sendable {
     public final let maximumWaiting: Int
 
     final let id: ResourceID
+    /// What an operation waits for, as the end of a phrase.
+    final let title: String
 
-    init(_ kind: String, name: String, limit: Int, maximumWaiting: Int, isRate: Bool = false) {
+    init(_ kind: String, name: String, title: String, limit: Int, maximumWaiting: Int, isRate: Bool = false) {
         precondition(limit > 0, "OperationKit: the \(kind) “\(name)” would let \(limit) operations through")
         precondition(maximumWaiting >= 0, "OperationKit: at most \(maximumWaiting) operations could wait for “\(name)”")
         self.name = name
+        self.title = title
         self.maximumWaiting = maximumWaiting
         id = ResourceArbiter.shared.resourceAdded(
             name: name, limit: limit, maximumWaiting: maximumWaiting, isRate: isRate)
@@ -29,9 +32,6 @@ public class OperationResource: @unchecked Sendable {
     /// How many operations wait for the resource at the moment. For diagnostics: the number may be another one by the time it is
     /// looked at.
     public final var waitingCount: Int { ResourceArbiter.shared.waitingCount(of: id) }
-
-    /// What an operation waits for, as the end of a phrase.
-    var title: String { "“\(name)”" }
 }
 
 /// Lets one operation work at a time.
@@ -59,10 +59,10 @@ public final class ExclusiveAccess: OperationResource, @unchecked Sendable {
     ///   - maximumWaiting: How many operations may wait for it. One more ends with
     ///     ``ResourceError/tooManyWaiting(operation:resource:maximum:)``. Traps if it is negative.
     public init(_ name: String, maximumWaiting: Int = .max) {
-        super.init("exclusive access", name: name, limit: 1, maximumWaiting: maximumWaiting)
+        super.init(
+            "exclusive access", name: name, title: "exclusive access to “\(name)”", limit: 1,
+            maximumWaiting: maximumWaiting)
     }
-
-    override var title: String { "exclusive access to “\(name)”" }
 }
 
 /// Lets so many operations work at the same time.
@@ -95,8 +95,7 @@ public final class ConcurrencyLimit: OperationResource, @unchecked Sendable {
     ///     ``ResourceError/tooManyWaiting(operation:resource:maximum:)``. Traps if it is negative.
     public init(_ name: String, _ limit: Int, maximumWaiting: Int = .max) {
         self.limit = limit
-        super.init("concurrency limit", name: name, limit: limit, maximumWaiting: maximumWaiting)
+        let title = limit == 1 ? "the place of “\(name)”" : "one of \(limit) places of “\(name)”"
+        super.init("concurrency limit", name: name, title: title, limit: limit, maximumWaiting: maximumWaiting)
     }
-
-    override var title: String { limit == 1 ? "the place of “\(name)”" : "one of \(limit) places of “\(name)”" }
 }

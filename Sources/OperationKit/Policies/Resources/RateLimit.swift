@@ -49,10 +49,10 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
         time = TimeSource(clock)
         timer = clock.timer
         permits = Locked(RatePermits(per: self.duration))
-        super.init("rate limit", name: name, limit: limit, maximumWaiting: maximumWaiting, isRate: true)
+        super.init(
+            "rate limit", name: name, title: "a permit of “\(name)”", limit: limit, maximumWaiting: maximumWaiting,
+            isRate: true)
     }
-
-    override var title: String { "a permit of “\(name)”" }
 
     /// A granted operation is about to begin its work. Called with nothing locked.
     func use() -> RatePermit {

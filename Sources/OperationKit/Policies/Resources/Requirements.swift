@@ -6,6 +6,8 @@ struct Requirements: Sendable {
         var duration: Duration?
     }
 
+    typealias Limit = (resource: OperationResource, duration: Duration)
+
     private(set) var resources: [Resource] = []
     private(set) var circuitBreakers: [CircuitBreaker] = []
 
@@ -23,12 +25,16 @@ struct Requirements: Sendable {
     }
 
     /// The resource that is waited for the shortest time, and that time.
-    var shortest: (resource: OperationResource, duration: Duration)? {
+    var shortest: Limit? {
         resources.compactMap { entry in entry.duration.map { (entry.resource, $0) } }.min { $0.1 < $1.1 }
     }
 
-    func resource(_ id: ResourceID) -> OperationResource? {
-        resources.first { $0.resource.id == id }?.resource
+    /// The required resource that has an identifier.
+    func resource(_ id: ResourceID) -> OperationResource {
+        guard let entry = resources.first(where: { $0.resource.id == id }) else {
+            preconditionFailure("OperationKit: a resource is missing that was not required")
+        }
+        return entry.resource
     }
 }
 
@@ -50,8 +56,8 @@ extension AsyncOperation {
     /// that wait for what the composite has: it ends after them, so these could not get it before.
     ///
     /// The operation has the resource until it is finished, however it ends: `isFinished` is true before another one gets it, and
-    /// the end is announced after that. A composite has it until its children have finished. One that is cancelled while it waits ends immediately. An operation that is
-    /// freed without an end gives its resources back soon, on another thread.
+    /// the end is announced after that. A composite has it until its children have finished. One that is cancelled while it
+    /// waits ends immediately. An operation that is freed without an end gives its resources back soon, on another thread.
     ///
     /// A request that would make operations wait for each other for good is an error, ``ResourceError/cycle(operation:waits:)``: that
     /// of a child for what a composite around it has, for example. That is found where each of the resources lets one operation

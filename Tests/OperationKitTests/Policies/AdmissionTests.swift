@@ -1,0 +1,85 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+/// What happens while an operation that has everything it requires is let through.
+@Suite("Admissions", .hangGuard) struct AdmissionTests {
+    /// A clock that calls a closure when it is asked for the time.
+    private struct TellingClock: Clock {
+        typealias Instant = ManualClock.Instant
+        let clock = ManualClock()
+        let body = Shared<(@Sendable () -> Void)?>(nil)
+
+        var now: Instant {
+            body.change { $0.take() }?()
+            return clock.now
+        }
+        var minimumResolution: Duration { clock.minimumResolution }
+        func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+            try await clock.sleep(until: deadline, tolerance: tolerance)
+        }
+    }
+
+    private let clock = TellingClock()
+
+    @Test("An operation that ends while it uses a permit gives it back, and its work does not begin") func permit()
+        async
+    {
+        let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
+        let log = EventLog()
+        let operation = ScriptedOperation("first") { _ in log.add("first") }
+        operation.require(api)
+        clock.body.value = { operation.finish(withError: TestError.first) }
+        operation.start()
+        #expect(operation.isFinished && text(operation.error) == "first" && log.events.isEmpty)
+        let next = ScriptedOperation("next") { operation in
+            log.add("next")
+            operation.finish()
+        }
+        next.require(api)
+        next.start()
+        #expect(next.isFinished && log.events == ["next"])
+    }
+
+    @Test("An operation that ends while a circuit breaker is asked uses no permit, and its work does not begin")
+    func circuitBreaker() async {
+        let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
+        let server = CircuitBreaker("server", clock: clock)
+        let log = EventLog()
+        let operation = ScriptedOperation("first") { _ in log.add("first") }
+        operation.require(server)
+        operation.require(api)
+        // It is asked when the operation is prepared, and when it is let through.
+        clock.body.value = { [body = clock.body] in
+            body.value = { operation.finish(withError: TestError.first) }
+        }
+        operation.start()
+        #expect(operation.isFinished && text(operation.error) == "first" && log.events.isEmpty)
+        let next = ScriptedOperation("next") { operation in
+            log.add("next")
+            operation.finish()
+        }
+        next.require(api)
+        next.start()
+        #expect(next.isFinished && log.events == ["next"])
+    }
+
+    @Test("A resource that is required twice is waited for the shorter time, whichever comes first")
+    func requiredTwice() {
+        let database = ExclusiveAccess("database")
+        for durations: [Duration?] in [[nil, .seconds(1)], [.seconds(1), nil], [.seconds(2), .seconds(1)]] {
+            var requirements = Requirements()
+            for duration in durations { requirements.add(database, within: duration) }
+            #expect(requirements.resources.count == 1 && requirements.shortest?.duration == .seconds(1))
+        }
+    }
+
+    @Test("What an operation waits for is described by the kind of the resource") func titles() {
+        #expect(ExclusiveAccess("a").title == "exclusive access to “a”")
+        #expect(ConcurrencyLimit("a", 1).title == "the place of “a”")
+        #expect(ConcurrencyLimit("a", 2).title == "one of 2 places of “a”")
+        #expect(RateLimit("a", 2, per: .seconds(1)).title == "a permit of “a”")
+    }
+}
