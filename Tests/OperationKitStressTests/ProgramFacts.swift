@@ -188,8 +188,7 @@ extension ProgramFacts {
             if collection.policy == .cancelRemaining, !failing.isEmpty { return nil }
             return ProgramFacts.report(of: node, units: collection, failing: failing, isCancelled: false)
         case .retry(let retry):
-            // Time may be over for an attempt before it begins.
-            return retry.areStuck && retry.failures < retry.maximum ? nil : retry.outcome(of: node.id)
+            return retry.isCertain ? retry.outcome(of: node.id) : nil
         case .recovery(let source, let made):
             guard !isDisturbed(made.id), let outcome = predicted(source) else { return nil }
             return outcome == .success ? .success : predicted(made)

@@ -45,8 +45,10 @@ extension ProgramGenerator {
     }
 
     mutating func retry() -> StressRetry {
-        StressRetry(
-            failures: pick(4), maximum: 1 + pick(3), delay: pick(3), areStuck: chance(4), hops: chance(2))
+        let form = element(of: [.retry] + StressRetry.Form.allCases)
+        return StressRetry(
+            form: form, failures: pick(4), maximum: 1 + pick(3), delay: pick(3), areStuck: form == .retry && chance(4),
+            hops: chance(2))
     }
 }
 

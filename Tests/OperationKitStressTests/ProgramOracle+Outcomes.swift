@@ -122,6 +122,9 @@ extension ProgramOracle {
                         reason: isCancelled ? $0 : nil)
                 }
             }
+        case .retry(let retry) where retry.form == .hedging:
+            let ended = (log.units[node.id] ?? [:]).filter { !$0.value.ended.isEmpty }.keys
+            return asCancelled + ended.map { retry.failure(of: node.id, after: $0) ?? .success }
         case .retry(let retry):
             let ended = (log.units[node.id] ?? [:]).filter { !$0.value.ended.isEmpty }.keys.max()
             let last = ended.map { retry.failure(of: node.id, after: $0) ?? .success }

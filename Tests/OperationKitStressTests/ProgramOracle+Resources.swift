@@ -16,31 +16,58 @@ extension ProgramOracle {
         }
     }
 
-    /// One attempt follows the other, after the delay, up to the maximum.
+    /// There are as many attempts as there have to be, and none is made too early.
     mutating func judgeAttempts(of node: StressNode) {
         guard let retry = node.retry else { return }
         let attempts = (log.units[node.id] ?? [:]).sorted { $0.key < $1.key }
-        if let last = attempts.last?.key, last > retry.maximum || !retry.areStuck && last > retry.attempts {
+        if let last = attempts.last?.key,
+            last > retry.maximum || !retry.areStuck && retry.form != .hedging && last > retry.attempts
+        {
             complain("attempt \(last) of \(node.name) was one too many")
         }
-        if facts.mustRun(node.id), isThere(node.id), !retry.areStuck, attempts.map(\.key) != Array(1...retry.attempts) {
+        if facts.mustRun(node.id), isThere(node.id), !retry.areStuck, !areEnough(attempts.map(\.key), of: retry) {
             complain("\(node.name) made the attempts \(attempts.map(\.key)) instead of \(retry.attempts)")
         }
-        for (earlier, later) in zip(attempts, attempts.dropFirst()) {
+        for (earlier, later) in zip(attempts, attempts.dropFirst()) where retry.form != .hedging {
             guard let end = earlier.value.ended.first, let begin = later.value.began.first, end < begin else {
                 complain("attempts \(earlier.key) and \(later.key) of \(node.name) were made at the same time")
                 continue
             }
+            guard retry.form == .retry else { continue }
             let passed = log.latestTime(at: begin) - log.earliestTime(at: end)
             if passed < retry.delay {
                 complain("attempt \(later.key) of \(node.name) came after \(passed) s instead of \(retry.delay) s")
             }
         }
+        for (number, unit) in attempts where retry.form != .retry {
+            if let begin = unit.began.first { judgeTime(ofAttempt: number, begin, retry, node) }
+        }
         let late = attempts.count { attempt in
             attempt.value.began.contains { wasCancelled(node.id, before: $0) }
         }
-        // One may have been about to begin.
-        if late > 1 { complain("\(node.name) made \(late) attempts after its cancellation") }
+        // One may have been about to begin; those that are hedged, all together.
+        if late > 1, retry.form != .hedging { complain("\(node.name) made \(late) attempts after its cancellation") }
+    }
+
+    /// Whether all attempts were made that had to be, if nothing else ended the operation.
+    private func areEnough(_ attempts: [Int], of retry: StressRetry) -> Bool {
+        guard retry.form == .hedging else { return attempts == Array(1...retry.attempts) }
+        // One that succeeds cancels those that have not begun.
+        return retry.failures < retry.maximum
+            ? attempts.contains { $0 > retry.failures } : attempts == Array(1...retry.maximum)
+    }
+
+    /// Runs begin at multiples of the interval. A hedged attempt begins after the delay, or when another one fails.
+    private mutating func judgeTime(ofAttempt number: Int, _ begin: Int, _ retry: StressRetry, _ node: StressNode) {
+        var delays = number - 1
+        if retry.form == .hedging {
+            delays -= (log.units[node.id] ?? [:]).values.count { ($0.ended.first ?? .max) < begin }
+        }
+        let delay = retry.form == .hedging ? retry.delay : max(retry.delay, 1)
+        let passed = log.latestTime(at: begin) - log.earliestTime(at: earliestStart(of: node))
+        if passed < delays * delay {
+            complain("attempt \(number) of \(node.name) came after \(passed) s instead of \(delays * delay) s")
+        }
     }
 
     /// No more operations have a resource at the same time than it is for.
@@ -76,7 +103,8 @@ extension ProgramOracle {
             if node.retry?.resource == resource {
                 for (number, unit) in log.units[node.id] ?? [:] {
                     guard let begin = unit.began.first, let end = unit.ended.first else { continue }
-                    let previous = log.units[node.id]?[number - 1]?.ended.first
+                    let isHedged = node.retry?.form == .hedging
+                    let previous = isHedged ? nil : log.units[node.id]?[number - 1]?.ended.first
                     uses.append(("\(node.name) attempt \(number)", previous ?? earliestStart(of: node), begin, end))
                 }
             }

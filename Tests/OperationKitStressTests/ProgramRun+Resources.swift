@@ -63,11 +63,20 @@ extension ProgramRun {
     }
 
     func make(_ retry: StressRetry, _ node: StressNode) -> Operation {
-        var policy = RetryPolicy(
-            maximumAttempts: retry.maximum, backoff: .constant(.seconds(retry.delay)), jitter: .none)
-        if retry.areStuck { policy.attemptTimeout = .seconds(StressRetry.attemptTimeout) }
-        return RetryOperation<Void, Void>(policy) { [self] (number: Int) -> AsyncOperation in
-            attempt(number, retry, node)
+        let attempt: @Sendable (Int) -> AsyncOperation = { [self] number in self.attempt(number, retry, node) }
+        switch retry.form {
+        case .retry:
+            var policy = RetryPolicy(
+                maximumAttempts: retry.maximum, backoff: .constant(.seconds(retry.delay)), jitter: .none)
+            if retry.areStuck { policy.attemptTimeout = .seconds(StressRetry.attemptTimeout) }
+            return RetryOperation<Void, Void>(policy, makeOperation: attempt)
+        case .repetition:
+            return RepeatOperation<Void, Void>(
+                every: .seconds(max(retry.delay, 1)), maximumCount: retry.maximum, continuesAfterFailure: true,
+                until: { true }, makeOperation: attempt)
+        case .hedging:
+            return HedgedOperation<Void, Void>(
+                after: .seconds(retry.delay), maximumAttempts: retry.maximum, makeOperation: attempt)
         }
     }
 

@@ -119,13 +119,24 @@ extension StressNode {
 
 /// Attempts of an operation, of which the first ones fail.
 struct StressRetry: Equatable, Sendable {
+    /// What makes them.
+    enum Form: CaseIterable, Sendable {
+        /// A `RetryOperation`.
+        case retry
+        /// A `RepeatOperation` that goes on until a run succeeds.
+        case repetition
+        /// A `HedgedOperation`.
+        case hedging
+    }
+
+    var form = Form.retry
     /// How many attempts fail.
     var failures = 1
     /// How many attempts there are at most.
     var maximum = 3
-    /// How long to wait before another one, in seconds.
+    /// How long to wait before another one, in seconds. A repetition waits at least for one, from begin to begin.
     var delay = 1
-    /// Whether attempts fail by their timeout. They do not end by themselves then.
+    /// Whether attempts of a `RetryOperation` fail by their timeout. They do not end by themselves then.
     var areStuck = false
     /// Whether attempts end on another thread.
     var hops = false
@@ -134,8 +145,19 @@ struct StressRetry: Equatable, Sendable {
 
     static let attemptTimeout = 2
 
-    /// How many attempts there are if nothing else ends the operation.
+    /// How many attempts there are if nothing else ends the operation, and none is hedged.
     var attempts: Int { min(failures + 1, maximum) }
+
+    /// Whether it is known which attempt decides how the operation ends, if nothing else does.
+    var isCertain: Bool {
+        switch form {
+        // Time may be over for an attempt before it begins.
+        case .retry: !areStuck || failures >= maximum
+        case .repetition: true
+        // Any of those that fail may be the last one to end.
+        case .hedging: failures < maximum || maximum == 1
+        }
+    }
 
     /// How the operation ends then.
     func outcome(of id: Int) -> StressOutcome { failure(of: id, after: attempts) ?? .success }

@@ -51,7 +51,7 @@ extension StressNode: CustomStringConvertible {
         case .waterfall: return "waterfall"
         case .recovery: return "recovery"
         case .retry(let retry):
-            return "\(retry.maximum) attempts, \(retry.failures) fail, delay \(retry.delay)"
+            return "\(retry.form), \(retry.maximum) attempts, \(retry.failures) fail, delay \(retry.delay)"
                 + (retry.areStuck ? ", stuck" : "") + (retry.hops ? ", hopping" : "")
                 + (retry.resource.map { ", each requires \($0)" } ?? "")
         case .collection(let collection):

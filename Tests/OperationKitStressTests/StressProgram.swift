@@ -97,7 +97,7 @@ indirect enum StressWork: Equatable, Sendable {
     /// What `gathered()` makes of leaves.
     case gathering(StressCompound)
     case collection(StressCollection)
-    /// A `RetryOperation`.
+    /// A `RetryOperation`, or another operation that makes attempts.
     case retry(StressRetry)
 }
 

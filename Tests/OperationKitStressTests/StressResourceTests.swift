@@ -73,14 +73,18 @@ extension Stress {
 
         @Test("Attempts fail and succeed, in time or not, and take turns, while their operations are cancelled")
         func attempts() async {
+            let forms: [(StressRetry.Form, areStuck: Bool)] = [
+                (.retry, false), (.retry, true), (.repetition, false), (.hedging, false),
+            ]
             for failures in 0...3 {
-                for areStuck in [false, true] {
+                for (form, areStuck) in forms {
                     let children = (1...3).map { id in
                         StressNode(
                             id: id,
                             work: .retry(
                                 StressRetry(
-                                    failures: failures, maximum: id, delay: id - 1, areStuck: areStuck, hops: id > 1,
+                                    form: form, failures: failures, maximum: id, delay: id - 1, areStuck: areStuck,
+                                    hops: id > 1,
                                     resource: id > 1 ? .first : nil)))
                     }
                     await expectRight(Self.program(children))
@@ -176,5 +180,23 @@ extension Stress.StressResourceTests {
             #expect(!violations([node], wrong + tail).isEmpty, "\(wrong)")
         }
         #expect(!violations([node], attempt(1) + end(1, .unit(1)) + end(failed: [1: .unit(1)], of: 1)).isEmpty)
+    }
+    @Test("Runs that begin too early, and hedged attempts that nothing made begin, are seen") func wrongForms() {
+        func began(_ form: StressRetry.Form, _ log: [StressEvent]) -> [String] {
+            let node = StressNode(
+                id: 1, work: .retry(StressRetry(form: form, failures: form == .hedging ? 0 : 1, maximum: 3, delay: 2)))
+            return violations([node], log + end(1) + end(of: 1))
+        }
+        let time: [StressEvent] = [.advancing(to: 2), .advanced(to: 2)]
+        let first: [StressEvent] = [.unitBegan(1, unit: 1), .unitEnded(1, unit: 1)]
+        let second: [StressEvent] = [.unitBegan(1, unit: 2), .unitEnded(1, unit: 2)]
+        #expect(began(.repetition, first + time + second) == [])
+        #expect(began(.repetition, first + second) == ["attempt 2 of n1 came after 0 s instead of 2 s"])
+        #expect(began(.hedging, first) == [])
+        #expect(began(.hedging, [.unitBegan(1, unit: 1)] + time + second + [.unitEnded(1, unit: 1)]) == [])
+        #expect(
+            began(.hedging, [.unitBegan(1, unit: 1)] + second + [.unitEnded(1, unit: 1)])
+                == ["attempt 2 of n1 came after 0 s instead of 2 s"])
+        #expect(!began(.hedging, []).isEmpty)
     }
 }
