@@ -28,7 +28,8 @@ import Testing
         arguments: [true, false])
     func started(isCancelled: Bool) async {
         let awaited = AsyncOperation()
-        let compound = CompoundOperation(operations: [ScriptedOperation.idle()])
+        let child = ScriptedOperation.idle()
+        let compound = CompoundOperation(operations: [child])
         compound.addDependency(awaited)
         #expect(CompositeDependencies.count(waitingFor: awaited) == 1)
         if isCancelled { compound.cancel() }
@@ -36,7 +37,8 @@ import Testing
         #expect(CompositeDependencies.count(waitingFor: awaited) == 0)
         compound.addDependency(awaited)
         #expect(CompositeDependencies.count(waitingFor: awaited) == 0)
-        compound.cancel()
+        child.finish()
+        _ = try? await compound.finished()
     }
 
     @Test("A macro that becomes part of a longer one is not recorded") func consumed() {

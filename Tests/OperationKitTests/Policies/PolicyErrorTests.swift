@@ -15,90 +15,95 @@ import Testing
 
     private static let cause = CocoaError(.fileNoSuchFile, userInfo: [NSLocalizedDescriptionKey: "There is no file."])
 
-    static let all = [
-        Expectation(
-            error: OperationTimeoutError(operation: "load", timeout: .seconds(5)), domain: "OperationTimeoutError",
-            code: 1,
-            description: "The operation “load” took longer than its timeout of 5.0 seconds."),
-        Expectation(
-            error: ConditionError.failed(operation: "load", condition: "signed in", error: cause),
-            domain: "ConditionError",
-            code: 1,
-            description:
-                "The operation “load” did not run, because its condition “signed in” failed: There is no file.",
-            underlying: .fileNoSuchFile),
-        Expectation(
-            error: ConditionError.prerequisiteFailed(
-                operation: "load", condition: "signed in", prerequisite: "sign in", error: cause),
-            domain: "ConditionError", code: 2,
-            description:
-                "The operation “load” did not run, because “sign in”, which its condition “signed in” needs, failed: There is no file.",
-            underlying: .fileNoSuchFile),
-        Expectation(
-            error: ConditionError.satisfied(operation: "load", condition: "offline"),
-            domain: "ConditionError", code: 3,
-            description: "The condition “offline” of the operation “load” is satisfied."),
-        Expectation(
-            error: ConditionError.prerequisiteCycle(
-                operation: "sign in", condition: "signed in", prerequisite: "sign in"),
-            domain: "ConditionError", code: 4,
-            description:
-                "The operation “sign in” did not run, because its condition “signed in” needs “sign in”, which waits for it."
-        ),
-        Expectation(
-            error: RetryError.invalidPolicy(operation: "load", problem: "it allows 0 attempts"), domain: "RetryError",
-            code: 1,
-            description: "The operation “load” did not run, because of its retry policy: it allows 0 attempts."),
-        Expectation(
-            error: RetryError.budgetExhausted(operation: "load", attempts: 2, error: cause), domain: "RetryError",
-            code: 2,
-            description:
-                "The operation “load” was not tried again after 2 attempts, because the retry budget is exhausted. The last one failed: There is no file.",
-            underlying: .fileNoSuchFile),
-        Expectation(
-            error: RetryError.operationReused(operation: "load", attempt: 2), domain: "RetryError", code: 3,
-            description:
-                "Attempt 2 of “load” was given an operation that was used before. Create a new one for each attempt."),
-        Expectation(
-            error: CircuitOpenError(operation: "load", circuit: "server", retryAfter: .seconds(2)),
-            domain: "CircuitOpenError", code: 1,
-            description:
-                "The operation “load” did not run, because the circuit breaker “server” is open, for another 2.0 seconds."
-        ),
-        Expectation(
-            error: CircuitOpenError(operation: "load", circuit: "server", retryAfter: nil), domain: "CircuitOpenError",
-            code: 1, description: "The operation “load” did not run, because the circuit breaker “server” is open."),
-        Expectation(
-            error: ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 1),
-            domain: "ResourceError",
-            code: 1, description: "The operation “load” did not run, because 1 operation waits for “disk” already."),
-        Expectation(
-            error: ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 9),
-            domain: "ResourceError",
-            code: 1, description: "The operation “load” did not run, because 9 operations wait for “disk” already."),
-        Expectation(
-            error: ResourceError.cycle(
-                operation: "load",
-                waits: [
-                    ResourceWait(operation: "load", resource: "disk", blocker: "copy"),
-                    ResourceWait(operation: "read", resource: "network", blocker: "backup"),
-                ]),
-            domain: "ResourceError", code: 2,
-            description:
-                "The operation “load” did not run, because operations would wait for each other in a cycle: “load” waits for “disk”, held by “copy”; “read” waits for “network”, held by “backup”."
-        ),
-        Expectation(
-            error: ResourceError.timedOut(
-                operation: "load", resource: "disk", duration: .seconds(1), holders: ["copy", "backup"]),
-            domain: "ResourceError", code: 3,
-            description:
-                "The operation “load” did not run, because “disk” was not available within 1.0 seconds, held by “copy”, “backup”."
-        ),
-        Expectation(
-            error: ResourceError.timedOut(operation: "load", resource: "disk", duration: .seconds(1), holders: []),
-            domain: "ResourceError", code: 3,
-            description: "The operation “load” did not run, because “disk” was not available within 1.0 seconds."),
-    ]
+    static var all: [Expectation] {
+        [
+            Expectation(
+                error: OperationTimeoutError(operation: "load", timeout: .seconds(5)), domain: "OperationTimeoutError",
+                code: 1,
+                description: "The operation “load” took longer than its timeout of 5.0 seconds."),
+            Expectation(
+                error: ConditionError.failed(operation: "load", condition: "signed in", error: cause),
+                domain: "ConditionError",
+                code: 1,
+                description:
+                    "The operation “load” did not run, because its condition “signed in” failed: There is no file.",
+                underlying: .fileNoSuchFile),
+            Expectation(
+                error: ConditionError.prerequisiteFailed(
+                    operation: "load", condition: "signed in", prerequisite: "sign in", error: cause),
+                domain: "ConditionError", code: 2,
+                description:
+                    "The operation “load” did not run, because “sign in”, which its condition “signed in” needs, failed: There is no file.",
+                underlying: .fileNoSuchFile),
+            Expectation(
+                error: ConditionError.satisfied(operation: "load", condition: "offline"),
+                domain: "ConditionError", code: 3,
+                description: "The condition “offline” of the operation “load” is satisfied."),
+            Expectation(
+                error: ConditionError.prerequisiteCycle(
+                    operation: "sign in", condition: "signed in", prerequisite: "sign in"),
+                domain: "ConditionError", code: 4,
+                description:
+                    "The operation “sign in” did not run, because its condition “signed in” needs “sign in”, which waits for it."
+            ),
+            Expectation(
+                error: RetryError.invalidPolicy(operation: "load", problem: "it allows 0 attempts"),
+                domain: "RetryError",
+                code: 1,
+                description: "The operation “load” did not run, because of its retry policy: it allows 0 attempts."),
+            Expectation(
+                error: RetryError.budgetExhausted(operation: "load", attempts: 2, error: cause), domain: "RetryError",
+                code: 2,
+                description:
+                    "The operation “load” was not tried again after 2 attempts, because the retry budget is exhausted. The last one failed: There is no file.",
+                underlying: .fileNoSuchFile),
+            Expectation(
+                error: RetryError.operationReused(operation: "load", attempt: 2), domain: "RetryError", code: 3,
+                description:
+                    "Attempt 2 of “load” was given an operation that was used before. Create a new one for each attempt."
+            ),
+            Expectation(
+                error: CircuitOpenError(operation: "load", circuit: "server", retryAfter: .seconds(2)),
+                domain: "CircuitOpenError", code: 1,
+                description:
+                    "The operation “load” did not run, because the circuit breaker “server” is open, for another 2.0 seconds."
+            ),
+            Expectation(
+                error: CircuitOpenError(operation: "load", circuit: "server", retryAfter: nil),
+                domain: "CircuitOpenError",
+                code: 1, description: "The operation “load” did not run, because the circuit breaker “server” is open."),
+            Expectation(
+                error: ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 1),
+                domain: "ResourceError",
+                code: 1, description: "The operation “load” did not run, because 1 operation waits for “disk” already."),
+            Expectation(
+                error: ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 9),
+                domain: "ResourceError",
+                code: 1, description: "The operation “load” did not run, because 9 operations wait for “disk” already."),
+            Expectation(
+                error: ResourceError.cycle(
+                    operation: "load",
+                    waits: [
+                        ResourceWait(operation: "load", resource: "disk", blocker: "copy"),
+                        ResourceWait(operation: "read", resource: "network", blocker: "backup"),
+                    ]),
+                domain: "ResourceError", code: 2,
+                description:
+                    "The operation “load” did not run, because operations would wait for each other in a cycle: “load” waits for “disk”, held by “copy”; “read” waits for “network”, held by “backup”."
+            ),
+            Expectation(
+                error: ResourceError.timedOut(
+                    operation: "load", resource: "disk", duration: .seconds(1), holders: ["copy", "backup"]),
+                domain: "ResourceError", code: 3,
+                description:
+                    "The operation “load” did not run, because “disk” was not available within 1.0 seconds, held by “copy”, “backup”."
+            ),
+            Expectation(
+                error: ResourceError.timedOut(operation: "load", resource: "disk", duration: .seconds(1), holders: []),
+                domain: "ResourceError", code: 3,
+                description: "The operation “load” did not run, because “disk” was not available within 1.0 seconds."),
+        ]
+    }
 
     @Test("Each error of a policy has a domain, a code and a sentence", arguments: all)
     func conversion(expectation: Expectation) {

@@ -38,6 +38,8 @@ import Testing
                     log.add("logout")
                     $0.finish(withError: CancellationError())
                 })
+            // However it ends, what waits goes on.
+            login.completionBlock = { [gate] in gate.open() }
             made.change { $0.append(login) }
             return login
         }
