@@ -266,4 +266,56 @@ import Testing
             error?.localizedDescription.contains("needs “login”, which waits for it") == true,
             "\(String(describing: error?.localizedDescription))")
     }
+
+    /// An identifier that calls a closure once when it is looked for.
+    private struct TellingID: Hashable, Sendable {
+        let body = Shared<(@Sendable () -> Void)?>(nil)
+        let lookups = Shared(0)
+
+        static func == (first: TellingID, second: TellingID) -> Bool { true }
+
+        func hash(into hasher: inout Hasher) {
+            lookups.change { $0 += 1 }
+            body.change { $0.take() }?()
+        }
+    }
+
+    @Test(
+        "An operation that is cancelled when it is its turn to ask leaves that to the next one, if there is one",
+        arguments: [false, true])
+    func cancelledWhenAsked(hasNext: Bool) async throws {
+        let (shared, id, gate) = (SharedPrerequisites(), TellingID(), Gate())
+        func wait(_ name: String, ask: @escaping @Sendable () -> Operation?) async -> Task<Void, any Error> {
+            let lookups = id.lookups.value
+            let task = Task {
+                try await shared.run(AnyHashable(id), for: ScriptedOperation.idle(name)) { [log] in
+                    log.add("\(name) asks")
+                    return ask()
+                }
+            }
+            await eventually("\(name) has not come") { id.lookups.value > lookups }
+            // It waits once the actor has time for others.
+            await { (_: isolated SharedPrerequisites) in }(shared)
+            return task
+        }
+        let first = await wait("first") { [log] in
+            ScriptedOperation("login") { operation in
+                log.add("login")
+                Task {
+                    await gate.opened()
+                    operation.finish()
+                }
+            }
+        }
+        await eventually("no login") { log.events.contains("login") }
+        first.cancel()
+        await #expect(throws: CancellationError.self) { try await first.value }
+        let second = await wait("second") { nil }
+        let third = hasNext ? await wait("third") { nil } : nil
+        id.body.value = { second.cancel() }
+        gate.open()
+        await #expect(throws: CancellationError.self) { try await second.value }
+        try await third?.value
+        #expect(log.events == ["first asks", "login"] + (hasNext ? ["third asks"] : []))
+    }
 }

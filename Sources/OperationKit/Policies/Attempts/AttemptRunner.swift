@@ -51,7 +51,7 @@ final class AttemptRunner<Input: Sendable, Output: Sendable>: Sendable {
     ///   - summary: Called for descriptions, on any thread.
     func attach(
         to composite: IOOperation<Input, Output>, start: @escaping @Sendable () -> Void,
-        takeResult: @escaping @Sendable () -> Result<Output, any Error>, summary: @escaping @Sendable () -> [String]
+        takeResult: @escaping @Sendable () -> Result<Output, any Error>, summary: @escaping @Sendable () -> [String]?
     ) {
         children.attach(
             to: composite,
@@ -64,7 +64,7 @@ final class AttemptRunner<Input: Sendable, Output: Sendable>: Sendable {
                 describe: { [weak self] snapshot in
                     let delay = self?.state.withLock { $0.delay }
                     snapshot.children.removeAll { $0.operation is TurnOperation || $0.operation === delay }
-                    snapshot.summary = summary()
+                    snapshot.summary = summary() ?? []
                 }))
     }
 

@@ -34,7 +34,7 @@ final class RunningPrerequisites: Sendable {
         // Release the operations after unlocking; their deinitializers may run arbitrary code.
         let run = state.withLock { state in
             let run = state.runs.removeValue(forKey: ObjectIdentifier(prerequisite))
-            for id in run?.waiting.keys ?? [:].keys { state.awaited[id] = nil }
+            run?.waiting.keys.forEach { state.awaited[$0] = nil }
             return run
         }
         withExtendedLifetime(run) {}

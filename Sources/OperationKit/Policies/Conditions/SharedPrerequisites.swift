@@ -142,8 +142,8 @@ actor SharedPrerequisites {
         }
         runs[key]?.current = (prerequisite, task)
         guard isNew else { return }
-        for wait in runs[key]?.waiting.values ?? [:].values {
-            RunningPrerequisites.shared.waits(wait.operation, for: prerequisite.value)
+        runs[key]?.waiting.values.forEach {
+            RunningPrerequisites.shared.waits($0.operation, for: prerequisite.value)
         }
     }
 }

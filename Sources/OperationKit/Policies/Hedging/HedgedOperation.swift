@@ -58,7 +58,7 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
         self.name = name
         runner.attach(
             to: self, start: { [unowned self] in startAttempts() }, takeResult: { [unowned self] in takeResult() },
-            summary: { [weak self] in self?.summary ?? [] })
+            summary: { [weak self] in self?.summary })
     }
 
     /// Creates an operation that has not started.

@@ -69,7 +69,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
         self.name = name
         runner.attach(
             to: self, start: { [unowned self] in startRuns() }, takeResult: { [unowned self] in takeResult() },
-            summary: { [weak self] in self?.summary ?? [] })
+            summary: { [weak self] in self?.summary })
     }
 
     /// Creates an operation that has not started.

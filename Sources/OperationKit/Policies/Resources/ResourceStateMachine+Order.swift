@@ -69,7 +69,7 @@ extension ResourceStateMachine {
                 continue
             }
             var isComplete = true
-            for inside in entry.holders.flatMap({ requests[$0]?.waitingInside.values.flatMap(\.self) ?? [] }) {
+            for inside in entry.holders.compactMap({ requests[$0] }).flatMap(\.waitingInside.values).joined() {
                 guard let rank = requests[inside]?.rank, request.rank < rank else { continue }
                 if known.contains(inside) { isComplete = false } else { behind[inside] = rank }
             }

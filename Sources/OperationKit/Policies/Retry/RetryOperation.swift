@@ -70,7 +70,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
         runner.attach(
             to: self, start: { [unowned self] in startAttempts() },
             takeResult: { [unowned self] in takeResult() },
-            summary: { [weak self] in self?.summary ?? [] })
+            summary: { [weak self] in self?.summary })
     }
 
     /// Creates an operation that has not started.
