@@ -14,7 +14,7 @@ import Foundation
 /// There is an exception on Apple platforms, where it is not documented which method of a queue calls which:
 /// operations that are added with `addOperations(_:waitUntilFinished:)` are no guests. They run among the children,
 /// and take places of theirs.
-class CompositeQueue: OperationQueue, @unchecked Sendable {
+class CompositeQueue: PrivateQueue, @unchecked Sendable {
     /// Guards the creation of the queue for the guests. Not `Void`: Thread Sanitizer takes an access to a value that has no size for
     /// one to the object around it.
     private static let creation = Locked(false)

@@ -14,8 +14,7 @@ final class KnownQueues: Sendable {
 
     /// An operation starts on the queue, or the library adds one to it.
     func insert(_ queue: OperationQueue) {
-        // Composites know what is on theirs.
-        if queue is CompositeQueue { return }
+        if queue is PrivateQueue { return }
         // Release the queues after unlocking; their deinitializers may run arbitrary code.
         let discarded = entries.withLock { entries -> [OperationQueue] in
             let id = ObjectIdentifier(queue)
@@ -40,8 +39,13 @@ final class KnownQueues: Sendable {
     ///
     /// Complexity: linear in the operations on these queues.
     func queue(of operation: Operation) -> OperationQueue? {
-        let known = entries.withLock { $0.values.map(\.queue) }
-        return ([OperationQueue.current, OperationQueue.main] + known).lazy.compactMap { $0 }.first {
+        let known = entries.withLock { entries -> [OperationQueue] in
+            let present = entries.compactMapValues(\.queue)
+            // What is gone need not be looked at again.
+            if present.count < entries.count { entries = entries.filter { present[$0.key] != nil } }
+            return Array(present.values)
+        }
+        return ([OperationQueue.current, OperationQueue.main].compactMap { $0 } + known).first {
             $0.addedOperations.contains { $0 === operation }
         }
     }
