@@ -16,7 +16,7 @@ public protocol ItemOperation<CollectionType>: CollectionOperation {
 
     /// Performs the operation on one item.
     ///
-    /// Called once for each item, on a thread of a dispatch queue, never from inside the completion of another item. An
+    /// Called once for each item, or each attempt at it where there is a ``CollectionOperation/retryPolicy``, on a thread of a dispatch queue, never from inside the completion of another item. An
     /// item is in flight until this method has returned and the completion has been called.
     ///
     /// - Parameters:

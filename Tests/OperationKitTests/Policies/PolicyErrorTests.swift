@@ -60,13 +60,13 @@ import Testing
             Expectation(
                 error: RetryError.operationReused(operation: "load", attempt: 2), domain: "RetryError", code: 3,
                 description:
-                    "Attempt 2 of “load” was given an operation that was used before. Create a new one for each attempt."
+                    "Call 2 of the closure of “load” returned an operation that was used before. Create a new one each time."
             ),
             Expectation(
                 error: CircuitOpenError(operation: "load", circuit: "server", retryAfter: .seconds(2)),
                 domain: "CircuitOpenError", code: 1,
                 description:
-                    "The operation “load” did not run, because the circuit breaker “server” is open, for another 2.0 seconds."
+                    "The operation “load” did not run, because the circuit breaker “server” is open, for another 2.0 s."
             ),
             Expectation(
                 error: CircuitOpenError(operation: "load", circuit: "server", retryAfter: nil),

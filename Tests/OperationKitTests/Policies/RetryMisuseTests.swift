@@ -90,6 +90,13 @@ import Testing
         try await compound.finished()
     }
 
+    @Test("A closure that returns its own operation is an error that names it once") func itself() async {
+        let error = await error { retry, _ in retry }
+        #expect(
+            error?.localizedDescription
+                == "“load” cannot run, because its operations wait for each other in a cycle: “load” waits for “load”.")
+    }
+
     @Test("A closure that returns what the retry is inside of is an error with both names") func around() async {
         let compound = Shared<CompoundOperation?>(nil)
         let error = await error { retry, _ in

@@ -141,7 +141,8 @@ extension AttemptRunner {
         let operation = attempt.operation
         if composite.isInside(operation) {
             throw CompoundOperationError.dependencyCycle(
-                name: composite.displayName, path: [composite.displayName, operation.displayName])
+                name: composite.displayName,
+                path: [composite.displayName] + (operation === composite ? [] : [operation.displayName]))
         }
         let parent = operation.withState { $0.membership.parent }
         if operation.isExecuting || operation.isFinished || parent === children {

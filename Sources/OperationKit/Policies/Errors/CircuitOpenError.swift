@@ -32,7 +32,7 @@ extension CircuitOpenError: LocalizedError, CustomNSError {
     /// Which operation did not run, because of which circuit breaker.
     public var errorDescription: String? {
         "The operation “\(operation)” did not run, because the circuit breaker “\(circuit)” is open"
-            + (retryAfter.map { ", for another \($0)." } ?? ".")
+            + (retryAfter.map { ", for another \(ageText($0))." } ?? ".")
     }
 
     /// The localized description.

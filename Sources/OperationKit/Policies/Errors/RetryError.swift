@@ -48,7 +48,7 @@ extension RetryError: LocalizedError, CustomNSError, NestingError {
             "The operation “\(operation)” was not tried again after \(attempts == 1 ? "1 attempt" : "\(attempts) attempts"), because the retry budget is exhausted. The last one"
                 + error.explanation(depth: depth)
         case .operationReused(let operation, let attempt):
-            "Attempt \(attempt) of “\(operation)” was given an operation that was used before. Create a new one for each attempt."
+            "Call \(attempt) of the closure of “\(operation)” returned an operation that was used before. Create a new one each time."
         }
     }
 

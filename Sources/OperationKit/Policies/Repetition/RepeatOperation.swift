@@ -26,7 +26,7 @@ import Foundation
 /// | a run fails | ends with its error, unless `continuesAfterFailure` is `true` |
 /// | a run ends with an error whose `isCancellation` is true | ends with that error |
 /// | the last run that `maximumCount` allows has ended | ends as that run did |
-/// | it is cancelled | ends as cancelled, after the run that it cancels; a failure of that run stands |
+/// | it is cancelled | ends as cancelled, after the run that it cancels; a failure of that run stands, and so does what `until` decides meanwhile |
 ///
 /// Errors of the closure, and of operations that it must not return, are those of a ``RetryOperation``. The
 /// ``AsyncOperation/progress`` counts runs, if there is a maximum, and is 0 until the end otherwise. ``AsyncOperation/clock``
