@@ -33,6 +33,20 @@ import Testing
         #expect(machine.began() == .cancelOthers)
     }
 
+    @Test("Each attempt that fails while another one is being begun is replaced") func severalWhileBeginning() {
+        var machine = Machine(maximumAttempts: 6)
+        _ = machine.started()
+        _ = machine.began()
+        #expect(machine.delayEnded(after: 1) == .begin(2, isLast: false))
+        _ = machine.began()
+        #expect(machine.delayEnded(after: 2) == .begin(3, isLast: false))
+        let actions = [machine.attemptEnded(1, with: .failure), machine.attemptEnded(2, with: .failure)]
+        #expect(actions == [nil, nil])
+        #expect(machine.began() == .begin(4, isLast: false))
+        #expect(machine.began() == .begin(5, isLast: false))
+        #expect(machine.began() == nil)
+    }
+
     @Test("After a cancellation, or an attempt that cannot begin, no further attempt begins") func closed() {
         var cancelled = Machine(maximumAttempts: 3)
         _ = cancelled.started()

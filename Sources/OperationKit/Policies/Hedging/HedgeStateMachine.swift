@@ -33,8 +33,8 @@ struct HedgeStateMachine: Hashable, Sendable {
     /// The number of the attempt that was begun last.
     private(set) var last = 0
     private var isBeginning = false
-    /// Whether another attempt is due when the one that is being begun has begun.
-    private var isNextDue = false
+    /// How many attempts more are due when the one that is being begun has begun.
+    private var dueCount = 0
     /// The number of the first attempt that succeeded.
     private(set) var winner: Int?
 
@@ -53,7 +53,10 @@ struct HedgeStateMachine: Hashable, Sendable {
     mutating func began() -> Action? {
         isBeginning = false
         switch stage {
-        case .open: return exchange(&isNextDue, with: false) ? nextIsDue() : nil
+        case .open:
+            guard dueCount > 0 else { return nil }
+            dueCount -= 1
+            return nextIsDue()
         // A delay may have been begun since.
         case .closed: return .endDelay
         case .decided: return .cancelOthers
@@ -94,7 +97,7 @@ struct HedgeStateMachine: Hashable, Sendable {
     private mutating func nextIsDue() -> Action? {
         guard stage == .open, last < maximumAttempts else { return nil }
         if isBeginning {
-            isNextDue = true
+            dueCount += 1
             return nil
         }
         isBeginning = true

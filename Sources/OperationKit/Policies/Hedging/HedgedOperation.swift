@@ -24,11 +24,12 @@ import Foundation
 /// | an attempt succeeds | the others are cancelled; after they have ended, the operation ends with the output |
 /// | all attempts have failed | the operation ends with the error of the one that failed last |
 /// | an attempt ends with an error whose `isCancellation` is true | no further attempt begins; those that run decide |
-/// | the operation is cancelled | all attempts are; it ends after them, and a success or a failure of one of them stands |
+/// | the operation is cancelled | all attempts are; it ends after them, and a success or a failure of one of those that run stands |
 ///
 /// If `makeOperation` throws, or returns an operation that cannot be an attempt, the others are cancelled, and the operation ends with
 /// the error: see ``RetryOperation``. Its ``AsyncOperation/progress`` is that of the attempt that came farthest.
-/// ``AsyncOperation/clock`` measures the delay.
+/// ``AsyncOperation/clock`` measures the delay. A further attempt begins on a thread of the global queues: while work that blocks
+/// fills these, it begins late. So hedge work that is asynchronous.
 public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     private let runner: AttemptRunner<Input, Output>
     private let delay: Duration
