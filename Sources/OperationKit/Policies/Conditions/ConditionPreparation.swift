@@ -40,13 +40,20 @@ final class ConditionPreparation: Preparation {
         if case .evaluating(_, let operation) = state.withLock(\.self),
             let prerequisite = RunningPrerequisites.shared.prerequisite(awaitedBy: operation)
         {
-            return "running “\(prerequisite.displayName)” for its condition “\(name)”"
+            let text = "running “\(prerequisite.displayName)” for its condition “\(name)”"
+            return text + ((prerequisite as? AsyncOperation)?.resourceWait.map { ", which is \($0)" } ?? "")
         }
         return "evaluating its condition “\(name)”"
     }
 }
 
 extension AsyncOperation {
+    /// What the operation requires and waits for, in words. Not what a condition of it waits for, which would have no bound.
+    fileprivate final var resourceWait: String? {
+        let preparation = withState { $0.preparations?.awaited }
+        return preparation?.stage == .requirement ? preparation?.waitDescription : nil
+    }
+
     /// Evaluates a condition, in a task of its own, and goes on or ends.
     fileprivate final func evaluate(_ condition: any OperationCondition) async {
         let answer = await condition.answer(for: self)
@@ -118,7 +125,7 @@ extension Operation {
     func runAsPrerequisite(isNew: Bool) async throws {
         defer { if isNew { RunningPrerequisites.shared.ended(self) } }
         do {
-            try await OperationQueue().run(self, ifUnused: isNew)
+            try await PrivateQueue().run(self, ifUnused: isNew)
         } catch {
             throw PrerequisiteFailure.failed(prerequisite: displayName, cause: error)
         }

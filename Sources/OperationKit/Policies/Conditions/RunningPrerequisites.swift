@@ -64,21 +64,33 @@ final class RunningPrerequisites: Sendable {
     }
 
     /// Whether a prerequisite that runs would wait for itself if an operation waited for it: the operation is the prerequisite, or
-    /// is inside it, or what it is inside of runs for an operation of which that is true.
+    /// ends only after it.
     ///
     /// Complexity: linear in the operations that are found on the way.
     func wouldWaitForItself(_ prerequisite: Operation, if operation: AsyncOperation) -> Bool {
-        var found: Set<ObjectIdentifier> = []
-        var remaining: [Operation] = [operation]
+        operation === prerequisite || operationsAround(operation).contains { $0 === prerequisite }
+    }
+
+    /// The operations that end only after an operation, as far as that is known: those that it is inside of, those that wait for
+    /// one of these or for itself, as the prerequisite of a condition, and what is around those.
+    ///
+    /// Complexity: linear in the operations that are found.
+    func operationsAround(_ operation: AsyncOperation) -> [AsyncOperation] {
+        var found: Set = [ObjectIdentifier(operation)]
+        var around: [AsyncOperation] = []
+        var remaining = [operation]
         while let next = remaining.popLast() {
             for operation in [next] + Array(next.enclosingOperations) {
-                guard found.insert(ObjectIdentifier(operation)).inserted else { continue }
-                if operation === prerequisite { return true }
-                remaining += state.withLock { state in
+                if operation !== next, found.insert(ObjectIdentifier(operation)).inserted { around.append(operation) }
+                let waiting = state.withLock { state in
                     state.runs[ObjectIdentifier(operation)].map { Array($0.waiting.values) } ?? []
+                }
+                for operation in waiting where found.insert(ObjectIdentifier(operation)).inserted {
+                    around.append(operation)
+                    remaining.append(operation)
                 }
             }
         }
-        return false
+        return around
     }
 }

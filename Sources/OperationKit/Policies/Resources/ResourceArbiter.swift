@@ -70,7 +70,8 @@ final class ResourceArbiter: Sendable {
     func request(_ resources: [ResourceID], for operation: AsyncOperation) -> Answer {
         // Both may be overridden.
         let priority = operation.queuePriority.rawValue
-        let parents = state.withLock { $0.composites.isEmpty } ? [] : Array(operation.enclosingOperations)
+        let parents =
+            state.withLock { $0.composites.isEmpty } ? [] : RunningPrerequisites.shared.operationsAround(operation)
         let (answer, waits, others) = state.withLock {
             state -> (ResourceStateMachine.Answer, [Participants], [AsyncOperation]) in
             let inside = parents.compactMap { state.request(heldBy: $0) }

@@ -11,6 +11,7 @@
 // behind, come right before it, and so do, before these, the ones inside what they wait for. A request keeps its place when the
 // one that it came before is gone.
 extension ResourceStateMachine {
+    /// Its size grows with each request that comes before another one which itself came before others.
     struct Rank: Comparable, Sendable {
         let priority: Int
         let arrival: Int
