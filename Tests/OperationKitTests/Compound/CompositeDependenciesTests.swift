@@ -52,39 +52,12 @@ import Testing
         withExtendedLifetime(macro) {}
     }
 
-    /// Does something once, at a certain place that the observed thread reaches.
-    private final class Interruption: SchedulingProbe.Observer {
-        var remaining: Int
-        private var locks = 0
-        var action: (() -> Void)?
-
-        init(at place: Int, _ action: @escaping () -> Void) {
-            (remaining, self.action) = (place, action)
-        }
-
-        func reached(_ place: SchedulingProbe.Place) {
-            switch place {
-            case .locking: locks += 1
-            case .unlocked: locks -= 1
-            case .willChange, .didChange, .told: return
-            }
-            // While a lock is held, another thread would wait for it.
-            guard locks == 0 else { return }
-            remaining -= 1
-            if remaining < 0, let action = action.take() { action() }
-        }
-
-        func makeQueue() -> CompositeQueue { CompositeQueue() }
-
-        func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
-    }
-
     /// How deep the operation is inside what is added.
     @Test(
         "What is added while the compound is being made to depend on it excludes the dependency, or is refused",
         arguments: [0, 1, 20])
     func sameTime(depth: Int) {
-        for place in 0..<200 {
+        for place in 0..<Interruption.bound {
             let awaited = AsyncOperation()
             let child = (0..<depth).reduce(awaited as AsyncOperation) { inner, _ in
                 CompoundOperation(operations: [inner])
@@ -95,7 +68,7 @@ import Testing
             let depend = { compound.addDependency(awaited) }
             let interruption = Interruption(at: place, add)
             SchedulingProbe.observed(by: interruption) { depend() }
-            if interruption.action != nil { return }
+            if !interruption.hasRun { return }
             #expect(!isAdded || compound.dependencies.isEmpty, "at \(place)")
         }
         Issue.record("There are more places")

@@ -5,7 +5,12 @@ import Testing
 
 extension RatePermits {
     /// - Returns: When to report the return, if that is not going to happen anyway.
-    fileprivate mutating func use(at now: Duration) -> Duration? { used(at: now).next }
+    fileprivate mutating func use(at now: Duration) -> Duration? { used(at: now).next?.time }
+
+    fileprivate mutating func returns(at now: Duration) -> (count: Int, next: Duration?) {
+        let (count, next) = returned(at: now)
+        return (count, next?.time)
+    }
 }
 
 @Suite("RatePermits") struct RatePermitsTests {
@@ -15,11 +20,11 @@ extension RatePermits {
         #expect(permits.use(at: .seconds(4)) == nil)
         #expect(permits.use(at: .seconds(4)) == nil)
         #expect(permits.use(at: .seconds(12)) == nil)
-        #expect(permits.returned(at: .seconds(11)) == (1, .seconds(14)))
-        #expect(permits.returned(at: .seconds(13)) == (0, .seconds(14)))
+        #expect(permits.returns(at: .seconds(11)) == (1, .seconds(14)))
+        #expect(permits.returns(at: .seconds(13)) == (0, .seconds(14)))
         #expect(permits.usedCount == 3)
-        #expect(permits.returned(at: .seconds(14)) == (2, .seconds(22)))
-        #expect(permits.returned(at: .seconds(22)) == (1, nil))
+        #expect(permits.returns(at: .seconds(14)) == (2, .seconds(22)))
+        #expect(permits.returns(at: .seconds(22)) == (1, nil))
         #expect(permits.use(at: .seconds(30)) == .seconds(40))
     }
 
@@ -27,7 +32,7 @@ extension RatePermits {
         var permits = RatePermits(per: .seconds(10))
         #expect(permits.use(at: .seconds(5)) == .seconds(15))
         #expect(permits.use(at: .seconds(3)) == nil)
-        #expect(permits.returned(at: .seconds(15)) == (2, nil))
+        #expect(permits.returns(at: .seconds(15)) == (2, nil))
     }
 
     @Test("A permit that is given back can be used again, unless its time has come before") func givenBack() {
@@ -38,7 +43,7 @@ extension RatePermits {
         #expect(permits.givenBack(third) == true)
         #expect(permits.givenBack(third) == false)
         #expect(permits.usedCount == 1)
-        #expect(permits.returned(at: .seconds(11)) == (1, nil))
+        #expect(permits.returns(at: .seconds(11)) == (1, nil))
         #expect(permits.givenBack(first) == false)
         #expect(permits.use(at: .seconds(12)) == .seconds(22))
     }
@@ -53,7 +58,7 @@ extension RatePermits {
         for second in 0..<500 as Range<Int64> {
             let now = Duration.seconds(second)
             if let due = wake, due <= now {
-                let (count, next) = permits.returned(at: now)
+                let (count, next) = permits.returns(at: now)
                 free += count
                 wake = next
             }

@@ -28,7 +28,7 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
     private let timer: DeadlineTimer
     private let permits: Locked<RatePermits>
     /// The deadline at which the next permit returns.
-    private let deadline = Locked<ArmedDeadline?>(nil)
+    private let deadline = Locked<(wake: RatePermits.Wake, armed: ArmedDeadline)?>(nil)
 
     /// Creates a limit.
     ///
@@ -58,7 +58,7 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
     func use() -> RatePermit {
         let now = time.now()
         let (permit, next) = permits.withLock { $0.used(at: now) }
-        if let next { arm(at: next) }
+        if let next { arm(next) }
         return permit
     }
 
@@ -67,18 +67,24 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
         if permits.withLock({ $0.givenBack(permit) }) { ResourceArbiter.shared.permitsReturned(1, of: id) }
     }
 
-    private func arm(at instant: Duration) {
-        let next = timer.arm(for: self, after: instant - time.now()) { $0.returnPermits(at: instant) }
-        // The old one has expired, or is about to return no more than what is due. Release it after unlocking.
-        let previous = deadline.withLock { exchange(&$0, with: next) }
-        withExtendedLifetime(previous) {}
+    /// Arms the deadline of a wake, unless a later one has been armed. Other threads may be about to do so, and the deadline may
+    /// expire before this returns.
+    func arm(_ wake: RatePermits.Wake) {
+        let armed = timer.arm(for: self, after: wake.time - time.now()) { $0.returnPermits(at: wake.time) }
+        let unneeded = deadline.withLock { current -> ArmedDeadline? in
+            if let current, current.wake.number > wake.number { return armed }
+            defer { current = (wake, armed) }
+            return current?.armed
+        }
+        // Released after unlocking, as it takes the lock of the timer.
+        withExtendedLifetime(unneeded) {}
     }
 
     private func returnPermits(at instant: Duration) {
         // The timer and this object may have asked the clock at slightly different times.
         let now = max(time.now(), instant)
         let (count, next) = permits.withLock { $0.returned(at: now) }
-        if let next { arm(at: next) }
+        if let next { arm(next) }
         if count > 0 { ResourceArbiter.shared.permitsReturned(count, of: id) }
     }
 }

@@ -3,7 +3,15 @@
 /// Each can be used again when the duration has passed since its use. So there are never more uses than permits in any time of
 /// that length, other than with a bucket that is refilled.
 struct RatePermits: Sendable {
+    /// A time at which ``RatePermits/returned(at:)`` has to be reported.
+    struct Wake: Equatable, Sendable {
+        /// The one with the greatest number is the only one that counts.
+        let number: Int
+        let time: Duration
+    }
+
     private let duration: Duration
+    private var wakeCount = 0
     /// When permits can be used again, earliest first, from `head` on.
     private var returns: [Duration] = []
     private var head = 0
@@ -19,11 +27,11 @@ struct RatePermits: Sendable {
     ///
     /// - Parameter now: The time, which counts as that of the last use if it is earlier.
     /// - Returns: The permit, and when to report ``returned(at:)``, if that is not going to happen anyway.
-    mutating func used(at now: Duration) -> (permit: RatePermit, next: Duration?) {
+    mutating func used(at now: Duration) -> (permit: RatePermit, next: Wake?) {
         let isFirst = usedCount == 0
         let permit = RatePermit(returnTime: max(now + duration, returns.last ?? .zero))
         returns.append(permit.returnTime)
-        return (permit, isFirst ? permit.returnTime : nil)
+        return (permit, isFirst ? wake(at: permit.returnTime) : nil)
     }
 
     /// A permit was not used after all: the work has not begun.
@@ -43,7 +51,7 @@ struct RatePermits: Sendable {
     /// The time has come.
     ///
     /// - Returns: How many permits can be used again, and when to report the next ones, if there are any.
-    mutating func returned(at now: Duration) -> (count: Int, next: Duration?) {
+    mutating func returned(at now: Duration) -> (count: Int, next: Wake?) {
         let start = head
         while head < returns.count, returns[head] <= now { head += 1 }
         let count = head - start
@@ -52,7 +60,12 @@ struct RatePermits: Sendable {
             returns.removeFirst(head)
             head = 0
         }
-        return (count, head < returns.count ? returns[head] : nil)
+        return (count, head < returns.count ? wake(at: returns[head]) : nil)
+    }
+
+    private mutating func wake(at time: Duration) -> Wake {
+        wakeCount += 1
+        return Wake(number: wakeCount, time: time)
     }
 }
 
