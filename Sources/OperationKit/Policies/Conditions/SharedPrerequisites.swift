@@ -76,7 +76,7 @@ actor SharedPrerequisites {
         if isCancelled { _ = runs[key]?.machine.left(id) }
         switch runs[key]?.machine.answered(hasPrerequisite: prerequisite != nil) {
         case .run?:
-            if let prerequisite { run(prerequisite, key) }
+            if let prerequisite { run(prerequisite, key, for: isCancelled ? nil : operation) }
         case .resume(let waiters)?:
             resume(waiters, key, with: .success(.goOn))
             removeIfIdle(key)
@@ -85,7 +85,6 @@ actor SharedPrerequisites {
             removeIfIdle(key)
         }
         if isCancelled { throw CancellationError() }
-        if let prerequisite { RunningPrerequisites.shared.waits(operation, for: prerequisite.value) }
         _ = try await wait(id, operation, key)
     }
 
@@ -128,8 +127,15 @@ actor SharedPrerequisites {
         if runs[key]?.machine.state == .idle { runs[key] = nil }
     }
 
-    private func run(_ prerequisite: UncheckedSendable<Operation>, _ key: Key) {
+    /// Those that wait are known before the prerequisite starts, which may require what is around them.
+    private func run(_ prerequisite: UncheckedSendable<Operation>, _ key: Key, for operation: AsyncOperation?) {
         let isNew = RunningPrerequisites.shared.began(prerequisite.value)
+        if let operation { RunningPrerequisites.shared.waits(operation, for: prerequisite.value) }
+        if isNew {
+            runs[key]?.waiting.values.forEach {
+                RunningPrerequisites.shared.waits($0.operation, for: prerequisite.value)
+            }
+        }
         let task = Task.detached {
             let result: Result<Turn, any Error>
             do {
@@ -141,9 +147,5 @@ actor SharedPrerequisites {
             await self.ended(key, prerequisite, result)
         }
         runs[key]?.current = (prerequisite, task)
-        guard isNew else { return }
-        runs[key]?.waiting.values.forEach {
-            RunningPrerequisites.shared.waits($0.operation, for: prerequisite.value)
-        }
     }
 }
