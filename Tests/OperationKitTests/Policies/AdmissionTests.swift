@@ -82,4 +82,11 @@ import Testing
         #expect(ConcurrencyLimit("a", 2).title == "one of 2 places of “a”")
         #expect(RateLimit("a", 2, per: .seconds(1)).title == "a permit of “a”")
     }
+
+    @Test("Nothing is said of what an operation does not wait for, or is not part of") func nothing() {
+        let (compound, block) = (CompoundOperation(), BlockOperation {})
+        #expect(compound.children.map { block.isPart(of: $0) } == false)
+        #expect(StartHandler(stage: .binding) { _ in }.waitDescription == nil)
+        #expect(RetryError.invalidPolicy(operation: "load", problem: "none").errorsInside(atMost: 1).isEmpty)
+    }
 }
