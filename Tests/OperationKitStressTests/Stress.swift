@@ -40,3 +40,15 @@ extension Double {
     /// With one digit after the point.
     var short: String { String(format: "%.1f", self) }
 }
+
+extension Stress {
+    /// Expects that runs of a program keep all promises, while references to its operations are kept, and while they are not.
+    static func expectRight(_ program: StressProgram, times: Int = 3) async {
+        for keepsReferences in [false, true] {
+            var program = program
+            program.keepsReferences = keepsReferences
+            let failure = await onThread { [program] in Soak.check(program, times: times) }
+            if let failure { Issue.record("\(failure.report)") }
+        }
+    }
+}

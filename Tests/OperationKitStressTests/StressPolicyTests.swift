@@ -20,15 +20,6 @@ extension Stress {
             return StressProgram(root: root, actions: actions)
         }
 
-        private func expectRight(_ program: StressProgram, times: Int = 3) async {
-            for keepsReferences in [false, true] {
-                var program = program
-                program.keepsReferences = keepsReferences
-                let failure = await onThread { [program] in Soak.check(program, times: times) }
-                if let failure { Issue.record("\(failure.report)") }
-            }
-        }
-
         @Test("Conditions of every kind of operation answer, fail, skip and wait, while it is cancelled or not")
         func conditions() async {
             let works: [StressWork] = [
@@ -47,9 +38,9 @@ extension Stress {
                         node.policies.conditions = [StressCondition(wait: .yields), condition]
                         var dependent = Self.leaf(4)
                         dependent.requires = [1]
-                        await expectRight(Self.program([node, dependent]), times: 1)
+                        await Stress.expectRight(Self.program([node, dependent]), times: 1)
                         let cancellation = StressAction(trigger: .outside(thread: 0, delay: 300), effect: .cancel(1))
-                        await expectRight(Self.program([node, dependent], [cancellation]), times: 1)
+                        await Stress.expectRight(Self.program([node, dependent], [cancellation]), times: 1)
                     }
                 }
             }
@@ -62,12 +53,12 @@ extension Stress {
                     let prerequisite = StressPrerequisite(fails: fails, isShared: id > 2)
                     return Self.leaf(id, .inline, [StressCondition(wait: .yields, prerequisite: prerequisite)])
                 }
-                await expectRight(Self.program(children))
+                await Stress.expectRight(Self.program(children))
                 let actions = [0, 2, 4].map {
                     StressAction(trigger: .outside(thread: $0 % 2, delay: 300), effect: .cancel($0))
                 }
-                await expectRight(Self.program(children, actions))
-                await expectRight(Self.program(children, Array(actions.dropFirst())))
+                await Stress.expectRight(Self.program(children, actions))
+                await Stress.expectRight(Self.program(children, Array(actions.dropFirst())))
             }
         }
 
@@ -81,15 +72,16 @@ extension Stress {
                 Self.leaf(6, .delay, timeout: .seconds(2)), Self.leaf(7, .delay), Self.leaf(8, timeout: .zero),
                 Self.leaf(9, .stoppable, timeout: .never), Self.leaf(10, .later, timeout: .seconds(1)),
             ]
-            await expectRight(Self.program(children))
+            await Stress.expectRight(Self.program(children))
             let time = [1, 2, 3].map {
                 StressAction(trigger: .outside(thread: $0 % 2, delay: 300 * $0), effect: .advance(by: $0))
             }
-            await expectRight(Self.program(children, time))
-            await expectRight(Self.program(children, time + [StressAction(trigger: .inside(10), effect: .cancel(0))]))
+            await Stress.expectRight(Self.program(children, time))
+            await Stress.expectRight(
+                Self.program(children, time + [StressAction(trigger: .inside(10), effect: .cancel(0))]))
             var delayed = Self.program(children, time + [StressAction(trigger: .inside(10), effect: .cancel(0))])
             delayed.start = .delayed
-            await expectRight(delayed)
+            await Stress.expectRight(delayed)
         }
     }
 }

@@ -24,15 +24,6 @@ extension Stress {
                 root: StressNode(id: 0, work: .compound(StressCompound(children: children))), actions: actions)
         }
 
-        private func expectRight(_ program: StressProgram, times: Int = 3) async {
-            for keepsReferences in [false, true] {
-                var program = program
-                program.keepsReferences = keepsReferences
-                let failure = await onThread { [program] in Soak.check(program, times: times) }
-                if let failure { Issue.record("\(failure.report)") }
-            }
-        }
-
         private var cancellations: [StressAction] {
             [StressAction(trigger: .outside(thread: 0, delay: 300), effect: .cancel(2))]
         }
@@ -44,8 +35,8 @@ extension Stress {
                 let children = kinds.enumerated().map {
                     Self.leaf($0 + 1, $1, requires: resources, within: $0 == 2 ? 2 : nil)
                 }
-                await expectRight(Self.program(children))
-                await expectRight(Self.program(children, cancellations))
+                await Stress.expectRight(Self.program(children))
+                await Stress.expectRight(Self.program(children, cancellations))
             }
         }
 
@@ -58,7 +49,7 @@ extension Stress {
                 node.policies.resources = [outer]
                 return node
             }
-            await expectRight(
+            await Stress.expectRight(
                 Self.program(composites + [Self.leaf(5, .hopping, requires: [.first, .second])]), times: 20)
         }
 
@@ -67,8 +58,8 @@ extension Stress {
             let time = [1, 3].map {
                 StressAction(trigger: .outside(thread: 0, delay: 3_000 * $0), effect: .advance(by: $0))
             }
-            await expectRight(Self.program(children, time))
-            await expectRight(Self.program(children, time + cancellations))
+            await Stress.expectRight(Self.program(children, time))
+            await Stress.expectRight(Self.program(children, time + cancellations))
         }
 
         @Test("Attempts fail and succeed, in time or not, and take turns, while their operations are cancelled")
@@ -87,10 +78,10 @@ extension Stress {
                                     hops: id > 1,
                                     resource: id > 1 ? .first : nil)))
                     }
-                    await expectRight(Self.program(children))
-                    await expectRight(Self.program(children, cancellations))
+                    await Stress.expectRight(Self.program(children))
+                    await Stress.expectRight(Self.program(children, cancellations))
                     let time = StressAction(trigger: .outside(thread: 0, delay: 300), effect: .advance(by: 2))
-                    await expectRight(Self.program(children, [time]), times: 1)
+                    await Stress.expectRight(Self.program(children, [time]), times: 1)
                 }
             }
         }

@@ -1,4 +1,5 @@
 import Foundation
+package import Testing
 
 /// A clock whose time passes when a test says so.
 ///
@@ -7,8 +8,7 @@ import Foundation
 /// ```swift
 /// let clock = ManualClock()
 /// let work = Task { try await clock.sleep(for: .seconds(5)) }
-/// await clock.sleepers()
-/// clock.advance(by: .seconds(5))
+/// await clock.pass(.seconds(5))
 /// try await work.value
 /// ```
 package final class ManualClock: Clock, Sendable {
@@ -73,6 +73,12 @@ package final class ManualClock: Clock, Sendable {
     /// Lets time pass. See ``advance(to:)``.
     package func advance(by duration: Duration) {
         advance(to: now.advanced(by: duration))
+    }
+
+    /// Waits until a task sleeps, then lets time pass.
+    package func pass(_ duration: Duration) async {
+        await sleepers()
+        advance(by: duration)
     }
 
     /// Lets time pass until an instant, which must not be in the past. Resumes the sleepers that are due on the way, in
@@ -160,5 +166,9 @@ package final class ManualClock: Clock, Sendable {
             watcher?.continuation.resume()
         }
         state.change { _ = $0.cancelledBeforehand.remove(id) }
+    }
+    /// Expects that soon no task sleeps.
+    package func expectNoSleepers(_ location: SourceLocation = #_sourceLocation) async {
+        await eventually("the clock is slept on until \(deadlines)", location) { deadlines.isEmpty }
     }
 }

@@ -36,6 +36,18 @@ extension ScriptedOperation {
         ScriptedOperation(name, main: { _ in })
     }
 
+    /// Writes down its name when its work begins, which then ends.
+    package static func named(
+        _ name: String, in log: EventLog, requiring resources: [OperationResource] = []
+    ) -> ScriptedOperation {
+        let operation = ScriptedOperation(name) { operation in
+            log.add(name)
+            operation.finish()
+        }
+        for resource in resources { operation.require(resource) }
+        return operation
+    }
+
     /// Writes down what is called on it.
     package static func logged(_ log: EventLog, main: @escaping Script = { $0.finish() }) -> ScriptedOperation {
         let operation = ScriptedOperation(

@@ -148,8 +148,7 @@ import Testing
         map.input = [1, 2, 3]
         map.start()
         for _ in 0..<2 {
-            await clock.sleepers()
-            clock.advance(by: .seconds(1))
+            await clock.pass(.seconds(1))
         }
         #expect(try await map.value == [10, 20, 30])
         #expect(attempts.value == [1, 2, 2, 2, 3])

@@ -101,7 +101,9 @@ import Testing
         try await compound.finished()
     }
 
-    @Test("The operations on a queue are looked at once, and not once for each of them") func askedOnce() async throws {
+    @Test("The operations on a queue are looked at a single time, and not once for each of them") func askedOnce()
+        async throws
+    {
         let (queue, underlying) = markedQueue()
         queue.isSuspended = true
         let release = Gate()

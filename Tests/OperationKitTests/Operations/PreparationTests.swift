@@ -20,6 +20,15 @@ import Testing
         return operation
     }
 
+    /// A compound with a child, which has started, and waits.
+    private func waitingCompound(_ preparation: HeldPreparation) -> (CompoundOperation, child: ScriptedOperation) {
+        let child = ScriptedOperation.logged(log)
+        let compound = CompoundOperation(operations: [child])
+        compound.addPreparation(preparation)
+        compound.start()
+        return (compound, child)
+    }
+
     @Test("An operation is executing while a preparation takes time, and `main()` comes after it")
     func mainAfterThePreparation() async throws {
         let preparation = HeldPreparation("prepare", log)
@@ -122,10 +131,7 @@ import Testing
     @Test("A composite that is cancelled while it waits ends after its children, of which none runs")
     func cancelledComposite() async {
         let preparation = HeldPreparation("prepare", log)
-        let child = ScriptedOperation.logged(log)
-        let compound = CompoundOperation(operations: [child])
-        compound.addPreparation(preparation)
-        compound.start()
+        let (compound, child) = waitingCompound(preparation)
         #expect(compound.isExecuting && !child.isExecuting)
         compound.cancel()
         await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
@@ -156,10 +162,7 @@ import Testing
     @Test("A composite that is given an outcome while it waits ends with it, after its children")
     func finishedComposite() async {
         let preparation = HeldPreparation("prepare", log)
-        let child = ScriptedOperation.logged(log)
-        let compound = CompoundOperation(operations: [child])
-        compound.addPreparation(preparation)
-        compound.start()
+        let (compound, child) = waitingCompound(preparation)
         compound.finish(withError: TestError.first)
         preparation.end()
         await #expect(throws: TestError.first) { try await compound.finished() }

@@ -23,32 +23,31 @@ import Testing
     }
 
     private let clock = TellingClock()
+    private let log = EventLog()
+
+    private func expectPermit(of limit: RateLimit, _ location: SourceLocation = #_sourceLocation) {
+        let next = ScriptedOperation.named("next", in: log, requiring: [limit])
+        next.start()
+        #expect(next.isFinished && log.events == ["next"], sourceLocation: location)
+    }
 
     @Test("An operation that ends while it uses a permit gives it back, and its work does not begin") func permit()
         async
     {
         let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
-        let log = EventLog()
-        let operation = ScriptedOperation("first") { _ in log.add("first") }
+        let operation = ScriptedOperation("first") { [log] _ in log.add("first") }
         operation.require(api)
         clock.body.value = { operation.finish(withError: TestError.first) }
         operation.start()
         #expect(operation.isFinished && text(operation.error) == "first" && log.events.isEmpty)
-        let next = ScriptedOperation("next") { operation in
-            log.add("next")
-            operation.finish()
-        }
-        next.require(api)
-        next.start()
-        #expect(next.isFinished && log.events == ["next"])
+        expectPermit(of: api)
     }
 
     @Test("An operation that ends while a circuit breaker is asked uses no permit, and its work does not begin")
     func circuitBreaker() async {
         let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
         let server = CircuitBreaker("server", clock: clock)
-        let log = EventLog()
-        let operation = ScriptedOperation("first") { _ in log.add("first") }
+        let operation = ScriptedOperation("first") { [log] _ in log.add("first") }
         operation.require(server)
         operation.require(api)
         // It is asked when the operation is prepared, and when it is let through.
@@ -57,13 +56,7 @@ import Testing
         }
         operation.start()
         #expect(operation.isFinished && text(operation.error) == "first" && log.events.isEmpty)
-        let next = ScriptedOperation("next") { operation in
-            log.add("next")
-            operation.finish()
-        }
-        next.require(api)
-        next.start()
-        #expect(next.isFinished && log.events == ["next"])
+        expectPermit(of: api)
     }
 
     @Test("A resource that is required twice is waited for the shorter time, whichever comes first")

@@ -15,7 +15,7 @@ import Testing
         await clock.sleepers()
         operation.finish()
         #expect(try await isFinished)
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
     }
 
     @Test("A wait that takes too long ends, and leaves the operation alone") func tooLong() async throws {
@@ -23,8 +23,7 @@ import Testing
         operation.clock = clock
         operation.start()
         async let isFinished = operation.finished(within: .seconds(5))
-        await clock.sleepers()
-        clock.advance(by: .seconds(5))
+        await clock.pass(.seconds(5))
         #expect(try await !isFinished)
         #expect(operation.isExecuting && !operation.isCancelled)
         #expect(operation.withState { $0.waiters.isEmpty })
@@ -47,7 +46,7 @@ import Testing
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         #expect(operation.withState { $0.waiters.isEmpty } && !operation.isCancelled)
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
     }
 
     @Test("A wait of no time returns without waiting", arguments: [0, -1]) func noTime(seconds: Int) async throws {

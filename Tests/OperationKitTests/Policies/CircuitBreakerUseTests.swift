@@ -104,8 +104,7 @@ import Testing
             operation.timeout = .seconds(5)
             operation.start()
         }
-        await clock.sleepers()
-        clock.advance(by: .seconds(5))
+        await clock.pass(.seconds(5))
         for operation in late { try await operation.waitForFinish() }
         #expect(circuit.state == .open)
     }

@@ -27,8 +27,7 @@ import Testing
         await clock.sleepers()
         await eventually("several tasks sleep") { clock.deadlines.count == 1 }
         for gate in gates {
-            await clock.sleepers()
-            clock.advance(by: .seconds(1))
+            await clock.pass(.seconds(1))
             await gate.opened()
         }
         #expect(log.events == ["first", "second", "also second", "third"])
@@ -41,7 +40,7 @@ import Testing
         await clock.sleepers()
         #expect(deadline.disarm())
         #expect(!deadline.disarm())
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
         clock.advance(by: .seconds(2))
         #expect(log.events.isEmpty)
     }
@@ -51,7 +50,7 @@ import Testing
         #expect(deadline != nil)
         await clock.sleepers()
         deadline = nil
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
         #expect(log.events.isEmpty)
     }
 
@@ -116,11 +115,9 @@ import Testing
             release.pass()
         }
         let second = arm("other", after: .seconds(2), opening: other)
-        await clock.sleepers()
-        clock.advance(by: .seconds(1))
+        await clock.pass(.seconds(1))
         await blocked.opened()
-        await clock.sleepers()
-        clock.advance(by: .seconds(1))
+        await clock.pass(.seconds(1))
         await other.opened()
         release.open()
         withExtendedLifetime((first, second)) {}
@@ -134,8 +131,7 @@ import Testing
             log.add("disarmed: \(other.disarm())")
             later.value = clock.timer.arm(for: target, after: .seconds(1)) { _ in gate.open() }
         }
-        await clock.sleepers()
-        clock.advance(by: .seconds(1))
+        await clock.pass(.seconds(1))
         await eventually("the sleep has not changed") { clock.deadlines == [.seconds(2)] }
         clock.advance(by: .seconds(1))
         await gate.opened()

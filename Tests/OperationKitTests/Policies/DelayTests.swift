@@ -27,8 +27,7 @@ import Testing
     @Test("A delay ends when its time has passed, and not before") func duration() async throws {
         let delay = delay()
         delay.start()
-        await clock.sleepers()
-        clock.advance(by: .seconds(4))
+        await clock.pass(.seconds(4))
         #expect(delay.isExecuting && clock.deadlines == [.seconds(5)])
         clock.advance(by: .seconds(1))
         try await delay.finished()
@@ -47,7 +46,7 @@ import Testing
         await clock.sleepers()
         delay.cancel()
         #expect(delay.isFinished && delay.error is CancellationError)
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
     }
 
     @Test("A delay in a compound holds back what depends on it") func compound() async throws {
@@ -70,8 +69,7 @@ import Testing
         let work = work(isForeign: isForeign)
         queue.addOperation(work, after: .seconds(5), clock: clock)
         #expect(queue.operations == [work])
-        await clock.sleepers()
-        clock.advance(by: .seconds(4))
+        await clock.pass(.seconds(4))
         #expect(!work.isExecuting && log.events.isEmpty)
         clock.advance(by: .seconds(1))
         try await queue.allOperationsFinished()
@@ -92,7 +90,7 @@ import Testing
         await clock.sleepers()
         queue.cancelAllOperations()
         try await queue.allOperationsFinished()
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
         await eventually("the delay has not ended") { log.events == ["delay cancelled"] }
         await leaks.expectAllReleased()
     }
@@ -127,8 +125,7 @@ import Testing
         let work = ScriptedOperation()
         work.clock = clock
         queue.addOperation(work, after: .seconds(5))
-        await clock.sleepers()
-        clock.advance(by: .seconds(5))
+        await clock.pass(.seconds(5))
         try await work.finished()
     }
 }

@@ -37,30 +37,31 @@ import Testing
     }
 
     /// An operation with three attempts, a second after each other.
-    private func hedged(_ attempts: Attempts, maximum: Int = 3) -> HedgedOperation<Void, Int> {
+    private func hedged(_ attempts: Attempts) -> HedgedOperation<Void, Int> {
         let leaks = leaks
-        let hedged = HedgedOperation(after: .seconds(1), maximumAttempts: maximum, name: "page") {
+        let hedged = HedgedOperation(after: .seconds(1), maximumAttempts: 3, name: "page") {
             leaks.track(attempts.make($0))
         }
         hedged.clock = clock
         return leaks.track(hedged)
     }
 
-    private func pass(_ duration: Duration) async {
-        await clock.sleepers()
-        clock.advance(by: duration)
+    /// One that has started.
+    private func started() -> (Attempts, HedgedOperation<Void, Int>) {
+        let attempts = Attempts()
+        let hedged = hedged(attempts)
+        hedged.start()
+        return (attempts, hedged)
     }
 
     private func expectNothingLeft() async {
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
         await leaks.expectAllReleased()
     }
 
     @Test("An attempt that succeeds within the delay is the only one") func quick() async throws {
         do {
-            let attempts = Attempts()
-            let hedged = hedged(attempts)
-            hedged.start()
+            let (attempts, hedged) = started()
             await clock.sleepers()
             await attempts.begun(1)
             attempts[1]?.finish(with: 7)
@@ -74,12 +75,10 @@ import Testing
     @Test("Another attempt begins after each delay, the first success counts, and the others are cancelled")
     func slow() async throws {
         do {
-            let attempts = Attempts()
-            let hedged = hedged(attempts)
-            hedged.start()
+            let (attempts, hedged) = started()
             for number in 1...2 {
                 await attempts.begun(number)
-                await pass(.seconds(1))
+                await clock.pass(.seconds(1))
             }
             await attempts.begun(3)
             #expect(clock.deadlines.isEmpty && hedged.attemptCount == 3)
@@ -94,12 +93,10 @@ import Testing
     }
 
     @Test("It ends after the attempts that it cancels") func endsAfterOthers() async throws {
-        let attempts = Attempts()
-        let hedged = hedged(attempts)
-        hedged.start()
+        let (attempts, hedged) = started()
         await attempts.begun(1)
         attempts[1]?.ignoresCancellation.value = true
-        await pass(.seconds(1))
+        await clock.pass(.seconds(1))
         await attempts.begun(2)
         attempts[2]?.finish(with: 2)
         await eventually("the first attempt is not cancelled") { attempts[1]?.isCancelled == true }
@@ -111,9 +108,7 @@ import Testing
     @Test("An attempt that fails makes the next one begin immediately, and the last failure counts")
     func failures() async {
         do {
-            let attempts = Attempts()
-            let hedged = hedged(attempts)
-            hedged.start()
+            let (attempts, hedged) = started()
             for number in 1...3 {
                 await attempts.begun(number)
                 attempts[number]?.finish(withError: TestError.numbered(number))
@@ -126,18 +121,15 @@ import Testing
     }
 
     @Test("A delay counts from the begin of the last attempt") func delayAfterFailure() async throws {
-        let attempts = Attempts()
-        let hedged = hedged(attempts)
-        hedged.start()
+        let (attempts, hedged) = started()
         await attempts.begun(1)
-        await pass(.milliseconds(700))
+        await clock.pass(.milliseconds(700))
         attempts[1]?.finish(withError: TestError.first)
         await attempts.begun(2)
         // The task that sleeps may go on for the delay before, and finds nothing then.
         let passing = Task { [clock] in
             while !Task.isCancelled {
-                await clock.sleepers()
-                clock.advance(by: .milliseconds(100))
+                await clock.pass(.milliseconds(100))
             }
         }
         await attempts.begun(3)
@@ -150,11 +142,9 @@ import Testing
 
     @Test("An attempt that was cancelled by itself makes no further one begin, and does not win over those that run")
     func cancelledAttempt() async throws {
-        let attempts = Attempts()
-        let hedged = hedged(attempts)
-        hedged.start()
+        let (attempts, hedged) = started()
         await attempts.begun(1)
-        await pass(.seconds(1))
+        await clock.pass(.seconds(1))
         await attempts.begun(2)
         attempts[1]?.cancel()
         await eventually("the delay goes on") { clock.deadlines.isEmpty }
@@ -196,11 +186,9 @@ import Testing
 
     @Test("Cancelling a hedged operation cancels all attempts, and ends after them") func cancelled() async {
         do {
-            let attempts = Attempts()
-            let hedged = hedged(attempts)
-            hedged.start()
+            let (attempts, hedged) = started()
             await attempts.begun(1)
-            await pass(.seconds(1))
+            await clock.pass(.seconds(1))
             await attempts.begun(2)
             hedged.cancel(withError: TestError.reason)
             await #expect(throws: TestError.reason) { try await hedged.value }
@@ -214,9 +202,7 @@ import Testing
         "A success or a failure of an attempt stands when the hedged operation was cancelled",
         arguments: [nil, TestError.first])
     func outcomeStands(error: TestError?) async {
-        let attempts = Attempts()
-        let hedged = hedged(attempts)
-        hedged.start()
+        let (attempts, hedged) = started()
         await attempts.begun(1)
         attempts[1]?.ignoresCancellation.value = true
         hedged.cancel()
@@ -265,7 +251,7 @@ import Testing
         hedged.timeout = .seconds(1)
         hedged.start()
         await attempts.begun(1)
-        await pass(.seconds(1))
+        await clock.pass(.seconds(1))
         await #expect(throws: OperationTimeoutError(operation: "page", timeout: .seconds(1))) {
             try await hedged.value
         }
@@ -274,9 +260,7 @@ import Testing
     // MARK: - Descriptions and misuse
 
     @Test("The description of a hedged operation tells which attempt is next") func description() async {
-        let attempts = Attempts()
-        let hedged = hedged(attempts)
-        hedged.start()
+        let (attempts, hedged) = started()
         await attempts.begun(1)
         await clock.sleepers()
         let lines = hedged.debugDescription.split(separator: "\n")
@@ -296,7 +280,7 @@ import Testing
         hedged.clock = clock
         hedged.start()
         await attempts.begun(1)
-        await pass(.seconds(1))
+        await clock.pass(.seconds(1))
         await #expect(throws: TestError.second) { try await hedged.value }
         #expect(attempts[1]?.isCancelled == true)
     }

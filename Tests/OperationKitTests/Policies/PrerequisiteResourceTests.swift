@@ -22,12 +22,7 @@ import Testing
     private let log = EventLog()
 
     private func logged(_ name: String, _ resources: OperationResource...) -> ScriptedOperation {
-        let operation = ScriptedOperation(name) { [log] operation in
-            log.add(name)
-            operation.finish()
-        }
-        for resource in resources { operation.require(resource) }
-        return operation
+        .named(name, in: log, requiring: resources)
     }
 
     /// A compound that has the database, with a child that waits for a prerequisite, which is made once a gate is open.

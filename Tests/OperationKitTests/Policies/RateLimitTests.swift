@@ -9,12 +9,7 @@ import Testing
     private let log = EventLog()
 
     private func logged(_ name: String, _ resources: OperationResource...) -> ScriptedOperation {
-        let operation = ScriptedOperation(name) { [log] operation in
-            log.add(name)
-            operation.finish()
-        }
-        for resource in resources { operation.require(resource) }
-        return operation
+        .named(name, in: log, requiring: resources)
     }
 
     private func begun(_ count: Int) async {
@@ -29,8 +24,7 @@ import Testing
         clock.advance(by: .seconds(4))
         for operation in operations.dropFirst() { operation.start() }
         #expect(log.events == ["0", "1"] && api.waitingCount == 3)
-        await clock.sleepers()
-        clock.advance(by: .seconds(5))
+        await clock.pass(.seconds(5))
         #expect(api.waitingCount == 3)
         clock.advance(by: .seconds(1))
         await begun(3)
@@ -50,14 +44,7 @@ import Testing
         for place in 0..<Interruption.bound {
             let (clock, log) = (ManualClock(), EventLog())
             let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
-            let operations = (0..<3).map { number in
-                let operation = ScriptedOperation("\(number)") { operation in
-                    log.add("\(number)")
-                    operation.finish()
-                }
-                operation.require(api)
-                return operation
-            }
+            let operations = (0..<3).map { ScriptedOperation.named("\($0)", in: log, requiring: [api]) }
             let wasInterrupted = await onThread {
                 // The first permit returns, and the second operation uses it, if the deadline is armed already.
                 let interruption = Interruption(at: place) {
@@ -136,11 +123,10 @@ import Testing
             let next = leaks.track(logged("next", api))
             next.start()
             #expect(api.waitingCount == 1)
-            await clock.sleepers()
-            clock.advance(by: .seconds(10))
+            await clock.pass(.seconds(10))
             await begun(1)
         }
         await leaks.expectAllReleased()
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
     }
 }

@@ -28,13 +28,8 @@ import Testing
         return leaks.track(poll)
     }
 
-    private func pass(_ duration: Duration) async {
-        await clock.sleepers()
-        clock.advance(by: duration)
-    }
-
     private func expectNothingLeft() async {
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
         await leaks.expectAllReleased()
     }
 
@@ -45,7 +40,7 @@ import Testing
             poll.start()
             await clock.sleepers()
             #expect(clock.deadlines == [.seconds(10)] && poll.runCount == 1)
-            for _ in 1...2 { await pass(.seconds(10)) }
+            for _ in 1...2 { await clock.pass(.seconds(10)) }
             #expect(try await poll.value == 3)
             #expect(poll.runCount == 3 && log.events == ["run 1", "run 2", "run 3"])
         }
@@ -60,9 +55,9 @@ import Testing
             return run
         }
         poll.start()
-        await pass(.seconds(10))
+        await clock.pass(.seconds(10))
         await eventually("there is no third run") { clock.deadlines == [.seconds(40)] }
-        for second in [5, 10] { await pass(.seconds(second)) }
+        for second in [5, 10] { await clock.pass(.seconds(second)) }
         #expect(try await poll.value == 4)
         #expect(clock.now.offset == .seconds(50))
     }
@@ -70,7 +65,7 @@ import Testing
     @Test("The maximum ends it as the last run did", arguments: [1, 3]) func maximum(count: Int) async throws {
         let poll = poll(maximumCount: count)
         poll.start()
-        for _ in 1..<count { await pass(.seconds(10)) }
+        for _ in 1..<count { await clock.pass(.seconds(10)) }
         #expect(try await poll.value == count)
         #expect(clock.deadlines.isEmpty)
     }
@@ -78,7 +73,7 @@ import Testing
     @Test("A run that fails ends it, or does not", arguments: [false, true]) func failure(continues: Bool) async {
         let poll = poll(maximumCount: 3, continuesAfterFailure: continues) { throw TestError.numbered($0) }
         poll.start()
-        for _ in 1..<(continues ? 3 : 1) { await pass(.seconds(10)) }
+        for _ in 1..<(continues ? 3 : 1) { await clock.pass(.seconds(10)) }
         await #expect(throws: TestError.numbered(continues ? 3 : 1)) { try await poll.value }
         #expect(poll.runCount == (continues ? 3 : 1) && clock.deadlines.isEmpty)
     }
@@ -201,8 +196,7 @@ import Testing
     @Test("The description of a repetition tells which run is next") func description() async {
         let poll = poll(maximumCount: 7)
         poll.start()
-        await clock.sleepers()
-        clock.advance(by: .milliseconds(1_500))
+        await clock.pass(.milliseconds(1_500))
         #expect(poll.debugDescription.hasSuffix("run 2 of 7 begins in 8.5 s"))
         poll.cancel()
         try? await poll.waitForFinish()
@@ -251,7 +245,7 @@ import Testing
         let poll = RepeatOperation(every: .seconds(10), name: "poll") { _ in operation }
         poll.clock = clock
         poll.start()
-        await pass(.seconds(10))
+        await clock.pass(.seconds(10))
         do {
             _ = try await poll.value
         } catch RetryError.operationReused("poll", attempt: 2) {

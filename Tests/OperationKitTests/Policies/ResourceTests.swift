@@ -161,14 +161,13 @@ import Testing
         operation.require(database, within: .seconds(7))
         operation.require(database, within: .seconds(5))
         operation.start()
-        await clock.sleepers()
-        clock.advance(by: .seconds(5))
+        await clock.pass(.seconds(5))
         await #expect(
             throws: ResourceError.timedOut(
                 operation: "export", resource: "database", duration: .seconds(5), holders: ["import"])
         ) { try await operation.finished() }
         #expect(log.events == ["import"] && database.waitingCount == 0 && disk.waitingCount == 0)
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
         holder.finish()
     }
 
@@ -188,7 +187,7 @@ import Testing
         await clock.sleepers()
         holder.finish()
         await begun("operation")
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
         clock.advance(by: .seconds(60))
         operation.finish()
         #expect(operation.error == nil)
@@ -215,8 +214,7 @@ import Testing
         #expect(clock.deadlines.isEmpty)
         holder.finish()
         await begun("operation")
-        await clock.sleepers()
-        clock.advance(by: .seconds(5))
+        await clock.pass(.seconds(5))
         await #expect(throws: OperationTimeoutError.self) { try await operation.finished() }
         let next = held("next", database)
         next.start()

@@ -68,8 +68,7 @@ import Testing
         await start(operations)
         let waiting = operations.count { !$0.isFinished }
         #expect(waiting == 15)
-        await clock.sleepers()
-        clock.advance(by: .seconds(1))
+        await clock.pass(.seconds(1))
         for operation in operations { _ = try? await operation.finished() }
         #expect(operations.compactMap(\.output) == [2, 2, 2])
         for operation in operations where operation.output == nil { expectExhausted(operation) }
@@ -87,8 +86,7 @@ import Testing
         let last = operation(kind, policy)
         await start([last])
         try #require(!last.isFinished)
-        await clock.sleepers()
-        clock.advance(by: .seconds(1))
+        await clock.pass(.seconds(1))
         #expect(try await last.value == 2)
     }
 

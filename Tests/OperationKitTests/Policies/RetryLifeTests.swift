@@ -22,7 +22,7 @@ import Testing
     }
 
     private func expectNothingLeft() async {
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
         await leaks.expectAllReleased()
     }
 
@@ -180,8 +180,7 @@ import Testing
             retry.asyncCompletionBlock = { _ in finished.open() }
             retry.start()
         }
-        await clock.sleepers()
-        clock.advance(by: .seconds(1))
+        await clock.pass(.seconds(1))
         await finished.opened()
         await expectNothingLeft()
     }
@@ -217,7 +216,7 @@ import Testing
             try await retry.finished()
         }
         #expect(retry.attempts.count == 2)
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
     }
 
     @Test("A retry of a waterfall with a retry in it, in a macro in a compound") func nested() async throws {
@@ -244,8 +243,7 @@ import Testing
         compound.start()
         // Three inner attempts, the outer delay, and two inner attempts.
         for _ in 1...4 {
-            await clock.sleepers()
-            clock.advance(by: .seconds(1))
+            await clock.pass(.seconds(1))
         }
         try await compound.finished()
         #expect(log.events == ["1.1", "1.2", "1.3", "2.1", "2.2"] && result.value == 41)
@@ -262,8 +260,7 @@ import Testing
             return attempt
         }
         retry.start()
-        await clock.sleepers()
-        clock.advance(by: .seconds(1))
+        await clock.pass(.seconds(1))
         await eventually("there is no second attempt") { retry.attempts.count == 2 }
         #expect(retry.isExecuting)
         source.start()
@@ -284,8 +281,7 @@ import Testing
         let compound = CompoundOperation(operations: [retry])
         compound.start()
         for _ in 1...2 {
-            await clock.sleepers()
-            clock.advance(by: .seconds(1))
+            await clock.pass(.seconds(1))
         }
         await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
         #expect(log.events.count == 3)

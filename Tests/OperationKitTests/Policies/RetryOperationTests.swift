@@ -33,12 +33,6 @@ import Testing
         return retry
     }
 
-    /// Waits until a delay is slept for, and lets it pass.
-    private func pass(_ duration: Duration) async {
-        await clock.sleepers()
-        clock.advance(by: duration)
-    }
-
     // MARK: - Attempts and delays
 
     @Test("An attempt that succeeds ends it with the output") func firstAttempt() async throws {
@@ -51,7 +45,7 @@ import Testing
     @Test("What fails is tried again after the delays of the policy") func delays() async throws {
         let retry = retry(policy(), errors: [TestError.first, TestError.second, TestError.first])
         retry.start()
-        for second in [1, 2, 4] { await pass(.seconds(second)) }
+        for second in [1, 2, 4] { await clock.pass(.seconds(second)) }
         #expect(try await retry.value == 4)
         #expect(retry.attempts.map(\.start) == [.zero, .seconds(1), .seconds(3), .seconds(7)])
         #expect(retry.attempts.map { text($0.error) } == ["first", "second", "first", "success"])
@@ -61,7 +55,7 @@ import Testing
     @Test("It ends with the error of the last attempt, as it is", arguments: [1, 3]) func allFail(maximum: Int) async {
         let retry = retry(policy(maximum), errors: (1...9).map { TestError.numbered($0) })
         retry.start()
-        for second in [1, 2].prefix(maximum - 1) { await pass(.seconds(second)) }
+        for second in [1, 2].prefix(maximum - 1) { await clock.pass(.seconds(second)) }
         await #expect(throws: TestError.numbered(maximum)) { try await retry.value }
         #expect(log.events.count == maximum && retry.attempts.count == maximum && clock.deadlines.isEmpty)
     }
@@ -85,7 +79,7 @@ import Testing
         retry.clock = clock
         retry.input = "given"
         retry.start()
-        await pass(.seconds(1))
+        await clock.pass(.seconds(1))
         #expect(try await retry.value == "given")
     }
 
@@ -99,7 +93,7 @@ import Testing
         }
         retry.clock = clock
         retry.start()
-        await pass(.seconds(1))
+        await clock.pass(.seconds(1))
         await #expect(throws: TestError.first) { try await retry.finished() }
         #expect(log.events == ["load, attempt 1", "mine"])
     }
@@ -128,7 +122,7 @@ import Testing
         }
         let retry = retry(policy, errors: (1...3).map { TestError.numbered($0) })
         retry.start()
-        for second in [1, 2] { await pass(.seconds(second)) }
+        for second in [1, 2] { await clock.pass(.seconds(second)) }
         await #expect(throws: TestError.numbered(3)) { try await retry.value }
         #expect(log.events == ["attempt 1", "numbered(1) 1", "attempt 2", "numbered(2) 2", "attempt 3"])
     }
@@ -138,7 +132,7 @@ import Testing
         policy.shouldRetry = { error, _ in error as? TestError != .second }
         let retry = retry(policy, errors: [TestError.first, TestError.second])
         retry.start()
-        await pass(.seconds(1))
+        await clock.pass(.seconds(1))
         await #expect(throws: TestError.second) { try await retry.value }
     }
 
@@ -151,7 +145,7 @@ import Testing
             })
         let retry = retry(policy(), errors: [busy(30), Busy(retryAfter: nil), compound])
         retry.start()
-        for second in [30, 2, 9] { await pass(.seconds(second)) }
+        for second in [30, 2, 9] { await clock.pass(.seconds(second)) }
         #expect(try await retry.value == 4)
         #expect(retry.attempts.map(\.start) == [.zero, .seconds(30), .seconds(32), .seconds(41)])
     }
@@ -161,7 +155,7 @@ import Testing
         policy.maximumTotalTime = .seconds(5)
         let retry = retry(policy, errors: (1...9).map { TestError.numbered($0) })
         retry.start()
-        for second in [1, 2] { await pass(.seconds(second)) }
+        for second in [1, 2] { await clock.pass(.seconds(second)) }
         await #expect(throws: TestError.numbered(3)) { try await retry.value }
         #expect(clock.deadlines.isEmpty)
     }
@@ -177,7 +171,7 @@ import Testing
         }
         retry.clock = clock
         retry.start()
-        for second in [10, 1, 10] { await pass(.seconds(second)) }
+        for second in [10, 1, 10] { await clock.pass(.seconds(second)) }
         await #expect(throws: (any Error).self) { try await retry.finished() }
         let expected = OperationTimeoutError(operation: "load, attempt 2", timeout: .seconds(10))
         if isCompound {
@@ -203,7 +197,7 @@ import Testing
             return endless
         }
         retry.start()
-        await pass(.seconds(3))
+        await clock.pass(.seconds(3))
         await #expect(throws: OperationTimeoutError(operation: "own", timeout: .seconds(3))) {
             try await retry.finished()
         }
@@ -214,7 +208,7 @@ import Testing
         policy.budget = RetryBudget(fraction: 0, minimumRetries: 1, clock: clock)
         let retry = retry(policy, errors: [TestError.first, TestError.second])
         retry.start()
-        await pass(.seconds(1))
+        await clock.pass(.seconds(1))
         do {
             _ = try await retry.value
             Issue.record("It succeeded.")
@@ -244,7 +238,7 @@ import Testing
         policy.budget = budget
         let retry = retry(policy, errors: [TestError.first])
         retry.start()
-        await pass(.seconds(1))
+        await clock.pass(.seconds(1))
         #expect(try await retry.value == 2)
     }
 

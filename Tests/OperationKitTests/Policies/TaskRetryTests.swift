@@ -127,8 +127,7 @@ import Testing
             return attempts.value
         }
         operation.start()
-        await clock.sleepers()
-        clock.advance(by: .seconds(10))
+        await clock.pass(.seconds(10))
         #expect(try await operation.value == 2)
         await eventually("a deadline was left behind") { clock.deadlines.isEmpty }
     }
@@ -143,8 +142,7 @@ import Testing
                 return 1
             }
             operation.start()
-            await clock.sleepers()
-            clock.advance(by: .seconds(10))
+            await clock.pass(.seconds(10))
             if succeeds {
                 #expect(try await operation.value == 1)
             } else {

@@ -19,8 +19,7 @@ import Testing
 
     /// Waits until a deadline is slept for, and lets it pass.
     private func expire(after duration: Duration = .seconds(5)) async {
-        await clock.sleepers()
-        clock.advance(by: duration)
+        await clock.pass(duration)
     }
 
     @Test("Work that takes longer than its timeout is stopped, and the operation fails with an error that says so")
@@ -39,7 +38,7 @@ import Testing
         operation.start()
         await clock.sleepers()
         operation.finish()
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
         clock.advance(by: .seconds(10))
         #expect(operation.error == nil && !operation.isCancelled)
     }
@@ -49,7 +48,7 @@ import Testing
         let leaks = LeakTracker()
         leaks.track(endless()).start()
         await leaks.expectAllReleased()
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
     }
 
     @Test(
@@ -204,7 +203,7 @@ import Testing
         let unlimited = endless()
         unlimited.timeout = nil
         unlimited.start()
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
         unlimited.cancel()
         #expect(AsyncOperation().clock is ContinuousClock && AsyncOperation().timeout == nil)
     }
@@ -266,6 +265,6 @@ import Testing
                 #expect(problems.isEmpty, "round \(round) of seed \(seed): \(problems)")
             })
         clock.advance(by: .seconds(2))
-        await eventually("the clock is slept on") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
     }
 }
