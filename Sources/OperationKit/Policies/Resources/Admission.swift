@@ -85,7 +85,7 @@ final class Admission: Preparation, FinishObserving {
             if let missing = ResourceArbiter.shared.expired(request) { throw timeout(of: operation, missing, shortest) }
             return false
         }
-        let deadline = operation.clock.timer.arm(for: self, after: shortest.duration) { $0.waitExpired() }
+        let deadline = operation.timer.arm(for: self, after: shortest.duration) { $0.waitExpired() }
         // What is not stored is disarmed after unlocking.
         state.withLock { state in
             if state.phase == .requested { state.deadline = deadline }

@@ -18,8 +18,10 @@ extension AsyncOperation {
     /// ``CompoundOperationError/cancelled(name:errors:reason:)``, whose `reason` is the error.
     ///
     /// An operation whose timeout is zero or less is cancelled in the same way instead of its `main()`, after everything that it
-    /// waits for first. Set the timeout before the start. Later it has no effect, which debug builds report (``MisuseReport/latePolicy(operation:policy:)``). Time is measured with
-    /// ``clock``. The deadline does not keep the operation alive, and is removed when the operation ends.
+    /// waits for first. Set the timeout before the start. Later it has no effect, which debug builds report
+    /// (``MisuseReport/latePolicy(operation:policy:)``). Time is measured with ``clock``. The deadline does not keep the
+    /// operation alive, and is removed when the operation ends.
+    ///
     /// Complexity: O(log n) for n deadlines of the same clock, when it begins and when it ends.
     public final var timeout: Duration? {
         get { withState { $0.preparations?.timeout } }
@@ -80,7 +82,7 @@ extension AsyncOperation {
             let giveUp = { @Sendable (operation: AsyncOperation) in
                 if !isGivenUp.withLock({ exchange(&$0, with: true) }) { operation.cancelWait(id) }
             }
-            let deadline = (clock ?? self.clock).timer.arm(for: self, after: duration, expired: giveUp)
+            let deadline = (clock?.timer ?? timer).arm(for: self, after: duration, expired: giveUp)
             let wakeup = await wait(id) { giveUp(self) }
             deadline.disarm()
             if wakeup == .cancelled {
@@ -90,6 +92,11 @@ extension AsyncOperation {
         }
         if let error { throw error }
         return true
+    }
+
+    /// The timer for deadlines of the operation's ``clock``.
+    final var timer: DeadlineTimer {
+        withState { $0.preparations?.clock }?.clock.timer ?? ContinuousClock().timer
     }
 
     /// Reports a policy that has no effect, because the operation has started.
@@ -108,7 +115,7 @@ private struct TimeoutPreparation: Preparation {
             Self.expired(operation)
             return true
         }
-        let deadline = operation.clock.timer.arm(forAny: operation, after: timeout) { operation in
+        let deadline = operation.timer.arm(forAny: operation, after: timeout) { operation in
             // Captures nothing, so that a million of them cost nothing.
             if let operation = operation as? AsyncOperation { Self.expired(operation) }
         }
