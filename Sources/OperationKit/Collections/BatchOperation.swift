@@ -19,7 +19,8 @@ public protocol BatchOperation<CollectionType>: CollectionOperation {
 
     /// Performs the operation on one batch.
     ///
-    /// Called once for each batch, or each attempt at it where there is a ``CollectionOperation/retryPolicy``, on a thread of a dispatch queue, never from inside the completion of another batch.
+    /// Called once for each batch, or each attempt at it where there is a ``CollectionOperation/retryPolicy``, on a thread of
+    /// a dispatch queue, never from inside the completion of another batch.
     /// A batch is in flight until this method has returned and the completion has been called.
     ///
     /// - Parameters:

@@ -16,8 +16,9 @@ public protocol ItemOperation<CollectionType>: CollectionOperation {
 
     /// Performs the operation on one item.
     ///
-    /// Called once for each item, or each attempt at it where there is a ``CollectionOperation/retryPolicy``, on a thread of a dispatch queue, never from inside the completion of another item. An
-    /// item is in flight until this method has returned and the completion has been called.
+    /// Called once for each item, or each attempt at it where there is a ``CollectionOperation/retryPolicy``, on a thread of
+    /// a dispatch queue, never from inside the completion of another item. An item is in flight until this method has
+    /// returned and the completion has been called.
     ///
     /// - Parameters:
     ///   - item: The item.

@@ -15,8 +15,8 @@ import Foundation
 /// operations that are added with `addOperations(_:waitUntilFinished:)` are no guests. They run among the children,
 /// and take places of theirs.
 class CompositeQueue: PrivateQueue, @unchecked Sendable {
-    /// Guards the creation of the queue for the guests. Not `Void`: Thread Sanitizer takes an access to a value that has no size for
-    /// one to the object around it.
+    /// Guards the creation of the queue for the guests. Not `Void`: Thread Sanitizer takes an access to a value that has no
+    /// size for one to the object around it.
     private static let creation = Locked(false)
     /// The queue for the guests. Created when it is needed.
     private var guests: OperationQueue?

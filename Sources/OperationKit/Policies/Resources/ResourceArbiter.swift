@@ -20,7 +20,6 @@ final class ResourceArbiter: Sendable {
         let resource: ResourceID
         /// The names of the operations that hold it, some of them.
         let holders: [String]
-        let otherHolderCount: Int
         /// The name of the operation that comes first, if the resource is free.
         let first: String?
     }
@@ -143,20 +142,19 @@ extension ResourceArbiter {
     /// What a request waits for; `nil` if it does not wait. Called with nothing locked, because operations are asked for their
     /// names.
     func missingResources(of id: RequestID, namesAtMost count: Int = 3) -> [MissingResource]? {
-        let missing = state.withLock { state -> [(ResourceID, [AsyncOperation], Int, AsyncOperation?)]? in
+        let missing = state.withLock { state -> [(ResourceID, [AsyncOperation], AsyncOperation?)]? in
             guard state.machine.requests[id]?.isGranted == false else { return nil }
             return state.machine.missingResources(of: id).map { resource in
-                let holders = state.machine.holders(of: resource)
-                let named = holders.prefix(count).compactMap { state.entries[$0]?.operation }
+                let holders = state.machine.holders(of: resource).prefix(count)
                 let isFree = (state.machine.resources[resource]?.freeCount ?? 0) > 0
                 let first = isFree ? state.machine.resources[resource]?.waiting.first?.element : nil
-                return (resource, named, holders.count - named.count, first.flatMap { state.entries[$0]?.operation })
+                let operations = holders.compactMap { state.entries[$0]?.operation }
+                return (resource, operations, first.flatMap { state.entries[$0]?.operation })
             }
         }
-        return missing?.map { resource, holders, others, first in
+        return missing?.map { resource, holders, first in
             MissingResource(
-                resource: resource, holders: holders.map(\.displayName).sorted(), otherHolderCount: others,
-                first: first?.displayName)
+                resource: resource, holders: holders.map(\.displayName).sorted(), first: first?.displayName)
         }
     }
 

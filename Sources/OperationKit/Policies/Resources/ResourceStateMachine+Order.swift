@@ -82,9 +82,7 @@ extension ResourceStateMachine {
 
     private mutating func move(_ id: RequestID, to rank: Rank) {
         guard let request = requests[id] else { return }
-        for (resource, place) in zip(request.resources, request.places) {
-            _ = resources[resource]?.waiting.remove(place)
-        }
+        leaveQueues(request)
         requests[id]?.rank = rank
         requests[id]?.places = request.resources.compactMap { resources[$0]?.waiting.insert(id, key: rank) }
     }

@@ -230,11 +230,15 @@ extension ResourceStateMachine {
         }
     }
 
-    private mutating func dequeue(_ id: RequestID) {
-        guard let request = requests[id] else { return }
+    mutating func leaveQueues(_ request: Request) {
         for (resource, place) in zip(request.resources, request.places) {
             _ = resources[resource]?.waiting.remove(place)
         }
+    }
+
+    private mutating func dequeue(_ id: RequestID) {
+        guard let request = requests[id] else { return }
+        leaveQueues(request)
         requests[id]?.places = []
         for holder in request.inside where requests[holder]?.waitingInside.isEmpty == false {
             for resource in request.resources {
