@@ -7,8 +7,7 @@ extension ProgramOracle {
     mutating func judgeOutcome(_ node: StressNode) {
         guard runs(node), facts.isOperation(node), facts.isAsynchronous(node) else { return }
         guard let (_, outcome, isCancelled) = log.completed[node.id]?.first else { return }
-        // A sibling that is gone has ended, and is not required then.
-        let isCertain = facts.mustStart(node.id) && (node.requires.isEmpty || facts.addedBy[node.id] == nil)
+        let isCertain = facts.mustStart(node.id) && (facts.addedBy[node.id] == nil || !requiresOthers(node))
         if isCertain, let predicted = facts.predicted(node), outcome != predicted {
             return complain("\(node.name) ended with \(outcome) instead of \(predicted)")
         }
@@ -44,6 +43,13 @@ extension ProgramOracle {
         } else if let compound = node.limitedChildren {
             judgeReport(of: node, compound, outcome, isCancelled: isCancelled)
         }
+    }
+
+    /// Whether the node, or one inside it, requires the success of one that is not inside it. One that is gone when the node is
+    /// made has ended, and is not required then.
+    private func requiresOthers(_ node: StressNode) -> Bool {
+        let inside = Set(node.subtree.map(\.id))
+        return node.subtree.contains { !inside.isSuperset(of: $0.requires) }
     }
 
     /// What the first one of those whose success it requires has it end with, if they were there when it was made.

@@ -44,6 +44,19 @@ extension Stress {
             #expect(leaks == [])
         }
 
+        @Test("What is added with one inside that requires the success of one that has ended may find that gone")
+        func requiredAndGone() async {
+            let failing = StressNode(id: 1, work: .leaf(StressLeaf(kind: .inline, fails: true)))
+            let adding = StressNode(id: 2, work: .leaf(StressLeaf(kind: .inline)), after: [1])
+            var requiring = StressNode(id: 4, work: .leaf(StressLeaf(kind: .inline)))
+            requiring.requires = [1]
+            let late = StressNode(id: 3, work: .compound(StressCompound(children: [requiring])))
+            await Stress.expectRight(
+                StressProgram(
+                    root: StressNode(id: 0, work: .compound(StressCompound(limit: 1, children: [failing, adding]))),
+                    actions: [StressAction(trigger: .inside(2), effect: .add(late, to: 0))]), times: 50)
+        }
+
         @Test("A seed always makes the same program") func seed() {
             for seed in 0..<200 as Range<UInt64> {
                 let program = ProgramGenerator.program(seed: seed)
