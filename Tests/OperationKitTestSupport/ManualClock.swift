@@ -167,6 +167,7 @@ package final class ManualClock: Clock, Sendable {
         }
         state.change { _ = $0.cancelledBeforehand.remove(id) }
     }
+
     /// Expects that soon no task sleeps.
     package func expectNoSleepers(_ location: SourceLocation = #_sourceLocation) async {
         await eventually("the clock is slept on until \(deadlines)", location) { deadlines.isEmpty }

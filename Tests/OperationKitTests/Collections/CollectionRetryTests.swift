@@ -45,8 +45,7 @@ import Testing
         func passing<Answer: Sendable>(_ run: () async throws -> Answer) async rethrows -> Answer {
             let passing = Task {
                 while !Task.isCancelled {
-                    await manualClock.sleepers()
-                    manualClock.advance(by: .seconds(1))
+                    await manualClock.pass(.seconds(1))
                 }
             }
             defer { passing.cancel() }
@@ -97,7 +96,7 @@ import Testing
         run.cancel()
         await #expect(throws: CompoundOperationError.self) { try await run.finished() }
         #expect(work.log.value == [5] && run.errors.map { $0 is CancellationError } == [true, true])
-        await eventually("a deadline was left behind") { work.manualClock.deadlines.isEmpty }
+        await work.manualClock.expectNoSleepers()
     }
 
     @Test("A policy that makes no sense is reported, and no item is performed") func invalidPolicy() async {

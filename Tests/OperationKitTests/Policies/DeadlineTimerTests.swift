@@ -264,7 +264,7 @@ import Testing
             await eventually("the task does not sleep on") { clock.deadlines == [first + .seconds(1)] }
             clock.advance(by: .seconds(39))
             await eventually("\(calls.value) calls") { calls.value == 40 }
-            await eventually("a task still sleeps") { clock.deadlines.isEmpty }
+            await clock.expectNoSleepers()
             withExtendedLifetime(deadlines) {}
         }
     }

@@ -65,7 +65,7 @@ import Testing
         next.start()
         try await next.finished()
         #expect(database.waitingCount == 0)
-        await eventually("a deadline was left behind") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
     }
 
     @Test("Each attempt waits for access, and the output of the last one is that of the macro") func success()

@@ -92,7 +92,7 @@ import Testing
         await clock.sleepers()
         operation.cancel()
         await #expect(throws: CancellationError.self) { try await operation.value }
-        await eventually("a deadline was left behind") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
         #expect(attempts.value == 1)
     }
 
@@ -129,7 +129,7 @@ import Testing
         operation.start()
         await clock.pass(.seconds(10))
         #expect(try await operation.value == 2)
-        await eventually("a deadline was left behind") { clock.deadlines.isEmpty }
+        await clock.expectNoSleepers()
     }
 
     @Test("The timeout of the last attempt is the error, and one that succeeds in spite of it has succeeded")

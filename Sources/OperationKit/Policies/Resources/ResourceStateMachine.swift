@@ -230,6 +230,7 @@ extension ResourceStateMachine {
         }
     }
 
+    /// Takes a request out of the queues of its resources. Its places are not valid any more.
     mutating func leaveQueues(_ request: Request) {
         for (resource, place) in zip(request.resources, request.places) {
             _ = resources[resource]?.waiting.remove(place)
