@@ -201,6 +201,7 @@ final class JobTurnOperation: AsyncOperation, @unchecked Sendable {
     init(_ runner: JobRunner) {
         self.runner = runner
         super.init()
+        hideFromObservers()
     }
 
     override class var typeTitle: String { "turn of a waterfall" }

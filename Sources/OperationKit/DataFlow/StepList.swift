@@ -70,6 +70,8 @@ final class StepList: Sendable {
         }
         state.withLock { $0.append(isHidden: weight == nil) }
         children.addAdopted(operation, weight: weight ?? 0)
+        if weight == nil { operation.hideFromObservers() }
+        if let composite = children.operation { operation.announceAddition(to: composite) }
         return true
     }
 

@@ -11,6 +11,7 @@ final class TurnOperation: AsyncOperation, @unchecked Sendable {
         self.composite = composite
         self.body = body
         super.init()
+        hideFromObservers()
     }
 
     override var ownTitle: String? { "turn of \(composite)" }

@@ -41,15 +41,24 @@ extension AsyncOperation {
     /// - Returns: What to do next, if anything.
     final func makePreparations() -> Lifecycle.Action? {
         while true {
+            var running: ObservationRecord?
             let (current, action) = withState { state -> ((any Preparation)?, Lifecycle.Action?) in
                 if state.lifecycle.isPreparing, let current = state.preparations?.current { return (current, nil) }
-                return (nil, state.lifecycle.prepared())
+                let (action, noted) = state.prepared()
+                running = noted
+                return (nil, action)
             }
-            guard let current else { return action }
+            guard let current else {
+                deliver(running)
+                return action
+            }
             do {
                 if try !current.prepare(self) {
                     let (isSuspended, action) = suspendPreparations()
-                    if isSuspended { return action }
+                    if isSuspended {
+                        if ObserverRegistry.isActive { emitWait(for: current) }
+                        return action
+                    }
                 }
                 // Released after unlocking; its deinitializer may run arbitrary code.
                 _ = withState { $0.preparations?.currentEnded() }
@@ -57,6 +66,13 @@ extension AsyncOperation {
                 finish(withError: error)
             }
         }
+    }
+
+    /// Tells observers what the operation waits for, unless it has gone on meanwhile.
+    private final func emitWait(for preparation: any Preparation) {
+        guard let reason = preparation.waitDescription else { return }
+        let stage = preparation.stage
+        deliver(withState { $0.preparations?.awaited?.stage == stage ? $0.note(.waiting(for: reason)) : nil })
     }
 
     /// Leaves the operation to the current preparation, which takes time.

@@ -7,6 +7,8 @@ extension AsyncOperation {
         var completion: AsyncCompletionBlock?
         /// What is to be done between `start()` and `main()`; `nil` if there never was anything.
         var preparations: Preparations?
+        /// What is known of observers; `nil` if there were none anywhere when something happened to the operation.
+        var observation: ObservationRecord?
         /// Created when it is first read.
         var progress: OperationProgress?
         var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
@@ -60,7 +62,7 @@ extension AsyncOperation {
     }
 
     /// Removes an observer. It may still be notified if the operation is finishing at this moment.
-    final func removeObserver(_ observer: any FinishObserving) {
+    final func removeFinishObserver(_ observer: any FinishObserving) {
         _ = withState { $0.observers.remove(observer) }
     }
 

@@ -16,26 +16,36 @@ extension AsyncOperation {
             case .announceExecution:
                 let execution = ExecutionRecording.current.record(of: self)
                 willChange("isExecuting")
-                next = withState { state in
+                let (action, started) = withState { state in
                     state.execution = execution
-                    return state.lifecycle.becameExecuting()
+                    let action = state.lifecycle.becameExecuting()
+                    return (action, action == .prepare ? state.note(.started) : nil)
                 }
+                next = action
                 didChange("isExecuting")
+                deliver(started)
             case .prepare:
-                let (isPrepared, action) = withState { state in
-                    state.preparations == nil ? (true, state.lifecycle.prepared()) : (false, nil)
+                let prepared = withState { $0.preparations == nil ? $0.prepared() : nil }
+                if let (action, running) = prepared {
+                    next = action
+                    deliver(running)
+                } else {
+                    next = makePreparations()
                 }
-                next = isPrepared ? action : makePreparations()
             case .runMain:
                 startChildrenOrWork()
                 next = withState { $0.lifecycle.mainReturned() }
+                if ObserverRegistry.watchesLateReturns { reportLateReturn() }
             case .callDidCancel:
                 didCancel()
             case .cancelSuperclass:
                 super.cancel()
                 // An end is held back until then, so that it cannot come before what the work is told.
                 cancellationTookEffect()
-                let actions = withState { $0.lifecycle.superclassCancelled() }
+                let (actions, cancelled) = withState { state in
+                    (state.lifecycle.superclassCancelled(), state.note(.cancelled))
+                }
+                deliver(cancelled)
                 for action in actions { perform(action, &list) }
                 withState { $0.membership.parent }?.childWasCancelled(self)
             case .repeatSuperclassCancel:
@@ -76,13 +86,18 @@ extension AsyncOperation {
         if wasExecuting { willChange("isExecuting") }
         #endif
         willChange("isFinished")
-        withState { $0.lifecycle.ended() }
+        var hold: DeliveryHold?
+        let ended = withState { state in
+            state.lifecycle.ended()
+            return state.note(.finished(error: error), hold: DeliveryHold.create(&hold))
+        }
         // Before the next operation of a queue can start because of the announcement.
         if preparations != nil { giveBackWhatWasPrepared(error: error, &list) }
         #if canImport(ObjectiveC)
         if wasExecuting { didChange("isExecuting") }
         #endif
         didChange("isFinished")
+        deliverEnd(ended, hold)
         if !wasExecuting { detachFromDependencies() }
 
         let (waiting, observers) = withState { $0.announced() }

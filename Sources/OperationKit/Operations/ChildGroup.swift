@@ -107,7 +107,9 @@ extension Operation {
     ///   operation.
     func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
         guard let current = withMembership({ $0.move(to: parent, from: previous) }) else { return true }
-        return current === previous
+        guard current === previous else { return false }
+        if ObserverRegistry.isActive { (self as? AsyncOperation)?.parentChanged() }
+        return true
     }
 
     /// Whether the operation is part of a group. `false` for a foreign operation.

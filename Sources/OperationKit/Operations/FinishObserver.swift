@@ -34,7 +34,7 @@ final class FinishObserver: FinishObserving, Sendable {
     /// the operation is finishing at this moment.
     func end() {
         guard let ended = takeWatch() else { return }
-        (ended.operation as? AsyncOperation)?.removeObserver(self)
+        (ended.operation as? AsyncOperation)?.removeFinishObserver(self)
         ended.dependent?.end(ended.operation)
     }
 
@@ -64,6 +64,7 @@ private final class FinishDependent: AsyncOperation, @unchecked Sendable {
     init(on observer: FinishObserver) {
         self.observer = observer
         super.init()
+        hideFromObservers()
     }
 
     func observe(_ operation: Operation) {

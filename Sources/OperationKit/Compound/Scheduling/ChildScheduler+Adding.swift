@@ -16,6 +16,7 @@ extension ChildScheduler {
         }
         let firstRejected = operations.firstIndex { !adopt($0) }
         update { $0.addedInitially(operations[..<(firstRejected ?? operations.endIndex)]) }
+        announce(operations[..<(firstRejected ?? operations.endIndex)], to: composite)
         guard let firstRejected else { return }
         // They will not run, but have to end with the composite.
         let others = operations[firstRejected...].dropFirst().filter(adopt)
@@ -54,8 +55,15 @@ extension ChildScheduler {
             for operation in operations { operation.relinquish(from: self) }
             throw error
         }
+        announce(operations, to: composite)
         for index in registrations.indices { registrations[index].updateIgnoresDependencies() }
         update { $0.committed(registrations) }
+    }
+
+    /// Tells observers of the children that were added.
+    private func announce(_ operations: some Sequence<Operation>, to composite: AsyncOperation) {
+        guard ObserverRegistry.isActive else { return }
+        for case let operation as AsyncOperation in operations { operation.announceAddition(to: composite) }
     }
 
     /// - Returns: Why the children are not added.

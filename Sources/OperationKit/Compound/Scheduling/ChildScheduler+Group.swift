@@ -5,6 +5,7 @@ extension ChildScheduler {
     func attach(to composite: AsyncOperation, _ handlers: CompositeHandlers) {
         let previous = machine.withLock { $0.composite.attach(to: composite, handlers) }
         withExtendedLifetime(previous) {}
+        if ObserverRegistry.isActive { ObserverRegistry.observersChanged() }
     }
 
     /// Takes the children away from their composite. They stay together, for another one to take.

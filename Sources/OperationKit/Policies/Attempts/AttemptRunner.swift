@@ -169,6 +169,7 @@ extension AttemptRunner {
         guard duration > .zero else { return body() }
         let delay = DelayOperation(for: duration, name: "delay of \(composite.displayName)")
         delay.clock = composite.clock
+        delay.hideFromObservers()
         endDelay(replacingBy: delay)
         try add(delay, weight: 0, to: composite, then: body)
     }

@@ -267,4 +267,10 @@ extension AsyncOperation {
             if state.lifecycle.isPreparing { state.preparations?.add(preparation) }
         }
     }
+
+    /// The names of the resources that the operation has, from the grant to the end.
+    final var heldResourceNames: [String] {
+        let admission = withState { $0.preparations?.finishObserver } as? Admission
+        return admission?.requirements.resources.map(\.resource.name) ?? []
+    }
 }

@@ -172,6 +172,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
             self.run?.current = nil
             self.run?.nextStart = now.adding(delay)
         }
+        emit(.retrying(attempt: run.schedule.attempt, error: error, delay: delay))
         do {
             try runner.wait(delay, in: self) { [unowned self] in beginAttempt() }
         } catch {

@@ -11,11 +11,13 @@ extension RetryPolicy {
     ///   - name: What is tried, for errors. Called for these only.
     ///   - index: Which one it is of those that share a policy, so that with a seed their delays are not all the same.
     ///   - clock: What the time is measured with.
+    ///   - willRetry: Called before a pause, with the number of the call that has failed, its error, and the pause.
     ///   - body: The function.
     /// - Returns: What the first call returns that does not throw.
     /// - Throws: The error of the last call. ``RetryError`` if the policy makes no sense, or its budget is exhausted.
     func perform<Output: Sendable>(
         named name: @Sendable () -> String, index: Int = 0, clock: any Clock<Duration>,
+        willRetry: (_ attempt: Int, _ error: any Error, _ delay: Duration) -> Void = { _, _, _ in },
         _ body: @escaping @Sendable () async throws -> Output
     ) async throws -> Output {
         if let problem { throw RetryError.invalidPolicy(operation: name(), problem: problem) }
@@ -34,6 +36,7 @@ extension RetryPolicy {
             if let budget, !budget.allowsRetry {
                 throw RetryError.budgetExhausted(operation: name(), attempts: attempt, error: failure)
             }
+            willRetry(attempt, failure, delay)
             try await clock.pause(for: delay)
             if let budget, !budget.takeRetry() {
                 throw RetryError.budgetExhausted(operation: name(), attempts: attempt, error: failure)
@@ -111,6 +114,7 @@ extension Clock where Duration == Swift.Duration {
         guard duration > .zero else { return }
         let delay = DelayOperation(for: duration)
         delay.clock = self
+        delay.hideFromObservers()
         delay.start()
         defer { delay.cancel() }
         try await delay.waitForFinish()

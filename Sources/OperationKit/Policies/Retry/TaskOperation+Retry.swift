@@ -62,6 +62,7 @@ private final class RetryOwner: Sendable {
     ) async throws -> Output {
         // The task that calls this holds the operation.
         try await policy.perform(
-            named: { operation?.displayName ?? "" }, clock: operation?.clock ?? ContinuousClock(), body)
+            named: { operation?.displayName ?? "" }, clock: operation?.clock ?? ContinuousClock(),
+            willRetry: { operation?.emit(.retrying(attempt: $0, error: $1, delay: $2)) }, body)
     }
 }

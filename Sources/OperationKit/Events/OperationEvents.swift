@@ -1,0 +1,118 @@
+import Dispatch
+
+/// What happens to an operation, and to all that is inside it, as an asynchronous sequence that ends with the operation.
+///
+/// ```swift
+/// let sync = CompoundOperation(name: "sync", operations: [ThrowingBlockOperation { /* … */ }])
+/// let events = sync.events
+/// OperationQueue().addOperation(sync)
+/// for await event in events {
+///     print(event)
+/// }
+/// print("sync has finished")
+/// ```
+///
+/// The events of each operation come in the order in which they have happened, the end of a composite after those of what is inside it.
+/// The last one is the end of the operation itself, and then the sequence ends. That of an operation that has finished is empty; that of
+/// one which is released without having been started ends then.
+///
+/// Events are kept until they are read. If there are too many, the oldest are dropped, never the last one, and
+/// ``OperationEvent/droppedCount`` of the next one that is read says how many. The sequence may be iterated once. To read
+/// the events in several places, get a sequence for each. Cancelling the task that reads ends the sequence.
+///
+/// The sequence keeps the operation alive only as long as events of it are delivered.
+public struct OperationEvents: AsyncSequence, Sendable {
+    public typealias Element = OperationEvent
+    public typealias Failure = Never
+
+    private let stream: AsyncStream<OperationEvent>
+    private let dropped: Locked<Int>
+
+    init(of operation: AsyncOperation, bufferingNewest limit: Int) {
+        precondition(limit > 0, "OperationKit: a buffer for the events of an operation needs room for one")
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: OperationEvent.self, bufferingPolicy: .bufferingNewest(limit))
+        let dropped = Locked(0)
+        self.stream = stream
+        self.dropped = dropped
+        let buffer = EventBuffer(operation.observationID, continuation, dropped)
+        if operation.add(buffer) {
+            continuation.onTermination = { [weak operation, weak buffer] reason in
+                // Not inside the call, which may come from the end of the operation, or with a lock of the runtime's held.
+                guard case .cancelled = reason, let operation, let buffer else { return }
+                DispatchQueue.makeUnoccupied().performAsync { operation.removeObserver(buffer) }
+            }
+        } else {
+            continuation.finish()
+        }
+    }
+
+    /// Returns the iterator. Iterate the sequence once.
+    public func makeAsyncIterator() -> Iterator {
+        Iterator(events: stream.makeAsyncIterator(), dropped: dropped)
+    }
+
+    /// Reads the events.
+    public struct Iterator: AsyncIteratorProtocol {
+        fileprivate var events: AsyncStream<OperationEvent>.Iterator
+        fileprivate let dropped: Locked<Int>
+
+        /// Returns the next event, and waits for it.
+        ///
+        /// - Returns: The event; `nil` after the end of the operation, or if the task is cancelled.
+        public mutating func next() async -> OperationEvent? {
+            guard var event = await events.next() else { return nil }
+            event.droppedCount = dropped.withLock { exchange(&$0, with: 0) }
+            return event
+        }
+
+        /// Returns the next event, and waits for it.
+        ///
+        /// - Parameter actor: The actor on which it goes on.
+        /// - Returns: The event; `nil` after the end of the operation, or if the task is cancelled.
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> OperationEvent? {
+            guard var event = await events.next(isolation: actor) else { return nil }
+            event.droppedCount = dropped.withLock { exchange(&$0, with: 0) }
+            return event
+        }
+    }
+}
+
+extension AsyncOperation {
+    /// What happens to the operation from now on, and to all that is inside it, up to its end.
+    ///
+    /// Each read is a sequence of its own, which keeps the 1,000 newest events until they are read. Get it before you start
+    /// the operation. May be read on any thread, at any time.
+    public final var events: OperationEvents { events(bufferingNewest: 1000) }
+
+    /// What happens to the operation from now on, and to all that is inside it, up to its end.
+    ///
+    /// - Parameter limit: How many events are kept that have not been read, at least one. The oldest are dropped.
+    /// - Returns: The events.
+    public final func events(bufferingNewest limit: Int) -> OperationEvents {
+        OperationEvents(of: self, bufferingNewest: limit)
+    }
+}
+
+/// Passes the events on.
+private final class EventBuffer: OperationObserver {
+    private let operation: OperationID
+    private let continuation: AsyncStream<OperationEvent>.Continuation
+    private let dropped: Locked<Int>
+
+    init(_ operation: OperationID, _ continuation: AsyncStream<OperationEvent>.Continuation, _ dropped: Locked<Int>) {
+        self.operation = operation
+        self.continuation = continuation
+        self.dropped = dropped
+    }
+
+    /// The operation was released, or has finished.
+    deinit {
+        continuation.finish()
+    }
+
+    func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
+        if case .dropped = continuation.yield(event) { dropped.withLock { $0 += 1 } }
+        if event.operation == self.operation, case .finished = event.kind { continuation.finish() }
+    }
+}

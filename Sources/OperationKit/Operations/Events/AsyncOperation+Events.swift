@@ -1,0 +1,157 @@
+import Foundation
+
+extension AsyncOperation.State {
+    /// Notes an event in the state in which it happens, so that events keep the order of what they tell of.
+    ///
+    /// - Returns: The record, if the caller has to deliver the event after unlocking.
+    @inline(__always)
+    mutating func note(
+        _ kind: @autoclosure () -> OperationEvent.Kind, hold: @autoclosure () -> DeliveryHold? = nil
+    ) -> ObservationRecord? {
+        ObserverRegistry.isActive ? noteObserved(kind(), hold: hold()) : nil
+    }
+
+    private mutating func noteObserved(
+        _ kind: OperationEvent.Kind, hold: @autoclosure () -> DeliveryHold?
+    ) -> ObservationRecord? {
+        let record = requiredObservation()
+        if record.isHidden { return nil }
+        let offset = OperationEvent.offset(of: .now)
+        return record.change { $0.happened(kind, at: offset, hold: hold()) } ? record : nil
+    }
+
+    /// Returns the record, which is created if there is none.
+    mutating func requiredObservation() -> ObservationRecord {
+        if let observation { return observation }
+        let created = ObservationRecord()
+        observation = created
+        return created
+    }
+
+    /// The preparations have been made, or do not go on.
+    ///
+    /// - Returns: What to do next, and the record, if the caller has to deliver an event before that.
+    mutating func prepared() -> (Lifecycle.Action?, ObservationRecord?) {
+        let action = lifecycle.prepared()
+        return (action, action == .runMain ? note(.running) : nil)
+    }
+}
+
+// Delivering what has been noted. Callers hold no lock.
+extension AsyncOperation {
+    /// Delivers an event that was noted, unless another thread does.
+    @inline(__always)
+    final func deliver(_ noted: ObservationRecord?) {
+        if let noted { EventDelivery.deliver(self, noted) }
+    }
+
+    /// Notes and delivers an event that is no change of the life cycle.
+    final func emit(_ kind: @autoclosure () -> OperationEvent.Kind) {
+        guard ObserverRegistry.isActive else { return }
+        let kind = kind()
+        deliver(withState { $0.note(kind) })
+    }
+
+    /// Delivers the end, if it was noted, or has the end of the composite around this operation wait for it.
+    ///
+    /// - Parameters:
+    ///   - noted: The record, if the caller has to deliver it.
+    ///   - hold: What the event has with it if another thread delivers it.
+    final func deliverEnd(_ noted: ObservationRecord?, _ hold: DeliveryHold?) {
+        if let hold { return holdParent(hold) }
+        guard let noted else { return }
+        EventDelivery.deliver(self, noted) {
+            let hold = DeliveryHold()
+            withState { _ in noted.change { $0.currentDeferred(hold) } }
+            holdParent(hold)
+        }
+    }
+
+    private final func holdParent(_ hold: DeliveryHold) {
+        guard let parent = withState({ $0.membership.parent })?.operation else { return }
+        parent.withState { $0.requiredObservation().change { $0.childEndDeferred() } }
+        // It may have been delivered by another thread.
+        if !hold.hold(parent) { parent.childEndDelivered() }
+    }
+
+    private final func childEndDelivered() {
+        deliver(
+            withState { state in
+                guard let record = state.observation, record.change({ $0.childEndDelivered() }) else { return nil }
+                return record
+            })
+    }
+
+    /// Delivers the current event, and those that follow. Called by ``EventDelivery``.
+    final func deliverEvents(_ record: ObservationRecord) {
+        var isDue = true
+        while isDue, let pending = record.current {
+            let epoch = ObserverRegistry.epoch
+            let (id, knownName, known) = withState { _ in
+                record.change { ($0.id, $0.name, $0.observers(at: epoch)) }
+            }
+            let observers = known ?? lookUpObservers(at: epoch)
+            if !observers.isEmpty {
+                let name = knownName ?? eventName(record)
+                let event = OperationEvent(operation: id, name: name, kind: pending.kind, offset: pending.offset)
+                for registration in observers { registration.observer?.operation(self, emitted: event) }
+            }
+            pending.hold?.delivered()?.childEndDelivered()
+            // Released after unlocking, as these may be the last references.
+            let (hasNext, released) = withState { _ in
+                record.change { ($0.delivered(), pending.isEnd ? $0.releaseObservers() : []) }
+            }
+            withExtendedLifetime(released) {}
+            isDue = hasNext
+        }
+    }
+
+    /// What events call the operation, looked up without the lock: it may be overridden.
+    private final func eventName(_ record: ObservationRecord) -> String {
+        let name = displayName
+        withState { _ in record.change { $0.named(name) } }
+        return name
+    }
+
+    /// All observers that see the operation: its own, those of the composites around it, and those of all operations.
+    ///
+    /// Complexity: O(1), unless observers were added or operations put into others since the last event; then linear in the composites
+    /// around the operation that have not looked them up either.
+    ///
+    /// - Parameter epoch: The epoch before anything is looked up: what changes meanwhile is found at the next event.
+    private final func lookUpObservers(at epoch: Int) -> [ObserverRegistration] {
+        var unknown: [AsyncOperation] = []
+        var next: AsyncOperation? = self
+        var observers: [ObserverRegistration]?
+        while let operation = next {
+            let (known, parent) = operation.withState { state in
+                (state.observation?.change { $0.observers(at: epoch) }, state.membership.parent)
+            }
+            observers = known ?? nil
+            if observers != nil { break }
+            unknown.append(operation)
+            next = parent?.operation
+        }
+        return unknown.reversed().reduce(observers ?? ObserverRegistry.globalObservers) { inherited, operation in
+            operation.withState { $0.requiredObservation().change { $0.inherit(inherited, at: epoch) } }
+        }
+    }
+
+    /// The operation has become part of another one, or is part of it no longer.
+    final func parentChanged() {
+        withState { _ = $0.observation?.change { $0.forgetObservers() } }
+        if children != nil { ObserverRegistry.observersChanged() }
+    }
+
+    /// Reports that `main()` has returned after the end, to observers that want to know.
+    final func reportLateReturn() {
+        // What a composite starts works on elsewhere.
+        guard children == nil, withState({ $0.lifecycle.isFinished }) else { return }
+        let now = ContinuousClock.now
+        for case let observer as any LateReturnObserving in lookUpObservers(at: ObserverRegistry.epoch).lazy
+            .compactMap(\.observer)
+        {
+            observer.mainReturned(of: self, at: now)
+        }
+    }
+}

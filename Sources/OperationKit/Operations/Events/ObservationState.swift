@@ -1,0 +1,193 @@
+/// What an operation knows of its observers, and its events that have not been delivered, as a value.
+///
+/// One thread at a time delivers: the one whose event finds that none does. Events that happen meanwhile are left to it. The end of a
+/// composite is delivered only after those of its children, even if other threads deliver them.
+///
+/// ```
+/// idle ──happened──▶ delivering ──delivered, others left──▶ delivering
+///   ▲                    └──────delivered, none left, or the end has to wait──▶ idle
+/// ```
+struct ObservationState {
+    typealias Kind = OperationEvent.Kind
+
+    /// An event that is to be delivered.
+    struct Pending {
+        let kind: Kind
+        let offset: Duration
+        /// What the end of the composite around the operation waits for, if this is the end and is not delivered immediately.
+        var hold: DeliveryHold?
+
+        var isEnd: Bool { if case .finished = kind { true } else { false } }
+    }
+
+    let id: OperationID
+    /// What events call the operation; `nil` if that has to be looked up.
+    private(set) var name: String?
+    /// The observers of the operation itself.
+    private(set) var own: [ObserverRegistration] = []
+    /// All that see it, as far as that is known.
+    private var observers: [ObserverRegistration] = []
+    /// When that was looked up; 0 if it has to be.
+    private var epoch = 0
+
+    /// The event that is being delivered.
+    private(set) var current: Pending?
+    private var next: [Pending] = []
+    /// How many children have finished whose end has not been delivered.
+    private var undeliveredChildren = 0
+    /// Whether the end has happened.
+    private(set) var hasEnded = false
+
+    init(id: OperationID) {
+        self.id = id
+    }
+}
+
+// MARK: - Events
+
+extension ObservationState {
+    /// Something has happened.
+    ///
+    /// - Returns: Whether the caller has to deliver it, after unlocking. If not, another thread does, later.
+    mutating func happened(_ kind: Kind, at offset: Duration, hold: @autoclosure () -> DeliveryHold? = nil) -> Bool {
+        if hasEnded { return false }
+        var event = Pending(kind: kind, offset: offset)
+        if case .started = kind { name = nil }
+        hasEnded = event.isEnd
+        if current == nil, !hasEnded || undeliveredChildren == 0 {
+            current = event
+            return true
+        }
+        if hasEnded { event.hold = hold() }
+        next.append(event)
+        return false
+    }
+
+    /// The thread that delivers the current event delivers it later than its end allows.
+    mutating func currentDeferred(_ hold: DeliveryHold) {
+        current?.hold = hold
+    }
+
+    /// The current event has been delivered.
+    ///
+    /// - Returns: Whether the caller has to deliver another one, which is the current one now.
+    mutating func delivered() -> Bool {
+        current = nil
+        return beginDelivery()
+    }
+
+    /// The end of a child has happened, and is delivered later.
+    mutating func childEndDeferred() {
+        undeliveredChildren += 1
+    }
+
+    /// The end of a child has been delivered that was deferred.
+    ///
+    /// - Returns: Whether the caller has to deliver an event, which is the current one now.
+    mutating func childEndDelivered() -> Bool {
+        undeliveredChildren -= 1
+        return current == nil && beginDelivery()
+    }
+
+    private mutating func beginDelivery() -> Bool {
+        guard let event = next.first, !event.isEnd || undeliveredChildren == 0 else { return false }
+        current = next.removeFirst()
+        return true
+    }
+}
+
+// MARK: - Observers
+
+extension ObservationState {
+    /// - Returns: Whether the observer was added: it is not there, and the operation has not finished.
+    mutating func add(_ registration: ObserverRegistration) -> Bool {
+        if hasEnded || own.contains(where: { $0.isOfSameObserver(as: registration) }) { return false }
+        own.append(registration)
+        epoch = 0
+        return true
+    }
+
+    /// - Returns: The registration of an observer of the operation itself, to be ended after unlocking.
+    mutating func remove(_ observer: any OperationObserver) -> ObserverRegistration? {
+        guard let index = own.firstIndex(where: { $0.isOf(observer) }) else { return nil }
+        epoch = 0
+        return own.remove(at: index)
+    }
+
+    /// The observers, if they have been looked up since the last change.
+    func observers(at epoch: Int) -> [ObserverRegistration]? {
+        self.epoch == epoch ? observers : nil
+    }
+
+    /// The observers were looked up. Each is there once, also if it was added to several operations.
+    ///
+    /// - Parameters:
+    ///   - inherited: Those of what the operation is part of, or else those of all operations.
+    ///   - epoch: When that was asked.
+    /// - Returns: All observers of the operation, those of what is around it first.
+    mutating func inherit(_ inherited: [ObserverRegistration], at epoch: Int) -> [ObserverRegistration] {
+        observers = inherited
+        for registration in own where !inherited.contains(where: { $0.isOfSameObserver(as: registration) }) {
+            observers.append(registration)
+        }
+        self.epoch = epoch
+        return observers
+    }
+
+    /// The operation became part of something else.
+    mutating func forgetObservers() {
+        epoch = 0
+    }
+
+    /// The last event was delivered.
+    ///
+    /// - Returns: What is not needed any more, to be released after unlocking.
+    mutating func releaseObservers() -> [ObserverRegistration] {
+        epoch = 0
+        observers = []
+        return exchange(&own, with: [])
+    }
+
+    /// What events call the operation from now on.
+    mutating func named(_ name: String) {
+        self.name = name
+    }
+}
+
+/// The end of a child that is delivered later than it happened, for which the end of the composite waits.
+final class DeliveryHold: Sendable {
+    private enum State {
+        case open
+        case held(AsyncOperation)
+        case delivered
+    }
+
+    private let state = Locked(State.open)
+
+    /// Creates one where it is needed.
+    static func create(_ hold: inout DeliveryHold?) -> DeliveryHold {
+        let created = DeliveryHold()
+        hold = created
+        return created
+    }
+
+    /// The composite waits. It has counted the child already.
+    ///
+    /// - Returns: Whether the end has not been delivered yet.
+    func hold(_ composite: AsyncOperation) -> Bool {
+        state.withLock { state in
+            if case .delivered = state { return false }
+            state = .held(composite)
+            return true
+        }
+    }
+
+    /// The end was delivered.
+    ///
+    /// - Returns: The composite that waits for it.
+    func delivered() -> AsyncOperation? {
+        let previous = state.withLock { exchange(&$0, with: .delivered) }
+        if case .held(let composite) = previous { return composite }
+        return nil
+    }
+}

@@ -1,0 +1,109 @@
+/// Something that has happened to an operation.
+///
+/// An event holds an identifier and a name of its operation, not the operation: keeping events keeps nothing alive.
+///
+/// ```swift
+/// let download = TaskOperation(name: "download") { "page" }
+/// let events = download.events
+/// OperationQueue().addOperation(download)
+/// for await event in events {
+///     print(event)
+/// }
+/// ```
+public struct OperationEvent: Sendable, CustomStringConvertible {
+    /// What has happened.
+    public enum Kind: Sendable {
+        /// The operation became a child of a composite.
+        case added(to: OperationID, name: String)
+        /// The operation started to execute. It may have to wait before its `main()`.
+        case started
+        /// The operation waits before its `main()`, for a condition or a resource, in words: “waiting for exclusive access to
+        /// “database””.
+        case waiting(for: String)
+        /// `main()` is about to be called; the children of a composite are about to start.
+        case running
+        /// The operation was cancelled, before its start, during its execution, or while it waited. It goes on until it is
+        /// finished.
+        case cancelled
+        /// An attempt has failed, and there will be another one, after a delay.
+        case retrying(attempt: Int, error: any Error, delay: Duration)
+        /// The operation has finished, with this error, or `nil` for success. It is the last event of an operation.
+        case finished(error: (any Error)?)
+    }
+
+    /// The operation to which it happened. For an observer of a composite, that is the composite or what is inside it.
+    public let operation: OperationID
+    /// The name of the operation, or what it is called in messages without one, as it was at its first event or at its start.
+    public let name: String
+    /// What has happened.
+    public let kind: Kind
+    /// When it has happened, counted from the first event of the process. A duration, because copying an instant is slow.
+    let offset: Duration
+    /// How many events before this one were dropped, because ``OperationEvents`` were not read fast enough. Zero for an observer.
+    public internal(set) var droppedCount = 0
+
+    private static let origin = ContinuousClock.now
+
+    init(operation: OperationID, name: String, kind: Kind, offset: Duration) {
+        self.operation = operation
+        self.name = name
+        self.kind = kind
+        self.offset = offset
+    }
+
+    /// When it has happened.
+    public var time: ContinuousClock.Instant { OperationEvent.origin + offset }
+
+    static func offset(of time: ContinuousClock.Instant) -> Duration { time - origin }
+
+    /// A line such as “load” retries after attempt 1 failed.
+    public var description: String {
+        "“\(name)” " + kind.description
+    }
+}
+
+extension OperationEvent.Kind: CustomStringConvertible {
+    /// What has happened, in words that follow the name of the operation.
+    public var description: String {
+        switch self {
+        case .added(_, let name): "was added to “\(name)”"
+        case .started: "started"
+        case .waiting(let reason): "is \(reason)"
+        case .running: "runs"
+        case .cancelled: "was cancelled"
+        case .retrying(let attempt, let error, let delay):
+            "retries in \(delay), because attempt \(attempt) failed: \(error)"
+        case .finished(nil): "finished"
+        case .finished(let error?):
+            error.isCancellation ? "finished as cancelled" : "failed: \(error)"
+        }
+    }
+}
+
+/// Identifies an operation in its events, and nothing else. Unique in a process.
+///
+/// An operation is given one with its first event, or when its ``AsyncOperation/observationID`` is first read, in ascending order.
+public struct OperationID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
+    let number: UInt64
+
+    init(number: UInt64) {
+        self.number = number
+    }
+
+    /// Creates an identifier from what an encoder has written: a number.
+    public init(from decoder: any Decoder) throws {
+        number = try decoder.singleValueContainer().decode(UInt64.self)
+    }
+
+    /// Writes the identifier as a number.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(number)
+    }
+
+    /// Whether an identifier was given before another one.
+    public static func < (earlier: Self, later: Self) -> Bool { earlier.number < later.number }
+
+    /// The number.
+    public var description: String { "\(number)" }
+}
