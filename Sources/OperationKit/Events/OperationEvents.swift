@@ -22,7 +22,9 @@ import Dispatch
 ///
 /// The sequence keeps the operation alive only as long as events of it are delivered.
 public struct OperationEvents: AsyncSequence, Sendable {
+    /// An event of the operation, or of one inside it.
     public typealias Element = OperationEvent
+    /// Reading the events does not fail.
     public typealias Failure = Never
 
     private let stream: AsyncStream<OperationEvent>

@@ -119,6 +119,7 @@ extension AsyncOperation {
     /// around the operation that have not looked them up either.
     ///
     /// - Parameter epoch: The epoch before anything is looked up: what changes meanwhile is found at the next event.
+    /// - Returns: The observers, those of the outermost composite first.
     private final func lookUpObservers(at epoch: Int) -> [ObserverRegistration] {
         var unknown: [AsyncOperation] = []
         var next: AsyncOperation? = self

@@ -1,0 +1,131 @@
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Observation state") struct ObservationStateTests {
+    /// What can happen to the state of one operation, in any order.
+    private enum Step: CaseIterable {
+        /// An event that is not the end.
+        case event
+        case end
+        /// The thread that delivers the current event is back from the observers.
+        case delivered
+        case childDeferred, childDelivered
+    }
+
+    /// The state, and what a reader of it must know by itself.
+    private struct Model {
+        var state = ObservationState(id: OperationID(number: 1))
+        var happened: [String] = []
+        var delivered: [String] = []
+        var deferredChildren = 0
+        var isDelivering = false
+        var hasEnded = false
+
+        /// - Returns: Whether the step is possible here.
+        mutating func perform(_ step: Step) -> Bool {
+            switch step {
+            case .event:
+                let name = hasEnded ? "late" : "\(happened.count)"
+                happen(.waiting(for: name), name)
+            case .end:
+                happen(.finished(error: nil), "end")
+                hasEnded = true
+            case .delivered:
+                guard isDelivering, let current = state.current else { return false }
+                delivered.append(current.name)
+                isDelivering = state.delivered()
+            case .childDeferred:
+                // A composite ends after its children have.
+                guard !hasEnded else { return false }
+                deferredChildren += 1
+                state.childEndDeferred()
+            case .childDelivered:
+                guard deferredChildren > 0 else { return false }
+                deferredChildren -= 1
+                begins(state.childEndDelivered())
+            }
+            return true
+        }
+
+        private mutating func happen(_ kind: OperationEvent.Kind, _ name: String) {
+            if !hasEnded { happened.append(name) }
+            begins(state.happened(kind, at: .zero))
+        }
+
+        private mutating func begins(_ begins: Bool) {
+            if begins { #expect(!isDelivering, "two threads deliver") }
+            isDelivering = isDelivering || begins
+        }
+
+        func check() {
+            #expect((state.current != nil) == isDelivering)
+            #expect(delivered == Array(happened.prefix(delivered.count)), "not in order")
+            if let current = state.current { #expect(current.name == happened[delivered.count]) }
+            let isEndHeld = deferredChildren > 0 && happened.count == delivered.count + 1 && hasEnded
+            #expect(isDelivering || delivered == happened || isEndHeld, "something was left behind")
+            if delivered.last == "end" { #expect(deferredChildren == 0, "the end came before that of a child") }
+        }
+    }
+
+    @Test("Every order of events, deliveries and ends of children delivers each event once, in order, and the end last")
+    func allOrders() {
+        var count = 0
+        func explore(_ model: Model, _ depth: Int) {
+            count += 1
+            model.check()
+            if depth == 0 { return }
+            for step in Step.allCases {
+                var next = model
+                if next.perform(step) { explore(next, depth - 1) }
+            }
+        }
+        explore(Model(), TestExtent.choose(7, long: 9))
+        #expect(count > 5_000)
+    }
+
+    @Test("An observer that is inherited and added to the operation itself is there once") func sameObserver() {
+        final class Observer: OperationObserver {}
+        let (first, second) = (Observer(), Observer())
+        var state = ObservationState(id: OperationID(number: 1))
+        #expect(state.observers(at: 1) == nil)
+        let own = ObserverRegistration(first)
+        let added = [state.add(own), state.add(ObserverRegistration(first))]
+        #expect(added == [true, false])
+        let inherited = [ObserverRegistration(second), ObserverRegistration(first)]
+        let all = state.inherit(inherited, at: 1)
+        #expect(all.map { $0.isOf(first) } == [false, true])
+        #expect(state.observers(at: 1)?.count == 2 && state.observers(at: 2) == nil)
+        let removed = [state.remove(first), state.remove(first)]
+        #expect(removed[0] === own && removed[1] == nil && state.observers(at: 1) == nil)
+    }
+
+    @Test("A finished operation takes no observer, and has released its own") func afterTheEnd() {
+        final class Observer: OperationObserver {}
+        var state = ObservationState(id: OperationID(number: 1))
+        _ = state.add(ObserverRegistration(Observer()))
+        let isDue = state.happened(.finished(error: nil), at: .zero)
+        #expect(isDue)
+        let isAdded = state.add(ObserverRegistration(Observer()))
+        let released = state.releaseObservers()
+        #expect(!isAdded && released.count == 1 && state.own.isEmpty)
+    }
+
+    @Test("A hold that is set after the delivery does not hold anything") func holds() {
+        let composite = AsyncOperation()
+        let (early, late) = (DeliveryHold(), DeliveryHold())
+        #expect(early.hold(composite) && early.delivered() === composite)
+        #expect(late.delivered() == nil && !late.hold(composite))
+    }
+}
+
+extension ObservationState.Pending {
+    fileprivate var name: String {
+        switch kind {
+        case .waiting(let name): name
+        case .finished: "end"
+        case .added, .started, .running, .cancelled, .retrying: "unexpected"
+        }
+    }
+}

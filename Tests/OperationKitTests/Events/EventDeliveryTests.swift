@@ -1,0 +1,210 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Delivery of events", .hangGuard) struct EventDeliveryTests {
+    @Test("An event that a method of an observer causes is delivered after that has returned") func nested() {
+        let log = EventLog()
+        let other = ScriptedOperation.idle("other")
+        other.addObserver(EventListener { _, event in log.add("\(event)") })
+        let operation = ScriptedOperation.idle("work")
+        operation.addObserver(
+            EventListener { operation, event in
+                log.add("\(event)")
+                if event.isRunning {
+                    operation.cancel()
+                    other.cancel()
+                    other.start()
+                    operation.finish()
+                    #expect(operation.isFinished && other.isFinished)
+                }
+                log.add("returned")
+            })
+        operation.start()
+        #expect(
+            log.events == [
+                "“work” started", "returned", "“work” runs", "returned", "“work” was cancelled", "returned",
+                "“work” finished", "returned", "“other” was cancelled", "“other” finished as cancelled",
+            ])
+    }
+
+    @Test("What happens while another thread delivers is left to that thread, and does not wait for it")
+    func otherThread() async {
+        let (isDelivering, mayReturn) = (Gate(), Gate())
+        let threads = Shared<[String]>([])
+        let listener = EventListener { _, event in
+            threads.change { $0.append(Thread.current.name ?? "") }
+            guard event.isRunning else { return }
+            isDelivering.open()
+            mayReturn.pass()
+        }
+        let operation = ScriptedOperation("work", main: { _ in }, didCancel: { $0.finish() })
+        operation.addObserver(listener)
+        async let delivering: Void = onThread {
+            Thread.current.name = "delivering"
+            operation.start()
+        }
+        await isDelivering.opened()
+        // `main()` has not been called, because the thread that calls it is in the observer.
+        operation.cancel()
+        #expect(operation.isCancelled && listener.log.events.count == 2)
+        mayReturn.open()
+        await delivering
+        #expect(
+            listener.log.events == ["“work” started", "“work” runs", "“work” was cancelled", "“work” finished"])
+        #expect(threads.value == Array(repeating: "delivering", count: 4))
+    }
+
+    @Test("The end of a composite is delivered after that of a child whose delivery another thread holds up")
+    func heldUp() async throws {
+        let (isDelivering, mayReturn) = (Gate(), Gate())
+        let child = ScriptedOperation.idle("child")
+        child.addObserver(
+            EventListener { _, event in
+                guard case .cancelled = event.kind else { return }
+                isDelivering.open()
+                mayReturn.pass()
+            })
+        let inner = CompoundOperation(name: "inner", operations: [child])
+        let outer = CompoundOperation(name: "outer", operations: [inner])
+        let listener = EventListener()
+        outer.addObserver(listener)
+        OperationQueue().addOperation(outer)
+        await eventually("the child does not execute") { listener.log.events.contains("“child” runs") }
+        async let cancelling: Void = onThread { child.cancel() }
+        await isDelivering.opened()
+        child.finish()
+        try await outer.finished()
+        #expect(!listener.log.events.contains { $0.hasSuffix("finished") })
+        mayReturn.open()
+        await cancelling
+        #expect(
+            listener.log.events.suffix(4) == [
+                "“child” was cancelled", "“child” finished", "“inner” finished", "“outer” finished",
+            ])
+    }
+
+    @Test("The end of a composite is delivered after that of a child which a method of an observer ends")
+    func endedInside()
+        async throws
+    {
+        let child = ScriptedOperation.idle("child")
+        let compound = CompoundOperation(name: "compound", operations: [child])
+        let listener = EventListener()
+        compound.addObserver(listener)
+        let trigger = ScriptedOperation("trigger")
+        trigger.addObserver(
+            EventListener { _, event in
+                guard event.isEnd else { return }
+                child.finish()
+                #expect(!listener.log.events.contains("“child” finished"))
+            })
+        compound.start()
+        await eventually("the child does not run") { listener.log.events.contains("“child” runs") }
+        trigger.start()
+        try await compound.finished()
+        await eventually("the end is missing") { listener.log.events.contains("“compound” finished") }
+        #expect(listener.log.events.suffix(2) == ["“child” finished", "“compound” finished"])
+    }
+
+    @Test("An observer may add, cancel, finish and observe operations inside its methods") func usesOperations()
+        async throws
+    {
+        let compound = CompoundOperation(name: "compound", operations: [ScriptedOperation("first")])
+        let late = EventListener()
+        let listener = EventListener { operation, event in
+            guard event.name == "first" else { return }
+            if event.isRunning {
+                operation.addObserver(late)
+                #expect(throws: Never.self) { try compound.addOperation(ScriptedOperation("second")) }
+            }
+            if event.isEnd { compound.cancel() }
+        }
+        compound.maxConcurrentOperationCount = 1
+        compound.addObserver(listener)
+        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
+        #expect(late.log.events == ["“first” finished"])
+        #expect(listener.log.count(of: "“second” was added to “compound”") == 1)
+        #expect(listener.log.count(of: "“compound” was cancelled") == 1)
+        #expect(listener.log.events.last == "“compound” finished as cancelled")
+    }
+
+    @Test(
+        "While threads cancel and finish an operation and change its observers, each observer sees an order that is possible"
+    )
+    func race() async {
+        struct Subject {
+            let compound: CompoundOperation
+            let child = ScriptedOperation("child", main: { _ in }, didCancel: { $0.finish() })
+            let first = EventListener()
+            let second = EventListener()
+
+            init() {
+                compound = CompoundOperation(name: "compound", operations: [child])
+                compound.addObserver(first)
+            }
+        }
+        let seed = UInt64.random(in: 0...(.max))
+        await OperationKitTestSupport.race(
+            rounds: 600, seed: seed, prepare: { _ in Subject() },
+            [
+                { $0.compound.start() },
+                { $0.child.cancel() },
+                { $0.child.finish() },
+                { subject in
+                    subject.child.addObserver(subject.second)
+                    subject.child.removeObserver(subject.second)
+                    subject.compound.addObserver(subject.second)
+                },
+            ]
+        ) { subject, round in
+            let finished = DispatchSemaphore(value: 0)
+            FinishObserver(subject.compound) { finished.signal() }
+            #expect(finished.wait(timeout: .now() + hangTimeout) == .success)
+            let deadline = Date(timeIntervalSinceNow: hangTimeout)
+            while subject.first.log.events.last?.hasPrefix("“compound” finished") != true, Date() < deadline {
+                Thread.sleep(forTimeInterval: 0.000_1)
+            }
+            let possible = [
+                "“child” was cancelled", "“child” started", "“child” runs", "“child” was cancelled", "“child” finished",
+                "“child” finished as cancelled",
+            ]
+            let all = subject.first.log.events
+            let ofChild = all.filter { $0.hasPrefix("“child”") }
+            #expect(isOrdered(ofChild, in: possible), "\(ofChild), seed \(seed), round \(round)")
+            #expect(ofChild.last?.hasPrefix("“child” finished") == true, "\(all), seed \(seed), round \(round)")
+            #expect(Set(all).count == all.count, "\(all), seed \(seed), round \(round)")
+            let some = subject.second.log.events
+            #expect(isOrdered(some, in: all), "\(some), \(all), seed \(seed), round \(round)")
+        }
+    }
+
+    /// Whether the elements come in an order, some of whose elements may be missing.
+    private func isOrdered(_ elements: [String], in order: [String]) -> Bool {
+        var rest = order[...]
+        return elements.allSatisfy { element in
+            guard let index = rest.firstIndex(of: element) else { return false }
+            rest = rest[(index + 1)...]
+            return true
+        }
+    }
+
+    @Test("Ten thousand composites inside each other end in order, on a small stack") func deep() async {
+        let count = 10_000
+        let ends = await onThread(stackSize: workerStackSize) { () -> [String] in
+            let leaf = ScriptedOperation("0")
+            var operation: AsyncOperation = leaf
+            for depth in 1...count { operation = CompoundOperation(name: "\(depth)", operations: [operation]) }
+            let listener = EventListener()
+            operation.addObserver(listener)
+            let finished = DispatchSemaphore(value: 0)
+            operation.completionBlock = { finished.signal() }
+            operation.start()
+            _ = finished.wait(timeout: .now() + hangTimeout)
+            return listener.log.events.filter { $0.hasSuffix("finished") }
+        }
+        #expect(ends == (0...count).map { "“\($0)” finished" })
+    }
+}

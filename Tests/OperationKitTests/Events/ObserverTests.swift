@@ -1,0 +1,203 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Observers", .hangGuard) struct ObserverTests {
+    @Test("Each method of an observer is called for its event") func methods() async throws {
+        final class Observer: OperationObserver {
+            let log = EventLog()
+            func operation(_ operation: AsyncOperation, wasAddedTo composite: OperationID) { log.add("added") }
+            func operationStarted(_ operation: AsyncOperation) { log.add("started") }
+            func operation(_ operation: AsyncOperation, waitsFor reason: String) { log.add(reason) }
+            func operationRuns(_ operation: AsyncOperation) { log.add("runs") }
+            func operationWasCancelled(_ operation: AsyncOperation) { log.add("cancelled \(operation.isCancelled)") }
+            func operation(
+                _ operation: AsyncOperation, retriesAfter attempt: Int, error: any Error, delay: Duration
+            ) {
+                log.add("retries after \(attempt), in \(delay)")
+            }
+            func operation(_ operation: AsyncOperation, finishedWith error: (any Error)?) {
+                log.add("\(text(error)) \(operation.isFinished)")
+            }
+        }
+        let observer = Observer()
+        let retry = TaskOperation(
+            name: "retry", retry: RetryPolicy(maximumAttempts: 2, backoff: .constant(.nanoseconds(1)), jitter: .none)
+        ) {
+            throw TestError.first
+        }
+        retry.addObserver(observer)
+        retry.addCondition(name: "ready") { _ in .satisfied }
+        let compound = CompoundOperation(name: "compound")
+        try compound.addOperation(retry)
+        try? await OperationQueue().run(compound)
+        let cancelled = ScriptedOperation()
+        cancelled.addObserver(observer)
+        cancelled.cancel()
+        cancelled.start()
+        #expect(
+            observer.log.events == [
+                "added", "started", "evaluating its condition “ready”", "runs", "retries after 1, in 1e-09 seconds",
+                "first true", "cancelled true", "cancelled true",
+            ])
+    }
+
+    @Test("An observer whose methods are the default ones can be added, and does nothing") func defaults() async throws
+    {
+        final class Observer: OperationObserver {}
+        let retry = TaskOperation(
+            retry: RetryPolicy(maximumAttempts: 2, backoff: .constant(.nanoseconds(1)), jitter: .none)
+        ) {
+            throw TestError.first
+        }
+        retry.addObserver(Observer())
+        retry.addCondition(name: "ready") { _ in .satisfied }
+        let compound = CompoundOperation(name: "compound")
+        try compound.addOperation(retry)
+        retry.asyncCompletionBlock = { [unowned retry] _ in retry.cancel() }
+        try? await OperationQueue().run(compound)
+        #expect(retry.error as? TestError == .first)
+    }
+
+    @Test("An observer of a composite sees all that is inside it, also what is added later, and each event once")
+    func inheritance() async throws {
+        let listener = EventListener()
+        let inner = CompoundOperation(name: "inner", operations: [ScriptedOperation("leaf")])
+        let outer = CompoundOperation(name: "outer", operations: [inner], maxConcurrentOperationCount: 1)
+        outer.addObserver(listener)
+        inner.addObserver(listener)
+        try outer.addOperation(ScriptedOperation("late"))
+        try await OperationQueue().run(outer)
+        #expect(
+            listener.log.events == [
+                "“late” was added to “outer”", "“outer” started", "“outer” runs", "“inner” started", "“inner” runs",
+                "“leaf” started", "“leaf” runs", "“leaf” finished", "“inner” finished", "“late” started",
+                "“late” runs", "“late” finished", "“outer” finished",
+            ])
+    }
+
+    @Test(
+        "Observers of an operation are called after those of the composites around it, in the order of their addition")
+    func order() async throws {
+        let log = EventLog()
+        let leaf = ScriptedOperation("leaf")
+        let compound = CompoundOperation(name: "compound", operations: [leaf])
+        for (operation, name) in [(leaf, "c"), (compound, "a"), (compound, "b"), (leaf, "d")] {
+            operation.addObserver(EventListener { _, event in if event.isEnd { log.add(name) } })
+        }
+        try await OperationQueue().run(compound)
+        #expect(log.events == ["a", "b", "c", "d", "a", "b"])
+    }
+
+    @Test("An observer that is added in the middle sees what follows, and one that is added after the end nothing")
+    func late() async throws {
+        let listener = EventListener()
+        let operation = ScriptedOperation.idle("work")
+        operation.start()
+        operation.addObserver(listener)
+        operation.finish()
+        #expect(listener.log.events == ["“work” finished"])
+        let after = EventListener()
+        operation.addObserver(after)
+        operation.cancel()
+        #expect(after.log.events.isEmpty)
+    }
+
+    @Test("A removed observer is not called, also when it is removed by itself or by another one") func removal() {
+        let listener = EventListener()
+        let operation = ScriptedOperation.idle("work")
+        let remover = EventListener { operation, event in if event.isRunning { operation.removeObserver(listener) } }
+        operation.addObserver(remover)
+        operation.addObserver(listener)
+        operation.start()
+        operation.removeObserver(listener)
+        operation.finish()
+        #expect(listener.log.events == ["“work” started"] && remover.log.events.count == 3)
+    }
+
+    @Test("An observer is released when it is removed, and when its operation has finished or is released")
+    func release()
+        async throws
+    {
+        let tracker = LeakTracker()
+        let children = (0..<3).map { ScriptedOperation.idle("child \($0)") }
+        let compound = CompoundOperation(name: "compound", operations: children)
+        do {
+            let listener = tracker.track(EventListener())
+            compound.addObserver(listener)
+            AsyncOperation.addGlobalObserver(tracker.track(EventListener()))
+            compound.start()
+            await eventually("not all have started") { children.allSatisfy(\.isExecuting) }
+            compound.removeObserver(listener)
+        }
+        for _ in 0..<2 { compound.addObserver(tracker.track(EventListener())) }
+        for child in children { child.finish() }
+        try await compound.finished()
+        let unused = tracker.track(ScriptedOperation())
+        unused.addObserver(tracker.track(EventListener()))
+        #expect(tracker.alive.contains("EventListener"))
+        await removeGlobalListeners()
+        _ = consume unused
+        await tracker.expectAllReleased()
+    }
+
+    /// The only global observers in these tests are listeners of this suite, one at a time.
+    private func removeGlobalListeners() async {
+        for case let listener as EventListener in ObserverRegistry.globalObservers.compactMap(\.observer) {
+            AsyncOperation.removeGlobalObserver(listener)
+        }
+    }
+
+    @Test("A global observer sees every operation, also those that exist, until it is removed") func global()
+        async throws
+    {
+        let before = ScriptedOperation("before, seen globally")
+        let observer = EventListener()
+        AsyncOperation.addGlobalObserver(observer)
+        AsyncOperation.addGlobalObserver(observer)
+        before.start()
+        try await OperationQueue().run(
+            CompoundOperation(name: "compound, seen globally", operations: [ScriptedOperation("child, seen globally")]))
+        AsyncOperation.removeGlobalObserver(observer)
+        ScriptedOperation("after, seen globally").start()
+        #expect(
+            observer.log.events.filter { $0.hasSuffix("seen globally” finished") } == [
+                "“before, seen globally” finished", "“child, seen globally” finished",
+                "“compound, seen globally” finished",
+            ])
+    }
+
+    @Test("An operation that moves into a composite is seen by the observers of that from then on") func moving()
+        async throws
+    {
+        let listener = EventListener()
+        let step = Step<Int, Int>("step") { $0.finish(with: $1) }
+        let macro = MacroOperation(step)
+        let longer = macro.then(Step<Int, Int>("next") { $0.finish(with: $1) })
+        longer.name = "longer"
+        longer.addObserver(listener)
+        let compound = CompoundOperation(name: "compound")
+        longer.input = 1
+        try compound.addOperation(longer)
+        let outer = EventListener()
+        compound.addObserver(outer)
+        try await OperationQueue().run(compound)
+        #expect(listener.log.events.first == "“longer” was added to “compound”")
+        #expect(
+            outer.log.events.filter { $0.hasPrefix("“step”") } == ["“step” started", "“step” runs", "“step” finished"])
+        #expect(
+            listener.log.events.filter { $0.hasPrefix("“step”") } == [
+                "“step” started", "“step” runs", "“step” finished",
+            ])
+    }
+
+    @Test("Identifiers are different, and do not change") func identifiers() throws {
+        let (first, second) = (AsyncOperation(), AsyncOperation())
+        #expect(first.observationID < second.observationID && first.observationID == first.observationID)
+        let data = try JSONEncoder().encode([first.observationID])
+        #expect(try JSONDecoder().decode([OperationID].self, from: data) == [first.observationID])
+        #expect(String(decoding: data, as: UTF8.self) == "[\(first.observationID)]")
+    }
+}
