@@ -87,13 +87,19 @@ extension AsyncOperation {
         var isDue = true
         while isDue, let pending = record.current {
             let epoch = ObserverRegistry.epoch
-            let (id, knownName, known) = withState { _ in
-                record.change { ($0.id, $0.name, $0.observers(at: epoch)) }
+            let (id, knownName, known) = withState { state in
+                var (id, name, known) = record.change { ($0.id, $0.name, $0.observers(at: epoch)) }
+                // The usual case is decided here, without more locks.
+                if known == nil, state.membership.parent == nil {
+                    known = record.change { $0.inherit(ObserverRegistry.globalObservers, at: epoch) }
+                }
+                return (id, name, known)
             }
             let observers = known ?? lookUpObservers(at: epoch)
             if !observers.isEmpty {
                 let name = knownName ?? eventName(record)
-                let event = OperationEvent(operation: id, name: name, kind: pending.kind, offset: pending.offset)
+                let event = OperationEvent(
+                    operation: id, name: name, type: type(of: self), kind: pending.kind, offset: pending.offset)
                 for registration in observers { registration.observer?.operation(self, emitted: event) }
             }
             pending.hold?.delivered()?.childEndDelivered()
@@ -106,9 +112,9 @@ extension AsyncOperation {
         }
     }
 
-    /// What events call the operation, looked up without the lock: it may be overridden.
-    private final func eventName(_ record: ObservationRecord) -> String {
-        let name = displayName
+    /// What events call the operation, unless that is what its class is called. Looked up without the lock: it may be overridden.
+    private final func eventName(_ record: ObservationRecord) -> String? {
+        let name = name ?? ownTitle
         withState { _ in record.change { $0.named(name) } }
         return name
     }

@@ -16,7 +16,8 @@ import Foundation
         return key
     }()
 
-    private var isDelivering = false
+    // Only its thread uses it; skip the run-time checks.
+    @exclusivity(unchecked) private var isDelivering = false
     private var deferred: [(operation: AsyncOperation, record: ObservationRecord)] = []
 
     /// That of the current thread, which keeps it until it ends.
@@ -38,7 +39,7 @@ import Foundation
     ///   - willDefer: Called first if it is delivered later.
     static func deliver(_ operation: AsyncOperation, _ record: ObservationRecord, willDefer: () -> Void = {}) {
         let delivery = current
-        if delivery.isDelivering {
+        if unsafe delivery.isDelivering {
             willDefer()
             delivery.deferred.append((operation, record))
         } else {
@@ -47,11 +48,11 @@ import Foundation
     }
 
     private func run(_ operation: AsyncOperation, _ record: ObservationRecord) {
-        isDelivering = true
+        unsafe isDelivering = true
         operation.deliverEvents(record)
         while !deferred.isEmpty {
             for (operation, record) in exchange(&deferred, with: []) { operation.deliverEvents(record) }
         }
-        isDelivering = false
+        unsafe isDelivering = false
     }
 }

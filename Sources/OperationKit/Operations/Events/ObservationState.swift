@@ -21,8 +21,8 @@ struct ObservationState {
     }
 
     let id: OperationID
-    /// What events call the operation; `nil` if that has to be looked up.
-    private(set) var name: String?
+    /// What events call the operation, or `nil` for what its class is called; `nil` if that has to be looked up.
+    private(set) var name: String??
     /// The observers of the operation itself.
     private(set) var own: [ObserverRegistration] = []
     /// All that see it, as far as that is known.
@@ -110,7 +110,7 @@ extension ObservationState {
     /// - Returns: The registration of an observer of the operation itself, to be ended after unlocking.
     mutating func remove(_ observer: any OperationObserver) -> ObserverRegistration? {
         guard let index = own.firstIndex(where: { $0.isOf(observer) }) else { return nil }
-        epoch = 0
+        forgetObservers()
         return own.remove(at: index)
     }
 
@@ -126,31 +126,33 @@ extension ObservationState {
     ///   - epoch: When that was asked.
     /// - Returns: All observers of the operation, those of what is around it first.
     mutating func inherit(_ inherited: [ObserverRegistration], at epoch: Int) -> [ObserverRegistration] {
-        observers = inherited
+        self.epoch = epoch
+        // The storage is shared then.
+        observers = inherited.isEmpty ? own : inherited
+        if inherited.isEmpty { return own }
         for registration in own where !inherited.contains(where: { $0.isOfSameObserver(as: registration) }) {
             observers.append(registration)
         }
-        self.epoch = epoch
         return observers
     }
 
     /// The operation became part of something else.
     mutating func forgetObservers() {
         epoch = 0
+        observers = []
     }
 
     /// The last event was delivered.
     ///
     /// - Returns: What is not needed any more, to be released after unlocking.
     mutating func releaseObservers() -> [ObserverRegistration] {
-        epoch = 0
-        observers = []
+        forgetObservers()
         return exchange(&own, with: [])
     }
 
     /// What events call the operation from now on.
-    mutating func named(_ name: String) {
-        self.name = name
+    mutating func named(_ name: String?) {
+        self.name = .some(name)
     }
 }
 

@@ -3,8 +3,8 @@ import Foundation
 /// What all operations have to know of the observers in the process.
 enum ObserverRegistry {
     /// How many observers there are. As long as there is none, no operation does anything for observers.
-    private static let count = AtomicCounter()
-    /// How many of them want to know when `main()` returns after the end.
+    fileprivate static let count = AtomicCounter()
+    /// How many observers there are, added or not, that want to know when `main()` returns after the end.
     private static let lateReturnCount = AtomicCounter()
     /// Counts the changes after which an operation may have other observers than before.
     private static let changes = AtomicCounter()
@@ -31,10 +31,9 @@ enum ObserverRegistry {
         OperationID(number: UInt64(identifiers.add(1)))
     }
 
-    /// The number of observers has changed.
-    fileprivate static func counted(_ difference: Int, watchesLateReturns: Bool) {
-        count.add(difference)
-        if watchesLateReturns { lateReturnCount.add(difference) }
+    /// An observer was created or released that wants to know when `main()` returns after the end.
+    static func countLateReturnObservers(_ difference: Int) {
+        lateReturnCount.add(difference)
     }
 
     // MARK: - Observers of all operations
@@ -60,36 +59,28 @@ enum ObserverRegistry {
 
 /// One addition of an observer. It is counted as long as an operation refers to it.
 final class ObserverRegistration: Sendable {
-    /// For comparisons. The observer is held as long as the registration has not ended.
-    private let identifier: ObjectIdentifier
-    private let watchesLateReturns: Bool
-    private let current: Locked<(any OperationObserver)?>
+    /// Not called once the registration has ended. Not released either, as another thread may be calling it.
+    private let current: any OperationObserver
+    private let ends = AtomicCounter()
 
     init(_ observer: any OperationObserver) {
-        identifier = ObjectIdentifier(observer)
-        watchesLateReturns = observer is any LateReturnObserving
-        current = Locked(observer)
-        ObserverRegistry.counted(1, watchesLateReturns: watchesLateReturns)
+        current = observer
+        ObserverRegistry.count.add(1)
     }
 
     deinit {
-        ObserverRegistry.counted(-1, watchesLateReturns: watchesLateReturns)
+        ObserverRegistry.count.add(-1)
     }
 
     /// The observer, unless it has been removed.
-    var observer: (any OperationObserver)? { current.withLock(\.self) }
+    var observer: (any OperationObserver)? { ends.value == 0 ? current : nil }
 
-    func isOf(_ observer: any OperationObserver) -> Bool {
-        identifier == ObjectIdentifier(observer)
-    }
+    func isOf(_ observer: any OperationObserver) -> Bool { current === observer }
 
-    func isOfSameObserver(as other: ObserverRegistration) -> Bool {
-        identifier == other.identifier
-    }
+    func isOfSameObserver(as other: ObserverRegistration) -> Bool { current === other.current }
 
-    /// The observer is not called from now on, and released.
+    /// The observer is not called from now on.
     func end() {
-        let removed = current.withLock { $0.take() }
-        withExtendedLifetime(removed) {}
+        ends.add(1)
     }
 }

@@ -33,10 +33,11 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
 
     /// The operation to which it happened. For an observer of a composite, that is the composite or what is inside it.
     public let operation: OperationID
-    /// The name of the operation, or what it is called in messages without one, as it was at its first event or at its start.
-    public let name: String
     /// What has happened.
     public let kind: Kind
+    /// The name of the operation, unless that follows from its class, which takes long to write down.
+    private let givenName: String?
+    private let type: AsyncOperation.Type
     /// When it has happened, counted from the first event of the process. A duration, because copying an instant is slow.
     let offset: Duration
     /// How many events before this one were dropped, because ``OperationEvents`` were not read fast enough. Zero for an observer.
@@ -44,12 +45,22 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
 
     private static let origin = ContinuousClock.now
 
-    init(operation: OperationID, name: String, kind: Kind, offset: Duration) {
+    /// - Parameters:
+    ///   - operation: The operation.
+    ///   - name: Its name, or `nil` for that of its class.
+    ///   - type: Its class.
+    ///   - kind: What has happened.
+    ///   - offset: When it has happened.
+    init(operation: OperationID, name: String?, type: AsyncOperation.Type, kind: Kind, offset: Duration) {
         self.operation = operation
-        self.name = name
+        givenName = name
+        self.type = type
         self.kind = kind
         self.offset = offset
     }
+
+    /// The name of the operation, or what it is called in messages without one, as it was at its first event or at its start.
+    public var name: String { givenName ?? type.typeTitle }
 
     /// When it has happened.
     public var time: ContinuousClock.Instant { OperationEvent.origin + offset }
