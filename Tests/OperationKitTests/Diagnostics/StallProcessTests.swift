@@ -108,11 +108,14 @@ import Testing
     @Test("A time beyond all measure overflows nothing") func hugeTime() async {
         await #expect(processExitsWith: .success) {
             let clock = ManualClock()
-            let stalls = OperationDiagnostics.reportStalls(longerThan: .seconds(Int64.max), clock: clock) { _ in }
+            // The sum of both would overflow.
+            let (longest, passed) = (Duration.seconds(1.7e20), Duration.seconds(1e18))
+            let stalls = OperationDiagnostics.reportStalls(longerThan: longest, clock: clock) { _ in }
+            clock.advance(by: passed)
             let upload = ScriptedOperation.idle("upload")
             upload.start()
             await clock.sleepers()
-            precondition(clock.deadlines == [.century])
+            precondition(clock.deadlines == [passed + .century])
             upload.finish()
             stalls.stop()
         }

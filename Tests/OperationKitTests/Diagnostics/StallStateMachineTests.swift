@@ -63,6 +63,16 @@ import Testing
         #expect(driver.times == [.seconds(30)])
         #expect(driver.ring(at: 30) == [])
         #expect(driver.times == [.seconds(30), .seconds(37)])
+        #expect(driver.end(2, at: 31) == 2)
+        #expect(driver.ring(at: 37) == [] && driver.machine.alarm == nil)
+    }
+
+    @Test("The deadline of an operation that ends is given up") mutating func endedBeforeAlarm() {
+        driver.start(1, at: 0)
+        driver.start(2, at: 20)
+        #expect(driver.end(2, at: 25) == 2)
+        #expect(driver.ring(at: 30) == [1])
+        #expect(driver.machine.alarm == nil)
     }
 
     @Test("An alarm that was replaced does nothing when it rings") mutating func oldAlarm() {
@@ -100,9 +110,12 @@ import Testing
         #expect(driver.end(2, at: 40) == 2)
         #expect(driver.times.last == .seconds(70))
         #expect(driver.ring(at: 70) == [1])
+        driver.start(3, in: 1, at: 80)
+        #expect(driver.end(3, at: 85) == 3)
+        #expect(driver.ring(at: 115) == [])
     }
 
-    @Test("A parent in which a child has started or ended becomes a suspect the whole time later")
+    @Test("A parent in which a child has ended is examined again the whole time later")
     mutating func activity() {
         driver.start(1, at: 0)
         driver.start(2, in: 1, at: 5)

@@ -166,6 +166,26 @@ import Testing
         #expect(stalls.names.isEmpty)
     }
 
+    @Test("With a clock whose time stands still, an operation is reported once") func standingClock() async {
+        /// A clock that returns from each sleep immediately, and whose time does not change.
+        struct StandingClock: Clock {
+            var now: ManualClock.Instant { .init(offset: .zero) }
+            var minimumResolution: Duration { .zero }
+            func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {}
+        }
+        let (log, reported) = (EventLog(), Gate())
+        let watcher = StallWatcher(threshold: .seconds(30), clock: StandingClock()) { report in
+            log.add(report.name)
+            reported.open()
+        }
+        let upload = ScriptedOperation.idle("upload")
+        upload.addObserver(watcher)
+        upload.start()
+        await reported.opened()
+        upload.finish()
+        #expect(log.events == ["upload"])
+    }
+
     @Test("Operations that several threads start and end are watched until their end") func severalThreads() async {
         let (watcher, clock) = (stalls.watcher, stalls.clock)
         let body: @Sendable () -> Void = {

@@ -4,11 +4,11 @@
 /// itself. One in which children come and go works.
 ///
 /// ```
-///               ┌──the last of them has ended── parked
-///               ▼                                 ▲ if children execute
-/// started ──▶ watched ──the time has passed───────┴──────▶ suspect ──no progress──▶ stalled
-///               ▲                                             │
-///               └───────────────── progress ──────────────────┘
+///               ┌───── the last child has ended ─────── parked
+///               ▼                                          ▲ a child executes
+/// started ──▶ watched ──the time has passed──▶ suspect ────┴── no progress ──▶ stalled
+///               ▲                                 │
+///               └──────────── progress ───────────┘
 /// ```
 ///
 /// An operation that is released without having ended after it was found stalled leaves its record behind.
@@ -18,16 +18,16 @@ struct StallStateMachine<Element> {
         var start: (element: Element, time: Duration)?
         var parent: OperationID?
         var executingChildren = 0
-        /// When the operation or a child of it has started, or a child has ended, for the last time.
+        /// When a child has ended for the last time, or else when the operation has started.
         var lastActivity = Duration.zero
         /// How far its children had come when that was last looked at.
         var fraction = 0.0
-        /// Its place among the deadlines; `nil` if it is parked, a suspect, or stalled.
+        /// Its place among the deadlines; `nil` if it is a suspect, parked, or stalled.
         var deadline: HeapElementID?
         var isStalled = false
     }
 
-    /// An operation that has executed for too long, unless there was progress inside it.
+    /// An operation that has executed for too long, unless something goes on inside it.
     struct Suspect {
         let id: OperationID
         let element: Element
@@ -69,10 +69,7 @@ struct StallStateMachine<Element> {
     mutating func started(
         _ id: OperationID, _ element: Element, in parent: OperationID?, fraction: Double, at now: Duration
     ) -> Alarm? {
-        if let parent {
-            watches[parent, default: Watch()].executingChildren += 1
-            watches[parent]?.lastActivity = now
-        }
+        if let parent { watches[parent, default: Watch()].executingChildren += 1 }
         var watch = watches[id] ?? Watch()
         watch.start = (element, now)
         watch.parent = parent
@@ -99,7 +96,7 @@ struct StallStateMachine<Element> {
         watch.executingChildren -= 1
         watch.lastActivity = now
         let isIdle = watch.executingChildren == 0
-        if isIdle, watch.deadline == nil, !watch.isStalled, watch.start != nil {
+        if isIdle, watch.deadline == nil, watch.start != nil {
             watch.deadline = deadlines.insert(parent, key: now + threshold)
         }
         watches[parent] = isIdle && watch.start == nil ? nil : watch
@@ -109,15 +106,15 @@ struct StallStateMachine<Element> {
 
     /// The time of an alarm has come.
     ///
-    /// - Returns: What has executed for too long, oldest first, and the next alarm to set.
+    /// - Returns: What has executed for too long, oldest first, to be examined, and the next alarm to set.
     mutating func rang(_ alarm: Alarm, at now: Duration) -> (suspects: [Suspect], alarm: Alarm?) {
         guard alarm == self.alarm else { return ([], nil) }
         self.alarm = nil
         var suspects: [Suspect] = []
         while let first = deadlines.first, first.key <= now, let id = deadlines.popFirst() {
-            guard let watch = watches[id], let start = watch.start else { continue }
+            guard let start = watches[id]?.start else { continue }
             watches[id]?.deadline = nil
-            if watch.executingChildren == 0 { suspects.append(Suspect(id: id, element: start.element)) }
+            suspects.append(Suspect(id: id, element: start.element))
         }
         return (suspects, setAlarm())
     }
