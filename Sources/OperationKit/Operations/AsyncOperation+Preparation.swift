@@ -54,9 +54,10 @@ extension AsyncOperation {
             }
             do {
                 if try !current.prepare(self) {
-                    let (isSuspended, action) = suspendPreparations()
+                    let reason = ObserverRegistry.isActive ? current.waitDescription : nil
+                    let (isSuspended, action, waiting) = suspendPreparations(waitingFor: reason)
                     if isSuspended {
-                        if ObserverRegistry.isActive { emitWait(for: current) }
+                        deliver(waiting)
                         return action
                     }
                 }
@@ -68,21 +69,21 @@ extension AsyncOperation {
         }
     }
 
-    /// Tells observers what the operation waits for, unless it has gone on meanwhile.
-    private final func emitWait(for preparation: any Preparation) {
-        guard let reason = preparation.waitDescription else { return }
-        let stage = preparation.stage
-        deliver(withState { $0.preparations?.awaited?.stage == stage ? $0.note(.waiting(for: reason)) : nil })
-    }
-
     /// Leaves the operation to the current preparation, which takes time.
     ///
-    /// - Returns: Whether that has not ended meanwhile, and then what to do next, if anything.
-    private final func suspendPreparations() -> (isSuspended: Bool, action: Lifecycle.Action?) {
+    /// - Parameter reason: What the operation waits for, if observers are to be told.
+    /// - Returns: Whether that has not ended meanwhile, and then what to do next, if anything, and the record, if the caller has to
+    ///   deliver before that that the operation waits.
+    private final func suspendPreparations(
+        waitingFor reason: String?
+    ) -> (isSuspended: Bool, action: Lifecycle.Action?, waiting: ObservationRecord?) {
         findQueueAfterPreparations()
         return withState { state in
-            if state.preparations?.currentSuspended() == false { return (false, nil) }
-            return (true, state.lifecycle.preparationSuspended())
+            if state.preparations?.currentSuspended() == false { return (false, nil, nil) }
+            let action = state.lifecycle.preparationSuspended()
+            // Before another thread goes on.
+            let waiting = state.lifecycle.isWaiting ? reason.flatMap { state.note(.waiting(for: $0)) } : nil
+            return (true, action, waiting)
         }
     }
 
