@@ -146,14 +146,20 @@ extension AsyncOperation {
 
     /// The operation has become part of another one, or is part of it no longer.
     final func parentChanged() {
-        withState { _ = $0.observation?.change { $0.forgetObservers() } }
+        withState { state in
+            // The record of hidden operations is guarded by no lock, so it never changes.
+            guard let record = state.observation, !record.isHidden else { return }
+            record.change { $0.forgetObservers() }
+        }
         if children != nil { ObserverRegistry.observersChanged() }
     }
 
     /// Reports that `main()` has returned after the end, to observers that want to know.
     final func reportLateReturn() {
         // What a composite starts works on elsewhere.
-        guard children == nil, withState({ $0.lifecycle.isFinished }) else { return }
+        guard children == nil, withState({ $0.lifecycle.isFinished && $0.observation?.isHidden != true }) else {
+            return
+        }
         let now = ContinuousClock.now
         for case let observer as any LateReturnObserving in lookUpObservers(at: ObserverRegistry.epoch).lazy
             .compactMap(\.observer)
