@@ -51,7 +51,7 @@ import Testing
 
         private mutating func happen(_ kind: OperationEvent.Kind, _ name: String) {
             if !hasEnded { happened.append(name) }
-            begins(state.happened(kind, at: .zero))
+            begins(state.happened(kind, at: 0))
         }
 
         private mutating func begins(_ begins: Bool) {
@@ -105,7 +105,7 @@ import Testing
         final class Observer: OperationObserver {}
         var state = ObservationState(id: OperationID(number: 1))
         _ = state.add(ObserverRegistration(Observer()))
-        let isDue = state.happened(.finished(error: nil), at: .zero)
+        let isDue = state.happened(.finished(error: nil), at: 0)
         #expect(isDue)
         let isAdded = state.add(ObserverRegistration(Observer()))
         let released = state.releaseObservers()

@@ -11,13 +11,15 @@ extension AsyncOperation.State {
         ObserverRegistry.isActive ? noteObserved(kind(), hold: hold()) : nil
     }
 
+    /// Not inlined, because what has no observers should not pay for the size of this.
+    @inline(never)
     private mutating func noteObserved(
         _ kind: OperationEvent.Kind, hold: @autoclosure () -> DeliveryHold?
     ) -> ObservationRecord? {
         let record = requiredObservation()
         if record.isHidden { return nil }
-        let offset = OperationEvent.offset(of: .now)
-        return record.change { $0.happened(kind, at: offset, hold: hold()) } ? record : nil
+        let now = OperationEvent.now
+        return record.change { $0.happened(kind, at: now, hold: hold()) } ? record : nil
     }
 
     /// Returns the record, which is created if there is none.
@@ -31,6 +33,7 @@ extension AsyncOperation.State {
     /// The preparations have been made, or do not go on.
     ///
     /// - Returns: What to do next, and the record, if the caller has to deliver an event before that.
+    @inline(__always)
     mutating func prepared() -> (Lifecycle.Action?, ObservationRecord?) {
         let action = lifecycle.prepared()
         return (action, action == .runMain ? note(.running) : nil)
@@ -99,7 +102,8 @@ extension AsyncOperation {
             if !observers.isEmpty {
                 let name = knownName ?? eventName(record)
                 let event = OperationEvent(
-                    operation: id, name: name, type: type(of: self), kind: pending.kind, offset: pending.offset)
+                    operation: id, name: name, type: type(of: self), kind: pending.kind,
+                    nanoseconds: pending.nanoseconds)
                 for registration in observers { registration.observer?.operation(self, emitted: event) }
             }
             pending.hold?.delivered()?.childEndDelivered()

@@ -18,7 +18,7 @@ import Foundation
 
     // Only its thread uses it; skip the run-time checks.
     @exclusivity(unchecked) private var isDelivering = false
-    private var deferred: [(operation: AsyncOperation, record: ObservationRecord)] = []
+    @exclusivity(unchecked) private var deferred: [(operation: AsyncOperation, record: ObservationRecord)] = []
 
     /// That of the current thread, which keeps it until it ends.
     private static var current: EventDelivery {
@@ -41,7 +41,7 @@ import Foundation
         let delivery = current
         if unsafe delivery.isDelivering {
             willDefer()
-            delivery.deferred.append((operation, record))
+            unsafe delivery.deferred.append((operation, record))
         } else {
             delivery.run(operation, record)
         }
@@ -50,8 +50,8 @@ import Foundation
     private func run(_ operation: AsyncOperation, _ record: ObservationRecord) {
         unsafe isDelivering = true
         operation.deliverEvents(record)
-        while !deferred.isEmpty {
-            for (operation, record) in exchange(&deferred, with: []) { operation.deliverEvents(record) }
+        while unsafe !deferred.isEmpty {
+            for (operation, record) in unsafe exchange(&deferred, with: []) { operation.deliverEvents(record) }
         }
         unsafe isDelivering = false
     }

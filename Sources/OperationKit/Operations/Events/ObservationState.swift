@@ -13,7 +13,7 @@ struct ObservationState {
     /// An event that is to be delivered.
     struct Pending {
         let kind: Kind
-        let offset: Duration
+        let nanoseconds: Int64
         /// What the end of the composite around the operation waits for, if this is the end and is not delivered immediately.
         var hold: DeliveryHold?
 
@@ -49,9 +49,9 @@ extension ObservationState {
     /// Something has happened.
     ///
     /// - Returns: Whether the caller has to deliver it, after unlocking. If not, another thread does, later.
-    mutating func happened(_ kind: Kind, at offset: Duration, hold: @autoclosure () -> DeliveryHold? = nil) -> Bool {
+    mutating func happened(_ kind: Kind, at nanoseconds: Int64, hold: @autoclosure () -> DeliveryHold? = nil) -> Bool {
         if hasEnded { return false }
-        var event = Pending(kind: kind, offset: offset)
+        var event = Pending(kind: kind, nanoseconds: nanoseconds)
         if case .started = kind { name = nil }
         hasEnded = event.isEnd
         if current == nil, !hasEnded || undeliveredChildren == 0 {

@@ -14,7 +14,8 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
     /// What has happened.
     public enum Kind: Sendable {
         /// The operation became a child of a composite.
-        case added(to: OperationID, name: String)
+        // Not in place, because every copy of an event would be larger for it.
+        indirect case added(to: OperationID, name: String)
         /// The operation started to execute. It may have to wait before its `main()`.
         case started
         /// The operation waits before its `main()`, for a condition or a resource, in words: “waiting for exclusive access to
@@ -26,7 +27,7 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
         /// finished.
         case cancelled
         /// An attempt has failed, and there will be another one, after a delay.
-        case retrying(attempt: Int, error: any Error, delay: Duration)
+        indirect case retrying(attempt: Int, error: any Error, delay: Duration)
         /// The operation has finished, with this error, or `nil` for success. It is the last event of an operation.
         case finished(error: (any Error)?)
     }
@@ -38,8 +39,8 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
     /// The name of the operation, unless that follows from its class, which takes long to write down.
     private let givenName: String?
     private let type: AsyncOperation.Type
-    /// When it has happened, counted from the first event of the process. A duration, because copying an instant is slow.
-    let offset: Duration
+    /// When it has happened, in nanoseconds from the first event of the process on. A number, because copying an instant is slow.
+    private let nanoseconds: Int64
     /// How many events before this one were dropped, because ``OperationEvents`` were not read fast enough. Zero for an observer.
     public internal(set) var droppedCount = 0
 
@@ -50,22 +51,26 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
     ///   - name: Its name, or `nil` for that of its class.
     ///   - type: Its class.
     ///   - kind: What has happened.
-    ///   - offset: When it has happened.
-    init(operation: OperationID, name: String?, type: AsyncOperation.Type, kind: Kind, offset: Duration) {
+    ///   - nanoseconds: When it has happened.
+    init(operation: OperationID, name: String?, type: AsyncOperation.Type, kind: Kind, nanoseconds: Int64) {
         self.operation = operation
         givenName = name
         self.type = type
         self.kind = kind
-        self.offset = offset
+        self.nanoseconds = nanoseconds
     }
 
     /// The name of the operation, or what it is called in messages without one, as it was at its first event or at its start.
     public var name: String { givenName ?? type.typeTitle }
 
     /// When it has happened.
-    public var time: ContinuousClock.Instant { OperationEvent.origin + offset }
+    public var time: ContinuousClock.Instant { OperationEvent.origin + .nanoseconds(nanoseconds) }
 
-    static func offset(of time: ContinuousClock.Instant) -> Duration { time - origin }
+    /// The time from the first event of the process to now, in nanoseconds.
+    static var now: Int64 {
+        let (seconds, attoseconds) = (ContinuousClock.now - origin).components
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
 
     /// A line such as “load” retries after attempt 1 failed.
     public var description: String {
