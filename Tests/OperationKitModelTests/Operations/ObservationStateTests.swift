@@ -91,13 +91,13 @@ import Testing
         var state = ObservationState(id: OperationID(number: 1))
         #expect(state.observers(at: 1) == nil)
         let own = ObserverRegistration(first)
-        let added = [state.add(own), state.add(ObserverRegistration(first))]
+        let added = [state.add(own).isAdded, state.add(ObserverRegistration(first)).isAdded]
         #expect(added == [true, false])
         let inherited = [ObserverRegistration(second), ObserverRegistration(first)]
         let all = state.inherit(inherited, at: 1)
         #expect(all.map { $0.isOf(first) } == [false, true])
         #expect(state.observers(at: 1)?.count == 2 && state.observers(at: 2) == nil)
-        let removed = [state.remove(first), state.remove(first)]
+        let removed = [state.remove(first).removed, state.remove(first).removed]
         #expect(removed[0] === own && removed[1] == nil && state.observers(at: 1) == nil)
     }
 
@@ -107,7 +107,7 @@ import Testing
         _ = state.add(ObserverRegistration(Observer()))
         let isDue = state.happened(.finished(error: nil), at: 0)
         #expect(isDue)
-        let isAdded = state.add(ObserverRegistration(Observer()))
+        let isAdded = state.add(ObserverRegistration(Observer())).isAdded
         let released = state.releaseObservers()
         #expect(!isAdded && released.count == 1 && state.own.isEmpty)
     }

@@ -127,7 +127,6 @@ import Testing
         do {
             let listener = tracker.track(EventListener())
             compound.addObserver(listener)
-            AsyncOperation.addGlobalObserver(tracker.track(EventListener()))
             compound.start()
             await eventually("not all have started") { children.allSatisfy(\.isExecuting) }
             compound.removeObserver(listener)
@@ -138,35 +137,66 @@ import Testing
         let unused = tracker.track(ScriptedOperation())
         unused.addObserver(tracker.track(EventListener()))
         #expect(tracker.alive.contains("EventListener"))
-        await removeGlobalListeners()
         _ = consume unused
         await tracker.expectAllReleased()
     }
 
-    /// The only global observers in these tests are listeners of this suite, one at a time.
-    private func removeGlobalListeners() async {
-        for case let listener as EventListener in ObserverRegistry.globalObservers.compactMap(\.observer) {
-            AsyncOperation.removeGlobalObserver(listener)
+    // In a process of their own: global observers cost other tests, which count what they do.
+
+    @Test("A global observer sees every operation, also those that exist, until it is removed") func global() async {
+        await #expect(processExitsWith: .success) {
+            let before = ScriptedOperation("before")
+            let observer = EventListener()
+            AsyncOperation.addGlobalObserver(observer)
+            AsyncOperation.addGlobalObserver(observer)
+            before.start()
+            try await OperationQueue().run(
+                CompoundOperation(name: "compound", operations: [ScriptedOperation("child")]))
+            AsyncOperation.removeGlobalObserver(observer)
+            ScriptedOperation("after").start()
+            #expect(
+                observer.log.events == [
+                    "“before” started", "“before” runs", "“before” finished", "“child” was added to “compound”",
+                    "“compound” started", "“compound” runs", "“child” started", "“child” runs", "“child” finished",
+                    "“compound” finished",
+                ])
         }
     }
 
-    @Test("A global observer sees every operation, also those that exist, until it is removed") func global()
-        async throws
-    {
-        let before = ScriptedOperation("before, seen globally")
-        let observer = EventListener()
-        AsyncOperation.addGlobalObserver(observer)
-        AsyncOperation.addGlobalObserver(observer)
-        before.start()
-        try await OperationQueue().run(
-            CompoundOperation(name: "compound, seen globally", operations: [ScriptedOperation("child, seen globally")]))
-        AsyncOperation.removeGlobalObserver(observer)
-        ScriptedOperation("after, seen globally").start()
-        #expect(
-            observer.log.events.filter { $0.hasSuffix("seen globally” finished") } == [
-                "“before, seen globally” finished", "“child, seen globally” finished",
-                "“compound, seen globally” finished",
-            ])
+    @Test("A global observer is released when it is removed and every operation that it has seen has finished")
+    func globalRelease() async {
+        await #expect(processExitsWith: .success) {
+            let tracker = LeakTracker()
+            let operation = ScriptedOperation.idle("work")
+            do {
+                let observer = tracker.track(EventListener())
+                AsyncOperation.addGlobalObserver(observer)
+                operation.start()
+                #expect(observer.log.events.count == 2)
+                AsyncOperation.removeGlobalObserver(observer)
+                operation.finish()
+                #expect(observer.log.events.count == 2)
+            }
+            await tracker.expectAllReleased()
+            #expect(!ObserverRegistry.isActive)
+        }
+    }
+
+    @Test("Nested composites that are put together while all are observed look up their observers once for each")
+    func nestedCost() async {
+        await #expect(processExitsWith: .success) {
+            let observer = EventListener()
+            AsyncOperation.addGlobalObserver(observer)
+            let outermost = CompoundOperation(name: "0")
+            var innermost = outermost
+            for depth in 1..<20_000 {
+                let next = CompoundOperation(name: "\(depth)")
+                try innermost.addOperation(next)
+                innermost = next
+            }
+            try await OperationQueue().run(outermost)
+            #expect(observer.log.events.count { $0.hasSuffix("finished") } == 20_000)
+        }
     }
 
     @Test("An operation that moves into a composite is seen by the observers of that from then on") func moving()

@@ -125,13 +125,16 @@ extension AsyncOperation {
 
     /// All observers that see the operation: its own, those of the composites around it, and those of all operations.
     ///
-    /// Complexity: O(1), unless observers were added or operations put into others since the last event; then linear in the composites
-    /// around the operation that have not looked them up either.
+    /// An operation whose observers are known is inside composites whose observers are known. So a change has to be made known only
+    /// where the changed operation itself has looked them up: nothing that is inside it has otherwise.
+    ///
+    /// Complexity: O(1), unless something has changed since the last event; then linear in the composites around the operation
+    /// that have not looked them up either.
     ///
     /// - Parameter epoch: The epoch before anything is looked up: what changes meanwhile is found at the next event.
     /// - Returns: The observers, those of the outermost composite first.
     private final func lookUpObservers(at epoch: Int) -> [ObserverRegistration] {
-        var unknown: [AsyncOperation] = []
+        var unknown: [(operation: AsyncOperation, parent: (any ChildGroup)?)] = []
         var next: AsyncOperation? = self
         var observers: [ObserverRegistration]?
         while let operation = next {
@@ -140,21 +143,30 @@ extension AsyncOperation {
             }
             observers = known ?? nil
             if observers != nil { break }
-            unknown.append(operation)
+            unknown.append((operation, parent))
             next = parent?.operation
         }
-        return unknown.reversed().reduce(observers ?? ObserverRegistry.globalObservers) { inherited, operation in
-            operation.withState { $0.requiredObservation().change { $0.inherit(inherited, at: epoch) } }
+        return unknown.reversed().reduce(observers ?? ObserverRegistry.globalObservers) { inherited, entry in
+            entry.operation.withState { state in
+                // What has moved meanwhile looks them up again.
+                let epoch = state.membership.parent === entry.parent ? epoch : 0
+                return state.requiredObservation().change { $0.inherit(inherited, at: epoch) }
+            }
         }
     }
 
     /// The operation has become part of another one, or is part of it no longer.
     final func parentChanged() {
-        withState { state in
+        let wereKnown = withState { state in
             // The record of hidden operations is guarded by no lock, so it never changes.
-            guard let record = state.observation, !record.isHidden else { return }
-            record.change { $0.forgetObservers() }
+            guard let record = state.observation, !record.isHidden else { return false }
+            return record.change { $0.forgetObservers() }
         }
+        if wereKnown { observersOfPartsChanged() }
+    }
+
+    /// Has all that is inside a composite look up its observers anew.
+    final func observersOfPartsChanged() {
         if children != nil { ObserverRegistry.observersChanged() }
     }
 

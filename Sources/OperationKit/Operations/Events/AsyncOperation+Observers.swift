@@ -21,10 +21,11 @@ extension AsyncOperation {
     /// - Returns: Whether it was added: it was not there, and the operation has not finished.
     final func add(_ observer: any OperationObserver) -> Bool {
         let registration = ObserverRegistration(observer)
-        let isAdded = withState { state in
-            !state.lifecycle.isFinished && state.requiredObservation().change { $0.add(registration) }
+        let (isAdded, wereKnown) = withState { state in
+            if state.lifecycle.isFinished { return (false, false) }
+            return state.requiredObservation().change { $0.add(registration) }
         }
-        if isAdded, children != nil { ObserverRegistry.observersChanged() }
+        if wereKnown { observersOfPartsChanged() }
         return isAdded
     }
 
@@ -36,9 +37,9 @@ extension AsyncOperation {
     ///
     /// - Parameter observer: The observer.
     public final func removeObserver(_ observer: any OperationObserver) {
-        let removed = withState { $0.observation?.change { $0.remove(observer) } } ?? nil
+        let (removed, wereKnown) = withState { $0.observation?.change { $0.remove(observer) } } ?? (nil, false)
         removed?.end()
-        if removed != nil, children != nil { ObserverRegistry.observersChanged() }
+        if wereKnown { observersOfPartsChanged() }
     }
 
     /// Adds an observer of every `AsyncOperation` in the process, also of those that exist.

@@ -99,19 +99,19 @@ extension ObservationState {
 // MARK: - Observers
 
 extension ObservationState {
-    /// - Returns: Whether the observer was added: it is not there, and the operation has not finished.
-    mutating func add(_ registration: ObserverRegistration) -> Bool {
-        if hasEnded || own.contains(where: { $0.isOfSameObserver(as: registration) }) { return false }
+    /// - Returns: Whether the observer was added: it is not there, and the operation has not finished. And whether the
+    ///   observers had been looked up.
+    mutating func add(_ registration: ObserverRegistration) -> (isAdded: Bool, wereKnown: Bool) {
+        if hasEnded || own.contains(where: { $0.isOfSameObserver(as: registration) }) { return (false, false) }
         own.append(registration)
-        epoch = 0
-        return true
+        return (true, forgetObservers())
     }
 
-    /// - Returns: The registration of an observer of the operation itself, to be ended after unlocking.
-    mutating func remove(_ observer: any OperationObserver) -> ObserverRegistration? {
-        guard let index = own.firstIndex(where: { $0.isOf(observer) }) else { return nil }
-        forgetObservers()
-        return own.remove(at: index)
+    /// - Returns: The registration of an observer of the operation itself, to be ended after unlocking. And whether the
+    ///   observers had been looked up.
+    mutating func remove(_ observer: any OperationObserver) -> (removed: ObserverRegistration?, wereKnown: Bool) {
+        guard let index = own.firstIndex(where: { $0.isOf(observer) }) else { return (nil, false) }
+        return (own.remove(at: index), forgetObservers())
     }
 
     /// The observers, if they have been looked up since the last change.
@@ -136,10 +136,13 @@ extension ObservationState {
         return observers
     }
 
-    /// The operation became part of something else.
-    mutating func forgetObservers() {
-        epoch = 0
+    /// The operation has other observers than before.
+    ///
+    /// - Returns: Whether they had been looked up, so that what is inside the operation may have done so, too.
+    @discardableResult
+    mutating func forgetObservers() -> Bool {
         observers = []
+        return exchange(&epoch, with: 0) == ObserverRegistry.epoch
     }
 
     /// The last event was delivered.
