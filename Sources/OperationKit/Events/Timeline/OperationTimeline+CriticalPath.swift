@@ -81,6 +81,8 @@ extension OperationTimeline.Step {
 private struct CriticalPathSearch {
     private let causes: TimelineCauses
     private var steps: [OperationTimeline.Step] = []
+    /// The last step that took no time.
+    private var omitted: OperationTimeline.Step?
     /// Whether the end of an operation, and its beginning, are on the path already: at equal times, causes may form a
     /// cycle.
     private var visitedEnds: [Bool]
@@ -114,7 +116,8 @@ private struct CriticalPathSearch {
                 previous = followStart(of: position, &time)
             }
         }
-        return steps.reversed()
+        // If all of them took no time, there is one nevertheless.
+        return steps.isEmpty ? omitted.map { [$0] } ?? [] : steps.reversed()
     }
 
     private func hasStarted(_ position: Int) -> Bool { causes.starts[position] >= 0 }
@@ -168,11 +171,10 @@ private struct CriticalPathSearch {
     ) {
         let from = min(from, time)
         let waited = min(max(0, begins - from), time - from)
-        defer { time = from }
-        if from == time, !steps.isEmpty { return }
-        steps.append(
-            OperationTimeline.Step(
-                operation: id(position), reason: reason, from: .nanoseconds(from), to: .nanoseconds(time),
-                waited: .nanoseconds(waited)))
+        let step = OperationTimeline.Step(
+            operation: id(position), reason: reason, from: .nanoseconds(from), to: .nanoseconds(time),
+            waited: .nanoseconds(waited))
+        if from < time { steps.append(step) } else { omitted = step }
+        time = from
     }
 }

@@ -35,8 +35,8 @@ extension OperationTimeline {
             lines.append("    " + task(entry, isCritical: critical.contains(entry.id), unit))
         }
         let others = entries.count - selection.count
-        var notes = others > 0 ? ["\(others) others are not shown"] : []
-        notes += droppedCount > 0 ? ["\(droppedCount) others were not recorded"] : []
+        var notes = others > 0 ? [others == 1 ? "1 other is not shown" : "\(others) others are not shown"] : []
+        if let droppedNote { notes.append(String(droppedNote.dropLast())) }
         if !notes.isEmpty || entries.isEmpty {
             lines.append("    section Note")
             for note in notes.isEmpty ? ["No operations were recorded"] : notes {

@@ -67,7 +67,8 @@ extension OperationTimeline {
             estimates: estimates(causes))
     }
 
-    private static func maximumOverlap(of works: [ClosedRange<Int64>]) -> Int {
+    /// How many intervals there are at the same time, at most.
+    static func maximumOverlap(of works: [ClosedRange<Int64>]) -> Int {
         // At the same time, ends come before beginnings, but for work that takes no time.
         var changes: [(time: Int64, change: Int)] = []
         for work in works where work.lowerBound < work.upperBound {

@@ -29,7 +29,7 @@ struct TimelineSVGDrawing {
         (self.timeline, self.index, self.width, self.title) = (timeline, index, width, title)
         critical = Set(timeline.criticalPath(index).map(\.operation))
         let longest = selection.map { TerminalText.width(timeline.entries[$0].name) + 2 * index.depths[$0] }.max() ?? 0
-        labelWidth = min(max(longest, 10) * Self.characterWidth, width / 3)
+        labelWidth = min(max(longest, 10) * Self.characterWidth + Self.margin, width / 3)
         scale = TimelineScale(end: end, length: width - labelWidth - 2 * Self.margin)
         rows = Self.rows(selection, index)
     }
@@ -191,13 +191,16 @@ struct TimelineSVGDrawing {
     /// Operations that share a row: in each pixel as high as the number of those that work, compared with the most.
     private func histogram(of positions: [Int], depth: Int, y: Int) -> [String] {
         var changes = [Int](repeating: 0, count: scale.length + 1)
+        var works: [ClosedRange<Int64>] = []
         for position in positions {
             guard case let entry = timeline.entries[position], let start = entry.workStart, start <= scale.end else {
                 continue
             }
             // A composite is as busy as what is inside it.
             if entry.isComposite || index.hasChildren(position) { continue }
-            let cells = scale.cells(start, entry.finished ?? timeline.duration)
+            let end = max(start, entry.finished ?? timeline.duration)
+            works.append(start.nanoseconds...end.nanoseconds)
+            let cells = scale.cells(start, end)
             changes[cells.lowerBound] += 1
             changes[cells.upperBound + 1] -= 1
         }
@@ -206,14 +209,15 @@ struct TimelineSVGDrawing {
             current += change
             return current
         }
-        let most = max(1, counts.max() ?? 1)
+        // Not the largest count: in a pixel, one may end before another one begins.
+        let most = max(1, OperationTimeline.maximumOverlap(of: works))
         let name = positions.count == 1 ? "1 other" : "\(positions.count) others"
         var parts = ["<g><title>\(name), at most \(most) working at the same time</title>"]
         parts.append(label(name, depth: depth, y: y, style: "faint"))
         var first = 0
         for pixel in counts.indices.dropFirst() where counts[pixel] != counts[first] {
             if counts[first] > 0 {
-                let height = max(2, 16 * counts[first] / most)
+                let height = max(2, 16 * min(counts[first], most) / most)
                 parts.append(
                     "<rect class=\"executing\" x=\"\(left + first)\" y=\"\(y + 18 - height)\" width=\"\(pixel - first)\" "
                         + "height=\"\(height)\"/>")

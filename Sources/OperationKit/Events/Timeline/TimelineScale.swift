@@ -70,7 +70,7 @@ struct TimelineScale: Sendable {
             }
         }
         // Longer than a human life: the beginning is marked, and that is all.
-        return (.longest, units[units.count - 1])
+        return (.longest * 2, units[units.count - 1])
     }
 }
 
