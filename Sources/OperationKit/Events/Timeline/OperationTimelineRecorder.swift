@@ -21,7 +21,8 @@ import Foundation
 /// Recording an event takes constant time, and the threads that do it at the same time wait for each other only as
 /// long as a few numbers are written.
 public final class OperationTimelineRecorder: OperationObserver {
-    private let start = ContinuousClock.now
+    /// Counted as events count their times: copying an instant is slow.
+    private let start = OperationEvent.offset(of: .now)
     private let startDate = Date()
     private let rows: Locked<TimelineRows>
 
@@ -34,6 +35,11 @@ public final class OperationTimelineRecorder: OperationObserver {
             maximumCount > 0 && maximumCount < Int(Int32.max),
             "OperationKit: a timeline cannot be made for \(maximumCount) operations")
         rows = Locked(TimelineRows(maximumCount: maximumCount))
+        ObserverRegistry.countLateReturnObservers(1)
+    }
+
+    deinit {
+        ObserverRegistry.countLateReturnObservers(-1)
     }
 
     /// What was recorded up to now. It begins with the first event.
@@ -44,7 +50,7 @@ public final class OperationTimelineRecorder: OperationObserver {
     /// Complexity: O(n log n) in the recorded operations.
     public var timeline: OperationTimeline {
         let rows = rows.withLock { $0 }
-        return rows.timeline(startDate: startDate, now: nanoseconds(at: .now))
+        return rows.timeline(startDate: startDate, now: nanoseconds(at: OperationEvent.offset(of: .now)))
     }
 
     /// Records an event. Called by the operations that the recorder observes; don't call this method yourself.
@@ -54,13 +60,13 @@ public final class OperationTimelineRecorder: OperationObserver {
     ///   - event: What has happened.
     public func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
         let facts = ObservedFacts(of: operation, at: event.kind)
-        let time = nanoseconds(at: event.time)
+        let time = nanoseconds(at: event.offset)
         rows.withLock { $0.record(event, facts, at: time) }
     }
 
-    private func nanoseconds(at time: ContinuousClock.Instant) -> Int64 {
+    private func nanoseconds(at offset: Duration) -> Int64 {
         // An event may have happened before the recorder was created, and be delivered afterwards.
-        max(0, start.duration(to: time).nanoseconds)
+        max(0, (offset - start).nanoseconds)
     }
 }
 
@@ -68,7 +74,7 @@ extension OperationTimelineRecorder: LateReturnObserving {
     // One that finishes in its `main()` returns a moment later, which is not worth remembering.
     func mainReturned(of operation: AsyncOperation, at time: ContinuousClock.Instant) {
         let id = operation.observationID
-        let time = nanoseconds(at: time)
+        let time = nanoseconds(at: OperationEvent.offset(of: time))
         rows.withLock { rows in
             guard let row = rows.row(of: id) else { return }
             rows.mainReturned(row, at: time)
@@ -94,8 +100,9 @@ struct ObservedFacts {
         case .added(let composite, _):
             parent = composite
             dependencies = operation.observedDependencies
-        case .started:
-            // The steps of a macro move to another one that continues it, so this parent counts.
+        case .started, .cancelled:
+            // The steps of a macro move to another one that continues it, so this parent counts. One that is cancelled
+            // before its start may have been added before the recorder was.
             parent = operation.withState { $0.membership.parent }?.operation?.observationID
             dependencies = operation.observedDependencies
         case .running:
@@ -110,7 +117,7 @@ struct ObservedFacts {
         case .finished(let error?):
             outcome = error.isCancellation ? .cancelled : .failed
             if outcome == .failed { self.error = "\(error)" }
-        case .waiting, .cancelled: break
+        case .waiting: break
         }
     }
 }

@@ -95,11 +95,11 @@ struct TimelineRows: Sendable {
     /// The row of an operation, which is added if there is none.
     ///
     /// - Returns: `nil` if there is no room for another one.
-    mutating func row(of id: OperationID, name: String, type: AsyncOperation.Type) -> Int? {
+    mutating func row(of id: OperationID, name: @autoclosure () -> String, type: AsyncOperation.Type) -> Int? {
         if let row = row(of: id) { return row }
         guard rows.count < maximumCount else { return nil }
         let row = rows.count
-        rows.append(Row(id: id.number, parent: Row.none, name: texts.reference(to: name), type: number(of: type)))
+        rows.append(Row(id: id.number, parent: Row.none, name: texts.reference(to: name()), type: number(of: type)))
         places.insert(row, id: id.number) { rows[$0].id }
         unfinishedCount += 1
         return row
