@@ -57,6 +57,13 @@ import Testing
         #expect(timeline.whatIf(without: id(3)) == .milliseconds(7))
     }
 
+    @Test("Of the siblings that ended before the start, the last one that ended while there was no room made it")
+    func placesTogether() {
+        let timeline = composite(
+            limit: 2, end: 12, .child(2, "a", (0, 4)), .child(3, "b", (0, 5)), .child(4, "c", (6, 12)))
+        #expect(timeline.criticalPath.last == step(4, .place(in: id(1), from: id(2)), 4, 12, waited: 2))
+    }
+
     @Test("A sibling that ended while there was room made no room") func noPlaces() {
         let timeline = composite(limit: 3, end: 10, .child(2, "a", (0, 4)), .child(3, "b", (5, 10)))
         #expect(timeline.criticalPath == [step(3, .parent(id(1)), 0, 10, waited: 5)])
@@ -147,8 +154,17 @@ import Testing
             (.children(last: id(3)), "after its last child, “3”"),
         ]
         for (reason, text) in reasons {
-            #expect(step(1, reason, 0, 1).explanation { "\($0)" } == text)
+            #expect(step(1, reason, 0, 1).explanation(naming: { "\($0)" }) == text)
         }
+    }
+
+    @Test("The description of a step has its length, its reason and how long it waited") func descriptions() {
+        let timeline = composite(end: 10, .child(2, "a", (0, 5)), .child(3, "b\u{7}", (6, 10), after: [2]))
+        #expect(
+            timeline.criticalPath.map(timeline.description) == [
+                "“a”: 5 ms, when “all” started its children",
+                "“b\u{FFFD}”: 5 ms, after “a”, which it depends on, then waited 1 ms",
+            ])
     }
 
     @Test("A summary counts work, parallelism, and what operations waited for") func summary() {

@@ -101,6 +101,7 @@ import FoundationXML
                 attempt 1 failed at 2.5 s: timeout
                 succeeded
                 """))
+        #expect(reader.texts.contains { $0.hasSuffix("on the critical path: waiting for a place on a queue") })
         #expect(reader.texts.contains("2 other operations were not recorded."))
     }
 

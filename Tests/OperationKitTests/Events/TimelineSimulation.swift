@@ -124,12 +124,10 @@ struct NaiveReplay {
         }
         let siblings = simulation.nodes[parent].children
         let ready = (simulation.nodes[number].dependencies.map(end) + [start(parent)]).max() ?? .zero
-        let last = siblings.filter { other in
+        return siblings.filter { other in
             other != number && end(other) <= start(number) && end(other) > ready && start(other) < start(number)
+                && siblings.count { start($0) < end(other) && end($0) >= end(other) } >= limit
         }.max { (end($0), start($0), $0) < (end($1), start($1), $1) }
-        guard let last else { return nil }
-        let running = siblings.count { start($0) < end(last) && end($0) >= end(last) }
-        return running >= limit ? last : nil
     }
 
     mutating func newStart(_ number: Int) -> Duration {

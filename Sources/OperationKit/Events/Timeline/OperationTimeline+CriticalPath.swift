@@ -50,6 +50,30 @@ extension OperationTimeline {
     /// Complexity: O(n log n) in the entries and what they contain.
     public var criticalPath: [Step] { criticalPath(TimelineIndex(entries)) }
 
+    /// Describes a step of the critical path: “page 2”: 20 ms, after “login”, which it depends on.
+    ///
+    /// ```swift
+    /// let recorder = OperationTimelineRecorder()
+    /// // … run operations …
+    /// let timeline = recorder.timeline
+    /// for step in timeline.criticalPath {
+    ///     print(timeline.description(of: step))
+    /// }
+    /// ```
+    ///
+    /// It isn't meant for programs: the wording may change.
+    ///
+    /// Complexity: linear in the entries.
+    ///
+    /// - Parameter step: A step of this timeline.
+    /// - Returns: The name of the operation, how long the step took, why it began when it did, and how long it waited then.
+    public func description(of step: Step) -> String {
+        let name = { (id: OperationID) in TerminalText.printable(self[id]?.name ?? "\(id)") }
+        let waited = step.waited > .zero ? ", then waited \(step.waited.shortText)" : ""
+        return "“\(name(step.operation))”: \((step.to - step.from).shortText), \(step.explanation(naming: name))"
+            + waited
+    }
+
     func criticalPath(_ index: TimelineIndex) -> [Step] {
         guard !entries.isEmpty else { return [] }
         var search = CriticalPathSearch(TimelineCauses(self, index))
@@ -60,19 +84,19 @@ extension OperationTimeline {
 extension OperationTimeline.Step {
     /// Why the operation began when it did, in words.
     ///
-    /// - Parameter timeline: Finds the names of operations.
+    /// - Parameter name: Finds the names of operations.
     /// - Returns: Words that follow the name of the operation.
-    func explanation(in timeline: (OperationID) -> String) -> String {
+    func explanation(naming name: (OperationID) -> String) -> String {
         switch reason {
         case .beginning: "at the beginning"
-        case .dependency(let id): "after “\(timeline(id))”, which it depends on"
-        case .parent(let id): "when “\(timeline(id))” started its children"
-        case .added(let id): "when it was added to “\(timeline(id))”"
-        case .place(_, let id): "in the place of “\(timeline(id))”"
-        case .resource(let name, let id): "with “\(name)”, after “\(timeline(id))”"
+        case .dependency(let id): "after “\(name(id))”, which it depends on"
+        case .parent(let id): "when “\(name(id))” started its children"
+        case .added(let id): "when it was added to “\(name(id))”"
+        case .place(_, let id): "in the place of “\(name(id))”"
+        case .resource(let resource, let id): "with “\(resource)”, after “\(name(id))”"
         case .condition(let text): text
         case .queue: "waiting for a place on a queue"
-        case .children(let id): "after its last child, “\(timeline(id))”"
+        case .children(let id): "after its last child, “\(name(id))”"
         }
     }
 }

@@ -35,7 +35,12 @@ extension OperationTimeline {
     }
 
     /// All that is known of an entry, in lines.
-    func details(of entry: Entry, isCritical: Bool) -> String {
+    ///
+    /// - Parameters:
+    ///   - entry: The entry.
+    ///   - criticalReason: Why it began when it did, if it is on the critical path.
+    /// - Returns: The lines.
+    func details(of entry: Entry, criticalReason: String?) -> String {
         var lines = ["\(entry.name) (\(entry.typeName))"]
         if let start = entry.started ?? entry.running {
             let end = entry.finished ?? duration
@@ -59,7 +64,7 @@ extension OperationTimeline {
         }
         if let returned = entry.returned { lines.append("main() returned at \(returned.shortText)") }
         if !entry.resources.isEmpty { lines.append("held \(entry.resources.joined(separator: ", "))") }
-        if isCritical { lines.append("on the critical path") }
+        if let criticalReason { lines.append("on the critical path: \(criticalReason)") }
         return lines.joined(separator: "\n")
     }
 }

@@ -39,6 +39,9 @@ struct TimelineCauses {
     /// The started children of all entries by their ends, one list after the other.
     private let childrenByEnd: Groups
     private let startsOfChildren: Groups
+    /// For each child in the lists by ends, the last one up to there that ended while the composite was at its limit: its place in
+    /// the list, or -1.
+    private var handOvers: [Int]
     private let holders: [String: [Int]]
 
     init(_ timeline: OperationTimeline, _ index: TimelineIndex) {
@@ -58,6 +61,21 @@ struct TimelineCauses {
         firstStart = byStart.first.map { starts[$0] } ?? 0
         tolerance = min(1_000_000, end / 1_000)
         (self.entries, self.index, self.starts, self.runs, self.ends) = (entries, index, starts, runs, ends)
+        handOvers = []
+        findHandOvers()
+    }
+
+    private mutating func findHandOvers() {
+        var found = [Int](repeating: -1, count: childrenByEnd.memberCount)
+        for (parent, entry) in entries.enumerated() {
+            guard let limit = entry.limit, limit > 0 else { continue }
+            var last = -1
+            for place in childrenByEnd[parent].indices {
+                if runningChildren(of: parent, before: ends[childrenByEnd[parent][place]]) >= limit { last = place }
+                found[place] = last
+            }
+        }
+        handOvers = found
     }
 
     /// The child of a composite that ended last, of those that had started.
@@ -105,14 +123,14 @@ struct TimelineCauses {
     private func sibling(handingOverTo position: Int, in parent: Int, after ready: Int64) -> Int? {
         guard let limit = entries[parent].limit, limit > 0, starts[position] > ready else { return nil }
         let siblings = childrenByEnd[parent]
-        var place = siblings.firstIndexAfterAll { ends[$0] <= starts[position] + tolerance }
-        while place > siblings.startIndex {
-            place -= 1
+        var place = siblings.firstIndexAfterAll { ends[$0] <= starts[position] + tolerance } - 1
+        while place >= siblings.startIndex, handOvers[place] >= 0 {
+            place = handOvers[place]
             let sibling = siblings[place]
             guard ends[sibling] > ready else { return nil }
-            // Of those that began with it, or later, it cannot have a place.
-            if sibling == position || starts[sibling] >= starts[position] { continue }
-            return runningChildren(of: parent, before: ends[sibling]) >= limit ? sibling : nil
+            // One that began with it, or later, did not have its place.
+            if sibling != position, starts[sibling] < starts[position] { return sibling }
+            place -= 1
         }
         return nil
     }
@@ -168,6 +186,8 @@ private struct Groups {
         }
         (self.list, self.starts) = (list, starts)
     }
+
+    var memberCount: Int { list.count }
 
     subscript(group: Int) -> ArraySlice<Int> { list[starts[group]..<starts[group + 1]] }
 }

@@ -17,7 +17,8 @@ struct TimelineSVGDrawing {
     private let timeline: OperationTimeline
     private let index: TimelineIndex
     private let scale: TimelineScale
-    private let critical: Set<OperationID>
+    /// Why each operation on the critical path began when it did.
+    private let critical: [OperationID: String]
     private let width: Int
     private let labelWidth: Int
     private let title: String
@@ -27,7 +28,11 @@ struct TimelineSVGDrawing {
         let index = TimelineIndex(timeline.entries)
         let selection = index.selection(atMost: maximumRows)
         (self.timeline, self.index, self.width, self.title) = (timeline, index, width, title)
-        critical = Set(timeline.criticalPath(index).map(\.operation))
+        let name = { (id: OperationID) in index.position(of: id).map { timeline.entries[$0].name } ?? "\(id)" }
+        // The first step of an operation says why it began.
+        critical = Dictionary(
+            timeline.criticalPath(index).map { ($0.operation, $0.explanation(naming: name)) },
+            uniquingKeysWith: { first, _ in first })
         let longest = selection.map { TerminalText.width(timeline.entries[$0].name) + 2 * index.depths[$0] }.max() ?? 0
         labelWidth = min(max(longest, 10) * Self.characterWidth + Self.margin, width / 3)
         scale = TimelineScale(end: end, length: width - labelWidth - 2 * Self.margin)
@@ -118,7 +123,7 @@ struct TimelineSVGDrawing {
             let entry = timeline.entries[position]
             kinds.formUnion(segments(of: position).map(\.kind))
             if let mark = endMark(of: entry) { marks.insert(mark) }
-            if critical.contains(entry.id) { marks.insert("critical") }
+            if critical[entry.id] != nil { marks.insert("critical") }
             if !entry.retries.isEmpty { marks.insert("retry") }
         }
         let titles =
@@ -160,9 +165,9 @@ struct TimelineSVGDrawing {
 
     private func bar(of position: Int, y: Int) -> [String] {
         let entry = timeline.entries[position]
-        let isCritical = critical.contains(entry.id)
+        let reason = critical[entry.id]
         let segments = segments(of: position)
-        var parts = ["<g><title>\(MarkupText.xml(timeline.details(of: entry, isCritical: isCritical)))</title>"]
+        var parts = ["<g><title>\(MarkupText.xml(timeline.details(of: entry, criticalReason: reason)))</title>"]
         parts.append(label(entry.name, depth: index.depths[position], y: y, style: nil))
         for segment in segments where segment.from <= scale.end {
             let (top, height) = TimelineSVGStyle.extent(of: segment.kind)
@@ -181,7 +186,7 @@ struct TimelineSVGDrawing {
             let x = number(Double(left) + max(0, scale.place(end) - 3))
             parts.append("<rect class=\"\(mark)\" x=\"\(x)\" y=\"\(y + 2)\" width=\"4\" height=\"16\"/>")
         }
-        if isCritical, let start = entry.started ?? entry.running, start <= scale.end {
+        if reason != nil, let start = entry.started ?? entry.running, start <= scale.end {
             parts.append(rectangle("critical", start, end, y: y + 2, height: 16))
         }
         parts.append("</g>")
