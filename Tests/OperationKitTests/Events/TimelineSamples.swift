@@ -4,8 +4,9 @@ import OperationKit
 extension OperationTimeline {
     typealias Times = (started: Int, finished: Int)
 
-    /// A composite with a child of each kind: one that succeeded, one that waited and failed, one that was cancelled and is
-    /// still in `main()`, one with two attempts, one that never started, and an operation beside it that has not finished.
+    /// A composite with a child of each kind: one that succeeded, one that waited and failed, one that was cancelled
+    /// and is still in `main()`, one with two attempts, one that never started, and an operation beside it that has
+    /// not finished.
     static let sample = OperationTimeline(
         entries: [
             Entry(

@@ -18,8 +18,8 @@ struct TimelineSimulation: Sendable {
 
     /// - Parameters:
     ///   - seed: The same operations for the same seed.
-    ///   - isExact: Whether there are no limits and no time passes between a cause and its effect, so that a run with other
-    ///     durations has the same causes.
+    ///   - isExact: Whether there are no limits and no time passes between a cause and its effect, so that a run with
+    ///     other durations has the same causes.
     init(seed: UInt64, isExact: Bool) {
         var random = SplitMix64(seed: seed)
         let shortest = isExact ? 1 : 0

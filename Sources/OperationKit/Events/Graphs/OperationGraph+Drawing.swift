@@ -45,7 +45,8 @@ extension OperationGraph {
             switch event {
             case .leaf:
                 lines.append(
-                    "\(indentation)n\(position) [label=\"\(dotLabel(position))\", fillcolor=\"\(fill)\", color=\"\(stroke)\"];"
+                    "\(indentation)n\(position) [label=\"\(dotLabel(position))\", fillcolor=\"\(fill)\", "
+                        + "color=\"\(stroke)\"];"
                 )
             case .begin:
                 composites.insert(position)

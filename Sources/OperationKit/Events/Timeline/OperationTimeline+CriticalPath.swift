@@ -66,7 +66,8 @@ extension OperationTimeline {
     /// Complexity: linear in the entries.
     ///
     /// - Parameter step: A step of this timeline.
-    /// - Returns: The name of the operation, how long the step took, why it began when it did, and how long it waited then.
+    /// - Returns: The name of the operation, how long the step took, why it began when it did, and how long it waited
+    ///   then.
     public func description(of step: Step) -> String {
         let name = { (id: OperationID) in TerminalText.printable(self[id]?.name ?? "\(id)") }
         let waited = step.waited > .zero ? ", then waited \(step.waited.shortText)" : ""

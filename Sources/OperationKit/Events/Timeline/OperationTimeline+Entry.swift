@@ -33,8 +33,8 @@ extension OperationTimeline {
         public var cancelled: Duration?
         /// When it finished.
         public var finished: Duration?
-        /// When its `main()` returned, if that was after the end of the operation. Recorders leave out what is shorter than
-        /// a millisecond.
+        /// When its `main()` returned, if that was after the end of the operation. Recorders leave out what is
+        /// shorter than a millisecond.
         public var returned: Duration?
         /// What it waited for before its `main()`, oldest first.
         public var waits: [Wait]

@@ -144,8 +144,8 @@ extension OperationTimeline.Summary: CustomStringConvertible {
         var lines = [outcomes]
         let mean = Int((meanParallelism * 10).rounded())
         lines.append(
-            "\(wallTime.shortText) for \(work.shortText) of work: \(mean / 10).\(mean % 10) at the same time on average, "
-                + "\(maximumParallelism) at most")
+            "\(wallTime.shortText) for \(work.shortText) of work: \(mean / 10).\(mean % 10) at the same time "
+                + "on average, \(maximumParallelism) at most")
         for wait in waiting.prefix(Self.reasonLines) {
             lines.append(
                 "waited \(wait.duration.shortText) for \(wait.reason)" + (wait.count > 1 ? ", \(wait.count) times" : "")

@@ -21,8 +21,7 @@ import Foundation
 /// Recording an event takes constant time, and the threads that do it at the same time wait for each other only as
 /// long as a few numbers are written.
 public final class OperationTimelineRecorder: OperationObserver {
-    /// Counted as events count their times: copying an instant is slow.
-    private let start = OperationEvent.offset(of: .now)
+    private let start = ContinuousClock.now
     private let startDate = Date()
     private let rows: Locked<TimelineRows>
 
@@ -50,7 +49,7 @@ public final class OperationTimelineRecorder: OperationObserver {
     /// Complexity: O(n log n) in the recorded operations.
     public var timeline: OperationTimeline {
         let rows = rows.withLock { $0 }
-        return rows.timeline(startDate: startDate, now: nanoseconds(at: OperationEvent.offset(of: .now)))
+        return rows.timeline(startDate: startDate, now: nanoseconds(at: .now))
     }
 
     /// Records an event. Called by the operations that the recorder observes; don't call this method yourself.
@@ -60,13 +59,13 @@ public final class OperationTimelineRecorder: OperationObserver {
     ///   - event: What has happened.
     public func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
         let facts = ObservedFacts(of: operation, at: event.kind)
-        let time = nanoseconds(at: event.offset)
+        let time = nanoseconds(at: event.time)
         rows.withLock { $0.record(event, facts, at: time) }
     }
 
-    private func nanoseconds(at offset: Duration) -> Int64 {
+    private func nanoseconds(at time: ContinuousClock.Instant) -> Int64 {
         // An event may have happened before the recorder was created, and be delivered afterwards.
-        max(0, (offset - start).nanoseconds)
+        max(0, (time - start).nanoseconds)
     }
 }
 
@@ -74,7 +73,7 @@ extension OperationTimelineRecorder: LateReturnObserving {
     // One that finishes in its `main()` returns a moment later, which is not worth remembering.
     func mainReturned(of operation: AsyncOperation, at time: ContinuousClock.Instant) {
         let id = operation.observationID
-        let time = nanoseconds(at: OperationEvent.offset(of: time))
+        let time = nanoseconds(at: time)
         rows.withLock { rows in
             guard let row = rows.row(of: id) else { return }
             rows.mainReturned(row, at: time)

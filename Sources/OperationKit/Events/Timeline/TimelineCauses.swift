@@ -39,8 +39,8 @@ struct TimelineCauses {
     /// The started children of all entries by their ends, one list after the other.
     private let childrenByEnd: Groups
     private let startsOfChildren: Groups
-    /// For each child in the lists by ends, the last one up to there that ended while the composite was at its limit: its place in
-    /// the list, or -1.
+    /// For each child in the lists by ends, the last one up to there that ended while the composite was at its limit:
+    /// its place in the list, or -1.
     private var handOvers: [Int]
     private let holders: [String: [Int]]
 

@@ -4,10 +4,13 @@ import Foundation
 extension TimelineRows {
     /// Records an event. The first time that something happens counts.
     mutating func record(_ event: OperationEvent, _ facts: ObservedFacts, at time: Time) {
+        let count = rows.count
         guard let row = row(of: event.operation, name: event.name, type: facts.type) else {
             if case .finished = event.kind { drop() }
             return
         }
+        // The name has just been recorded then.
+        let isNew = rows.count > count
         change(row) { row in
             row.isComposite = facts.isComposite
             if let parent = facts.parent { row.parent = parent.number }
@@ -18,7 +21,7 @@ extension TimelineRows {
             change(row) { $0.added = $0.added == Self.never ? time : $0.added }
         case .started:
             change(row) { $0.started = time }
-            rename(row, event.name)
+            if !isNew { rename(row, event.name) }
         case .waiting(let reason):
             endWait(row, at: time)
             changeDetails(row) { details, texts in

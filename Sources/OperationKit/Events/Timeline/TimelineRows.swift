@@ -136,7 +136,7 @@ struct TimelineRows: Sendable {
 
     mutating func addDependencies(_ ids: [OperationID], to row: Int) {
         if ids.isEmpty { return }
-        let known = Set(dependencies(of: row))
+        let known = rows[row].lastDependency == 0 ? [] : Set(dependencies(of: row))
         for id in ids where !known.contains(id) {
             // Otherwise more than two billions of operations were created in between.
             guard let difference = Int32(exactly: Int64(bitPattern: id.number &- rows[row].id)) else { continue }

@@ -224,8 +224,8 @@ struct TimelineSVGDrawing {
             if counts[first] > 0 {
                 let height = max(2, 16 * min(counts[first], most) / most)
                 parts.append(
-                    "<rect class=\"executing\" x=\"\(left + first)\" y=\"\(y + 18 - height)\" width=\"\(pixel - first)\" "
-                        + "height=\"\(height)\"/>")
+                    "<rect class=\"executing\" x=\"\(left + first)\" y=\"\(y + 18 - height)\" "
+                        + "width=\"\(pixel - first)\" height=\"\(height)\"/>")
             }
             first = pixel
         }
