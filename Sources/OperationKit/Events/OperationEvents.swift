@@ -38,14 +38,13 @@ public struct OperationEvents: AsyncSequence, Sendable {
         self.stream = stream
         self.dropped = dropped
         let buffer = EventBuffer(operation.observationID, continuation, dropped)
+        // The release of the buffer ends the sequence, which is now for an operation that has finished.
         if operation.add(buffer) {
             continuation.onTermination = { [weak operation, weak buffer] reason in
                 // Not inside the call, which may come from the end of the operation, or with a lock of the runtime's held.
                 guard case .cancelled = reason, let operation, let buffer else { return }
                 DispatchQueue.makeUnoccupied().performAsync { operation.removeObserver(buffer) }
             }
-        } else {
-            continuation.finish()
         }
     }
 

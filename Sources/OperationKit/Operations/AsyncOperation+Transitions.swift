@@ -33,9 +33,10 @@ extension AsyncOperation {
                     next = makePreparations()
                 }
             case .runMain:
+                let observers = ObserverRegistry.watchesLateReturns ? lateReturnObservers : []
                 startChildrenOrWork()
                 next = withState { $0.lifecycle.mainReturned() }
-                if ObserverRegistry.watchesLateReturns { reportLateReturn() }
+                reportReturn(to: observers)
             case .callDidCancel:
                 didCancel()
             case .cancelSuperclass:

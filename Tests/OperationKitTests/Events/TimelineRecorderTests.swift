@@ -101,9 +101,8 @@ import Testing
             let end = ContinuousClock.now + .milliseconds(2)
             while ContinuousClock.now < end {}
         }
-        AsyncOperation.addGlobalObserver(recorder)
+        late.addObserver(recorder)
         late.start()
-        AsyncOperation.removeGlobalObserver(recorder)
         let entry = try entry(late)
         let lateness = try #require(entry.returned) - (entry.finished ?? .longest)
         #expect(lateness >= .milliseconds(1))

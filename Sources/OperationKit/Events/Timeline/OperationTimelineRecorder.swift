@@ -21,7 +21,7 @@ import Foundation
 /// Recording an event takes constant time, and the threads that do it at the same time wait for each other only as
 /// long as a few numbers are written.
 public final class OperationTimelineRecorder: OperationObserver {
-    private let start = ContinuousClock.now
+    private let start = OperationEvent.now
     private let startDate = Date()
     private let rows: Locked<TimelineRows>
 
@@ -49,7 +49,7 @@ public final class OperationTimelineRecorder: OperationObserver {
     /// Complexity: O(n log n) in the recorded operations.
     public var timeline: OperationTimeline {
         let rows = rows.withLock { $0 }
-        return rows.timeline(startDate: startDate, now: nanoseconds(at: .now))
+        return rows.timeline(startDate: startDate, now: OperationEvent.now - start)
     }
 
     /// Records an event. Called by the operations that the recorder observes; don't call this method yourself.
@@ -59,24 +59,20 @@ public final class OperationTimelineRecorder: OperationObserver {
     ///   - event: What has happened.
     public func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
         let facts = ObservedFacts(of: operation, at: event.kind)
-        let time = nanoseconds(at: event.time)
-        rows.withLock { $0.record(event, facts, at: time) }
+        rows.withLock { $0.record(event, facts, at: time(event.nanoseconds)) }
     }
 
-    private func nanoseconds(at time: ContinuousClock.Instant) -> Int64 {
-        // An event may have happened before the recorder was created, and be delivered afterwards.
-        max(0, (time - start).nanoseconds)
-    }
+    /// The time since the recorder was created. An event may have happened before, and be delivered afterwards.
+    private func time(_ nanoseconds: Int64) -> Int64 { max(0, nanoseconds - start) }
 }
 
 extension OperationTimelineRecorder: LateReturnObserving {
     // One that finishes in its `main()` returns a moment later, which is not worth remembering.
-    func mainReturned(of operation: AsyncOperation, at time: ContinuousClock.Instant) {
+    func mainReturned(of operation: AsyncOperation, at nanoseconds: Int64) {
         let id = operation.observationID
-        let time = nanoseconds(at: time)
         rows.withLock { rows in
             guard let row = rows.row(of: id) else { return }
-            rows.mainReturned(row, at: time)
+            rows.mainReturned(row, at: time(nanoseconds))
         }
     }
 }

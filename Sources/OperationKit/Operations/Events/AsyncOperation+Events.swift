@@ -170,17 +170,18 @@ extension AsyncOperation {
         if children != nil { ObserverRegistry.observersChanged() }
     }
 
-    /// Reports that `main()` has returned after the end, to observers that want to know.
-    final func reportLateReturn() {
-        // What a composite starts works on elsewhere.
-        guard children == nil, withState({ $0.lifecycle.isFinished && $0.observation?.isHidden != true }) else {
-            return
-        }
-        let now = ContinuousClock.now
-        for case let observer as any LateReturnObserving in lookUpObservers(at: ObserverRegistry.epoch).lazy
-            .compactMap(\.observer)
-        {
-            observer.mainReturned(of: self, at: now)
-        }
+    /// The observers that want to know if `main()` returns after the end. Asked before, because the end releases the observers.
+    final var lateReturnObservers: [any LateReturnObserving] {
+        // What a composite starts works on elsewhere, and hidden operations have no events.
+        guard ObserverRegistry.watchesLateReturns, children == nil, withState({ $0.observation?.isHidden != true })
+        else { return [] }
+        return lookUpObservers(at: ObserverRegistry.epoch).compactMap { $0.observer as? any LateReturnObserving }
+    }
+
+    /// Reports that `main()` has returned, if that is after the end.
+    final func reportReturn(to observers: [any LateReturnObserving]) {
+        guard !observers.isEmpty, isFinished else { return }
+        let now = OperationEvent.now
+        for observer in observers { observer.mainReturned(of: self, at: now) }
     }
 }

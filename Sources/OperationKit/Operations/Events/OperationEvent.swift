@@ -40,7 +40,7 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
     private let givenName: String?
     private let type: AsyncOperation.Type
     /// When it has happened, in nanoseconds from the first event of the process on. A number, because copying an instant is slow.
-    private let nanoseconds: Int64
+    let nanoseconds: Int64
     /// How many events before this one were dropped, because ``OperationEvents`` were not read fast enough. Zero for an observer.
     public internal(set) var droppedCount = 0
 

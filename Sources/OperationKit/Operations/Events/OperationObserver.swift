@@ -88,5 +88,9 @@ extension OperationObserver {
 protocol LateReturnObserving: OperationObserver {
     /// Called when the `main()` of an operation that has finished has returned, on its thread. It may come before
     /// ``OperationObserver/operation(_:emitted:)`` with the end, if another thread delivers that.
-    func mainReturned(of operation: AsyncOperation, at time: ContinuousClock.Instant)
+    ///
+    /// - Parameters:
+    ///   - operation: The operation.
+    ///   - nanoseconds: When that was, in the time of events.
+    func mainReturned(of operation: AsyncOperation, at nanoseconds: Int64)
 }
