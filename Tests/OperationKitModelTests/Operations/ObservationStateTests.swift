@@ -16,7 +16,7 @@ import Testing
 
     /// The state, and what a reader of it must know by itself.
     private struct Model {
-        var state = ObservationState(id: OperationID(number: 1))
+        var state = ObservationState(id: OperationID(1))
         var happened: [String] = []
         var delivered: [String] = []
         var deferredChildren = 0
@@ -88,7 +88,7 @@ import Testing
     @Test("An observer that is inherited and added to the operation itself is there once") func sameObserver() {
         final class Observer: OperationObserver {}
         let (first, second) = (Observer(), Observer())
-        var state = ObservationState(id: OperationID(number: 1))
+        var state = ObservationState(id: OperationID(1))
         #expect(state.observers(at: 1) == nil)
         let own = ObserverRegistration(first)
         let added = [state.add(own).isAdded, state.add(ObserverRegistration(first)).isAdded]
@@ -103,7 +103,7 @@ import Testing
 
     @Test("A finished operation takes no observer, and has released its own") func afterTheEnd() {
         final class Observer: OperationObserver {}
-        var state = ObservationState(id: OperationID(number: 1))
+        var state = ObservationState(id: OperationID(1))
         _ = state.add(ObserverRegistration(Observer()))
         let isDue = state.happened(.finished(error: nil), at: 0)
         #expect(isDue)

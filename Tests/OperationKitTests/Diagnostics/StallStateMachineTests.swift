@@ -11,13 +11,13 @@ import Testing
 
         mutating func start(_ number: UInt64, in parent: UInt64? = nil, fraction: Double = 0, at seconds: Int) {
             let alarm = machine.started(
-                OperationID(number: number), number, in: parent.map(OperationID.init), fraction: fraction,
+                OperationID(number), number, in: parent.map { OperationID($0) }, fraction: fraction,
                 at: .seconds(seconds))
             alarms += alarm.map { [$0] } ?? []
         }
 
         mutating func end(_ number: UInt64, at seconds: Int) -> UInt64? {
-            let (element, alarm) = machine.ended(OperationID(number: number), at: .seconds(seconds))
+            let (element, alarm) = machine.ended(OperationID(number), at: .seconds(seconds))
             alarms += alarm.map { [$0] } ?? []
             return element
         }
@@ -33,7 +33,7 @@ import Testing
         }
 
         mutating func examine(_ number: UInt64, fraction: Double = 0, at seconds: Int) -> Duration? {
-            let id = OperationID(number: number)
+            let id = OperationID(number)
             let (age, alarm) = machine.examined(id, fraction: fraction, at: .seconds(seconds))
             alarms += alarm.map { [$0] } ?? []
             return age

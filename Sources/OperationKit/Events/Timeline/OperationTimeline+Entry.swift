@@ -1,14 +1,3 @@
-extension OperationID {
-    /// Creates an identifier for an operation that is not observed, to make an entry of a timeline by hand.
-    ///
-    /// Operations are given the numbers from 1 on, so don't mix both in one timeline.
-    ///
-    /// - Parameter number: Any number that no other entry of the timeline has.
-    public init(_ number: UInt64) {
-        self.init(number: number)
-    }
-}
-
 extension OperationTimeline {
     /// What happened to one operation.
     ///

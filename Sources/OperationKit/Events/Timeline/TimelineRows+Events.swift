@@ -79,8 +79,8 @@ extension TimelineRows {
             time == Self.never ? nil : .nanoseconds(max(0, time - origin))
         }
         var entry = OperationTimeline.Entry(
-            id: OperationID(number: row.id), name: texts[row.name], typeName: typeNames[Int(row.type)],
-            parent: row.parent == Row.none ? nil : OperationID(number: row.parent), added: duration(row.added),
+            id: OperationID(row.id), name: texts[row.name], typeName: typeNames[Int(row.type)],
+            parent: row.parent == Row.none ? nil : OperationID(row.parent), added: duration(row.added),
             started: duration(row.started), running: duration(row.running), finished: duration(row.finished),
             dependencies: dependencies(of: place), isComposite: row.isComposite)
         let details = row.details == 0 ? nil : details[Int(row.details) - 1]

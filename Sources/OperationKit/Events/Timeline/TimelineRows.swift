@@ -180,7 +180,7 @@ struct TimelineRows: Sendable {
         var place = rows[row].lastDependency
         while place != 0 {
             let dependency = dependencies[Int(place) - 1]
-            ids.append(OperationID(number: rows[row].id &+ UInt64(bitPattern: Int64(dependency.difference))))
+            ids.append(OperationID(rows[row].id &+ UInt64(bitPattern: Int64(dependency.difference))))
             place = dependency.previous
         }
         return ids.reversed()

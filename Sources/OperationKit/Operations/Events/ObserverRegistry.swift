@@ -28,7 +28,7 @@ enum ObserverRegistry {
     }
 
     static func makeIdentifier() -> OperationID {
-        OperationID(number: UInt64(identifiers.add(1)))
+        OperationID(UInt64(identifiers.add(1)))
     }
 
     /// An observer was created or released that wants to know when `main()` returns after the end.

@@ -102,7 +102,12 @@ extension OperationEvent.Kind: CustomStringConvertible {
 public struct OperationID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
     let number: UInt64
 
-    init(number: UInt64) {
+    /// Creates an identifier for an operation that is not observed, to make an entry of a timeline by hand.
+    ///
+    /// Operations are given the numbers from 1 on, so don't mix both in one timeline.
+    ///
+    /// - Parameter number: Any number that no other entry of the timeline has.
+    public init(_ number: UInt64) {
         self.number = number
     }
 
