@@ -4,119 +4,24 @@ import Testing
 
 @testable import OperationKit
 
-#if canImport(FoundationXML)
-import FoundationXML
-#endif
-
 @Suite("Timelines as documents", .hangGuard) struct TimelineDocumentTests {
     private typealias Entry = OperationTimeline.Entry
 
-    /// What a drawing could be broken by.
-    private static let awkwardName = "a<b>&\"c'\n]]>\u{0}\u{1B}\u{FFFF}:;#%%{}👩‍👩‍👧\\`|"
-
-    private static let timelines: [OperationTimeline] = [
-        OperationTimeline(entries: []), .plain((0, 0)), .wide(1), .wide(10), .sample, .wide(300), .wide(10_000),
-        OperationTimeline(
-            entries: [
-                Entry(
-                    id: OperationID(1), name: awkwardName, typeName: awkwardName, started: .zero,
-                    waits: [.init(reason: awkwardName, from: .zero, to: nil)],
-                    retries: [.init(attempt: 1, error: awkwardName, time: .seconds(1), delay: .zero)],
-                    outcome: .failed(awkwardName), resources: [awkwardName])
-            ], duration: .seconds(2)),
-    ]
-
-    // MARK: - SVG
-
-    /// Counts elements, and keeps the texts.
-    private final class Reader: NSObject, XMLParserDelegate {
-        private(set) var counts: [String: Int] = [:]
-        private(set) var classes: [String: Int] = [:]
-        private(set) var texts: [String] = []
-        private(set) var widths: [Double] = []
-
-        func parser(
-            _ parser: XMLParser, didStartElement name: String, namespaceURI: String?, qualifiedName: String?,
-            attributes: [String: String]
-        ) {
-            counts[name, default: 0] += 1
-            if let style = attributes["class"] { classes[style, default: 0] += 1 }
-            if name == "rect", let width = attributes["width"].flatMap({ Double($0) }) { widths.append(width) }
-            texts.append("")
-        }
-
-        func parser(
-            _ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?
-        ) {
-            texts.append("")
-        }
-
-        func parser(_ parser: XMLParser, foundCharacters string: String) {
-            if !texts.isEmpty { texts[texts.count - 1] += string }
-        }
-    }
-
-    private func read(_ svg: String) -> Reader? {
-        let reader = Reader()
-        let parser = XMLParser(data: Data(svg.utf8))
-        parser.delegate = reader
-        return parser.parse() ? reader : nil
-    }
-
-    @Test("The SVG of any timeline is well formed, with colors for light and dark", arguments: timelines.indices)
-    func wellFormed(number: Int) throws {
-        let timeline = Self.timelines[number]
-        for svg in [timeline.svg(), timeline.svg(width: 0, maximumRows: 0, title: Self.awkwardName, end: .zero)] {
-            let reader = try #require(read(svg), "\(svg.prefix(2_000))")
-            #expect(reader.counts["svg"] == 1 && reader.counts["style"] == 1)
-            #expect(svg.contains("@media (prefers-color-scheme: dark)"))
-            #expect(reader.widths.allSatisfy { $0 >= 1 })
-            #expect(!svg.contains("<script") && !svg.contains("href"))
-        }
-    }
-
-    @Test("The SVG marks all that happened to operations, and says it in tooltips") func svgMarks() throws {
-        let reader = try #require(read(OperationTimeline.sample.svg()))
-        // One in the drawing and one in the legend, but for what occurs twice.
-        let expected = [
-            "waiting": 2, "late": 2, "failed": 3, "cancelled": 3, "unfinished": 2, "critical": 2, "retry": 2,
-        ]
-        for (style, count) in expected { #expect(reader.classes[style] == count, "\(style)") }
-        #expect(
-            reader.texts.contains(
-                """
-                page 1 of the very long list (Operation)
-                1 s to 2.5 s: 1.5 s
-                not started for 1 s
-                waiting for “db”, 500 ms
-                failed: no <connection>
-                held db
-                """))
-        #expect(
-            reader.texts.contains(
-                """
-                upload (Operation)
-                2.2 s to 3 s: 800 ms
-                not started for 2.2 s
-                attempt 1 failed at 2.5 s: timeout
-                succeeded
-                """))
-        #expect(reader.texts.contains { $0.hasSuffix("on the critical path: waiting for a place on a queue") })
-        #expect(reader.texts.contains("2 other operations were not recorded."))
-    }
-
-    @Test("Operations that have no row of their own share one below their composite") func svgOthers() throws {
-        let svg = OperationTimeline.wide(300).svg(maximumRows: 101)
-        let reader = try #require(read(svg))
-        #expect(
-            reader.texts.contains("200 others, at most 8 working at the same time") && reader.texts.contains("item 99"))
-        #expect(!reader.texts.contains("item 100"))
-        // The size depends on the rows.
-        let large = OperationTimeline.wide(10_000).svg(maximumRows: 101)
-        #expect(large.utf8.count < 3 * svg.utf8.count)
-    }
-
     // MARK: - Chrome trace
+
+    /// A number or a string: the format allows both.
+    private struct Identifier: Decodable, Hashable {
+        let text: String
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let number = try? container.decode(Int.self) {
+                text = "\(number)"
+            } else {
+                text = try container.decode(String.self)
+            }
+        }
+    }
 
     private struct TraceEvent: Decodable {
         let ph: String
@@ -126,6 +31,8 @@ import FoundationXML
         let ts: Double?
         let dur: Double?
         let cat: String?
+        let id: Identifier?
+        let bp: String?
 
         var end: Double { (ts ?? 0) + (dur ?? 0) }
     }
@@ -138,9 +45,11 @@ import FoundationXML
         try JSONDecoder().decode(Trace.self, from: Data(timeline.chromeTrace.utf8)).traceEvents
     }
 
-    @Test("A Chrome trace is JSON whose slices are nested or apart in each lane", arguments: timelines.indices)
+    @Test(
+        "A Chrome trace is JSON whose slices are nested or apart in each lane", arguments: OperationTimeline.all.indices
+    )
     func chromeTrace(number: Int) throws {
-        let timeline = Self.timelines[number]
+        let timeline = OperationTimeline.all[number]
         let slices = try trace(timeline).filter { $0.ph == "X" }
         #expect(
             slices.count { $0.cat != "waiting" } == timeline.entries.count { $0.started != nil || $0.running != nil })
@@ -152,6 +61,35 @@ import FoundationXML
                 if let last = open.last { #expect(slice.end <= last.end, "\(slice.name) in \(last.name)") }
                 open.append(slice)
             }
+        }
+    }
+
+    @Test(
+        "Events of a Chrome trace have what their phase asks for, and pairs belong together",
+        arguments: OperationTimeline.all.indices)
+    func traceFormat(number: Int) throws {
+        let events = try trace(OperationTimeline.all[number])
+        #expect(events.allSatisfy { $0.pid == 1 && $0.tid >= 1 && !$0.ph.isEmpty })
+        for event in events {
+            #expect((event.ts ?? 0) >= 0 && (event.ts != nil) == (event.ph != "M"), "\(event)")
+            #expect(event.dur.map { $0 >= 0 } ?? (event.ph != "X"), "\(event)")
+            #expect((event.id != nil && event.cat != nil) == "sfbe".contains(event.ph), "\(event)")
+            #expect((event.bp == "e") == (event.ph == "f"), "\(event)")
+        }
+        for (first, second) in [("s", "f"), ("b", "e")] {
+            let beginnings = events.filter { $0.ph == first }
+            let ends = events.filter { $0.ph == second }
+            #expect(beginnings.map(\.id) == ends.map(\.id) && Set(ends.map(\.id)).count == ends.count)
+            for (beginning, end) in zip(beginnings, ends) {
+                #expect(beginning.cat == end.cat && beginning.name == end.name)
+                #expect(beginning.ts ?? 0 <= end.ts ?? 0)
+            }
+        }
+        // Both ends of an arrow are in a slice.
+        let lanes = Dictionary(grouping: events.filter { $0.ph == "X" }, by: \.tid)
+        for arrow in events where "sf".contains(arrow.ph) {
+            let time = arrow.ts ?? 0
+            #expect(lanes[arrow.tid]?.contains { $0.ts ?? 0 <= time && time <= $0.end } ?? false, "\(arrow)")
         }
     }
 
@@ -210,7 +148,8 @@ import FoundationXML
                 "#53;0 #37;#37;",
                 "#99;lick",
             ])
-        for line in Self.timelines[7].mermaid(title: Self.awkwardName).split(separator: "\n").dropFirst(5) {
+        let chart = OperationTimeline.awkward.mermaid(title: OperationTimeline.awkwardName)
+        for line in chart.split(separator: "\n").dropFirst(5) {
             #expect(line.count { $0 == ":" } == 1)
         }
     }

@@ -41,6 +41,56 @@ extension OperationTimeline {
             Entry(id: OperationID(8), name: "other", started: .milliseconds(500), running: .milliseconds(500)),
         ], startDate: Date(timeIntervalSince1970: 1_750_000_000.25), duration: .milliseconds(3_100), droppedCount: 2)
 
+    /// The timeline of the picture in the documentation: an import whose pages use one database after a login.
+    static let picture = OperationTimeline(
+        entries: [
+            Entry(
+                id: OperationID(1), name: "Import", typeName: "CompoundOperation", started: .zero, running: .zero,
+                finished: .milliseconds(2_900), outcome: .failed("1 of 7 operations failed"), isComposite: true,
+                limit: 3),
+            .child(2, "log in", (0, 500)),
+            .child(3, "fetch page 1", (500, 1_100), after: [2]),
+            .child(4, "fetch page 2", (500, 1_500), after: [2]) {
+                $0.retries = [
+                    Retry(attempt: 1, error: "The connection was lost.", time: .milliseconds(900), delay: .zero)
+                ]
+            },
+            .child(5, "fetch page 3", (500, 900), after: [2]) { $0.outcome = .failed("Not found.") },
+            .child(6, "save page 1", (1_100, 1_900), after: [3]) { $0.resources = ["database"] },
+            .child(7, "save page 2", (1_500, 2_700), after: [4]) {
+                $0.running = .milliseconds(1_900)
+                $0.waits = [
+                    Wait(
+                        reason: "waiting for exclusive access to “database”", from: .milliseconds(1_500),
+                        to: .milliseconds(1_900))
+                ]
+                $0.resources = ["database"]
+            },
+            .child(8, "preview", (1_500, 1_800), after: [4]) {
+                $0.cancelled = .milliseconds(1_700)
+                $0.returned = .milliseconds(2_300)
+                $0.outcome = .cancelled
+            },
+        ])
+
+    /// What a drawing could be broken by.
+    static let awkwardName = "a<b>&\"c'\n]]>\u{0}\u{1B}\u{FFFF}:;#%%{}👩‍👩‍👧\\`|"
+
+    /// Timelines of all sizes, with all that can happen, and with awkward names.
+    static let all: [OperationTimeline] = [
+        OperationTimeline(entries: []), .plain((0, 0)), .wide(1), .wide(10), .sample, .wide(300), .wide(10_000),
+        .picture, .awkward,
+    ]
+
+    static let awkward = OperationTimeline(
+        entries: [
+            Entry(
+                id: OperationID(1), name: awkwardName, typeName: awkwardName, started: .zero,
+                waits: [.init(reason: awkwardName, from: .zero, to: nil)],
+                retries: [.init(attempt: 1, error: awkwardName, time: .seconds(1), delay: .zero)],
+                outcome: .failed(awkwardName), resources: [awkwardName])
+        ], duration: .seconds(2))
+
     /// So many children of one composite, of which eight work at the same time.
     static func wide(_ count: Int) -> OperationTimeline {
         let end = Duration.milliseconds(4 * (count / 8 + 1))

@@ -7,9 +7,9 @@ extension OperationTimeline {
     /// try Data(recorder.timeline.svg().utf8).write(to: URL(fileURLWithPath: "timeline.svg"))
     /// ```
     ///
-    /// Its colors follow the light or dark appearance of the viewer. Operations are bars, composites brackets around
-    /// their children; bars of the critical path have a frame. Pointing at a bar shows what is known of the
-    /// operation.
+    /// Its colors follow the light or dark appearance of the viewer. Operations are bars, composites thin bars above
+    /// their children. What is on the critical path has a frame, and a line leads from each step of it to the next
+    /// one. Pointing at a bar shows what is known of the operation.
     ///
     /// If there are more operations than rows, outer ones have rows rather than inner ones, and earlier ones rather
     /// than later ones. The others are drawn together, as a row for each composite whose height is the number of
@@ -29,9 +29,9 @@ extension OperationTimeline {
     public func svg(
         width: Int = 960, maximumRows: Int = 300, title: String = "Timeline", end: Duration? = nil
     ) -> String {
-        TimelineSVGDrawing(
-            self, width: max(200, width), maximumRows: max(1, maximumRows), title: title, end: end ?? duration
-        ).document
+        var drawing = TimelineSVGDrawing(
+            self, width: max(200, width), maximumRows: max(1, maximumRows), title: title, end: end ?? duration)
+        return drawing.document()
     }
 
     /// All that is known of an entry, in lines.

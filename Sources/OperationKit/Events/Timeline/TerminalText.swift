@@ -58,20 +58,24 @@ enum TerminalText {
     ///
     /// - Parameters:
     ///   - text: The text.
-    ///   - cells: How many cells there are.
-    /// - Returns: A text that takes at most so many cells.
-    static func cut(_ text: String, to cells: Int) -> String {
-        guard width(text) > cells else { return text }
-        if cells <= 1 { return cells == 1 ? "…" : "" }
-        let tail = fitting(text.reversed(), in: (cells - 1) / 2)
-        let head = fitting(text, in: cells - 1 - (cells - 1) / 2)
+    ///   - room: How much room there is. By default, that is a number of cells.
+    ///   - measure: How much room a character takes.
+    /// - Returns: A text that takes at most so much room.
+    static func cut(_ text: String, to room: Int, measure: (Character) -> Int = { width($0) }) -> String {
+        guard text.reduce(0, { $0 + measure($1) }) > room else { return text }
+        let left = room - measure("…")
+        if left < 0 { return "" }
+        let tail = fitting(text.reversed(), in: left / 2, measure)
+        let head = fitting(text, in: left - left / 2, measure)
         return String(head) + "…" + String(tail.reversed())
     }
 
-    private static func fitting(_ characters: some Sequence<Character>, in cells: Int) -> [Character] {
-        var left = cells
+    private static func fitting(
+        _ characters: some Sequence<Character>, in room: Int, _ measure: (Character) -> Int
+    ) -> [Character] {
+        var left = room
         return characters.prefix { character in
-            left -= width(character)
+            left -= measure(character)
             return left >= 0
         }
     }

@@ -6,13 +6,13 @@ enum TimelineSVGStyle {
         <style>
         svg {
           --back: #ffffff; --ink: #1f2328; --faint: #6e7781; --grid: #d8dee4;
-          --executing: #2f81f7; --composite: #8c959f; --waiting: #d4a72c; --pending: #afb8c1; --late: #a475f9;
+          --executing: #2f81f7; --composite: #6e7781; --waiting: #bf8700; --pending: #8c959f; --late: #1b9aa0;
           --failed: #cf222e; --cancelled: #8250df; --critical: #bc4c00;
         }
         @media (prefers-color-scheme: dark) {
           svg {
             --back: #0d1117; --ink: #e6edf3; --faint: #8d96a0; --grid: #30363d;
-            --executing: #4493f8; --composite: #6e7681; --waiting: #bb8009; --pending: #484f58; --late: #8957e5;
+            --executing: #4493f8; --composite: #8d96a0; --waiting: #bb8009; --pending: #6e7681; --late: #39c5cf;
             --failed: #f85149; --cancelled: #ab7df8; --critical: #f0883e;
           }
         }
@@ -22,9 +22,10 @@ enum TimelineSVGStyle {
         .grid { stroke: var(--grid); }
         .executing { fill: var(--executing); } .composite { fill: var(--composite); } .waiting { fill: var(--waiting); }
         .pending { fill: var(--pending); } .late { fill: var(--late); } .failed { fill: var(--failed); }
-        .cancelled { fill: var(--cancelled); } .unfinished { fill: var(--faint); }
-        .retry { fill: var(--failed); stroke: var(--failed); stroke-width: 2; }
+        .cancelled { fill: var(--cancelled); } .unfinished { fill: var(--ink); }
+        .retry { fill: var(--failed); stroke: var(--back); }
         .critical { fill: none; stroke: var(--critical); stroke-width: 2; }
+        .path { fill: none; stroke: var(--critical); stroke-width: 1.5; }
         </style>
         """
 
