@@ -222,4 +222,16 @@ import FoundationXML
     }
 
     private typealias Wait = OperationTimeline.Wait
+
+    // MARK: - Documentation
+
+    @Test("The picture in the documentation is what the code draws") func picture() throws {
+        let path = "Sources/OperationKit/OperationKit.docc/Resources/timeline.svg"
+        let drawing = OperationTimeline.picture.svg(width: 800, title: "A timeline of an import")
+        if ProcessInfo.processInfo.environment["UPDATE_PICTURES"] != nil {
+            try Data(drawing.utf8).write(to: Repository.root.appendingPathComponent(path))
+        }
+        let isCurrent = try Repository.text(path) == drawing
+        #expect(isCurrent, "To draw \(path) again, run: UPDATE_PICTURES=1 swift test --filter TimelineSVGTests")
+    }
 }
