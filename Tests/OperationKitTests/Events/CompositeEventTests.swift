@@ -282,7 +282,7 @@ import Testing
         #expect(await ended() == head + end)
     }
 
-    @Test("A child that was started and has finished before its addition has only that of its addition")
+    @Test("A child that has finished before its addition has no events")
     func finishedBefore() async throws {
         let child = ScriptedOperation("a")
         child.start()

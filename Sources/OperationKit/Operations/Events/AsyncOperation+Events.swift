@@ -48,11 +48,11 @@ extension AsyncOperation {
         if let noted { EventDelivery.deliver(self, noted) }
     }
 
-    /// Notes and delivers an event that is no change of the life cycle.
+    /// Notes and delivers an event that is no change of the life cycle, unless the operation has finished.
     final func emit(_ kind: @autoclosure () -> OperationEvent.Kind) {
         guard ObserverRegistry.isActive else { return }
         let kind = kind()
-        deliver(withState { $0.note(kind) })
+        deliver(withState { $0.lifecycle.isFinished ? nil : $0.note(kind) })
     }
 
     /// Delivers the end, if it was noted, or has the end of the composite around this operation wait for it.
