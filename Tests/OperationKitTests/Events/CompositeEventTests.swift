@@ -292,6 +292,29 @@ import Testing
         #expect(await ended() == life("sync"))
     }
 
+    @Test("The end of a compound comes after that of a child that has finished before, and whose observer is not back")
+    func finishedBeforeButNotSeen() async {
+        let (log, delivering, gate) = (EventLog(), Gate(), Gate())
+        let recorder = EventRecorder { _, event in
+            guard case .finished = event.kind else { return }
+            if event.name == "a" {
+                delivering.open()
+                gate.pass()
+            }
+            log.add(event.name)
+        }
+        let child = recorder.observe(ScriptedOperation("a"))
+        async let end: Void = onThread { child.start() }
+        await delivering.opened()
+        let compound = recorder.observe(CompoundOperation(name: "sync", operations: [child]))
+        compound.start()
+        #expect(child.isFinished && compound.isExecuting)
+        gate.open()
+        await end
+        await eventually("the compound does not end") { log.events.count == 2 }
+        #expect(log.events == ["a", "sync"])
+    }
+
     @Test("A compound that waits for a resource has not begun, and its children wait with it") func waiting() async {
         let database = ExclusiveAccess("database")
         let holder = ScriptedOperation.idle("holder")

@@ -33,7 +33,7 @@ extension ChildScheduler {
         var registrations: [ChildRegistration] = []
         var error: CompoundOperationError?
         for child in machine.withLock({ $0.schedule.table.children(in: slots) }) {
-            if child.operation.isFinished, machine.withLock({ $0.isCommitted(child) }) {
+            if child.operation.hasAnnouncedEnd, machine.withLock({ $0.isCommitted(child) }) {
                 ended(child, error: child.operation.endingError)
                 continue
             }
@@ -174,6 +174,11 @@ extension ChildScheduler: FinishObserving {
 }
 
 extension Operation {
+    /// Whether the operation has finished, and its observers know. One of which they don't know yet will report its end.
+    fileprivate var hasAnnouncedEnd: Bool {
+        (self as? AsyncOperation)?.withState { $0.isAnnounced } ?? isFinished
+    }
+
     /// Whether the operation cannot be started yet. One that another thread has started does not have to.
     fileprivate var hasToWait: Bool {
         !isReady && !isExecuting && !isFinished
