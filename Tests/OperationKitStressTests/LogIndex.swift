@@ -28,6 +28,8 @@ struct LogIndex {
     private(set) var prerequisites: [String: (began: [Int], ended: [(position: Int, isCancelled: Bool)])] = [:]
     private var advancing: [(position: Int, time: Int)] = []
     private var advanced: [(position: Int, time: Int)] = []
+    /// By node, in the order of the log.
+    private(set) var signals: [Int: [(position: Int, signal: StressSignal)]] = [:]
     private(set) var rest: [Int: (isFinished: Bool, isExecuting: Bool, isCancelled: Bool)] = [:]
 
     init(_ events: [StressEvent]) {
@@ -58,6 +60,7 @@ struct LogIndex {
             case .shared(let leaves, let fraction): shared = (leaves, fraction)
             case .rest(let id, let isFinished, let isExecuting, let isCancelled):
                 rest[id] = (isFinished, isExecuting, isCancelled)
+            case .emitted(let id, let signal): signals[id, default: []].append((position, signal))
             case .conditionBegan(let id, let index):
                 evaluations[id, default: [:]][index, default: ([], [])].began.append(position)
             case .conditionEnded(let id, let index):

@@ -33,6 +33,7 @@ struct ProgramGenerator {
         program.isExternalStock = chance(3)
         for _ in 0..<pick(8) { program.actions.append(action(in: program)) }
         if chance(4) { addResources(to: &program) }
+        program.observation = element(of: StressObservation.allCases)
         return program
     }
 

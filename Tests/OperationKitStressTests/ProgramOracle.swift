@@ -43,6 +43,7 @@ struct ProgramOracle {
             judgePolicies(node)
             judgeAttempts(of: node)
             judgeCircuit(node)
+            judgeSignals(of: node)
         }
         judgePrerequisites()
         judgeResources()

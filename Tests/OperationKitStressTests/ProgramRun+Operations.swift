@@ -103,6 +103,7 @@ extension ProgramRun {
             let isHeld = program.keepsReferences && !hasLetGo.value
             $0[node.id] = Reference(held: isHeld ? operation : nil, known: operation)
         }
+        if program.observation == .each { observeEvents(of: operation) }
         applyPolicies(of: node, to: operation)
         arrange(operation, node)
         return operation

@@ -44,12 +44,15 @@ final class ProgramRun: @unchecked Sendable {
     let additions: Set<Int>
     private let laterQueue = OperationQueue()
     let unitQueue = DispatchQueue(label: "units")
+    /// What events are written down by, if any are.
+    let observer: ProgramObserver
     /// A progress above those of these leaves.
     private let shared = Shared<(leaves: [Int], progress: Progress)?>(nil)
     private let probeQueue = DispatchQueue(label: "probe")
 
     private init(_ program: StressProgram) {
         self.program = program
+        observer = ProgramObserver(log, references)
         var parents: [Int: Int] = [:]
         for node in program.nodes { for child in node.children { parents[child.id] = node.id } }
         self.parents = parents
@@ -119,6 +122,7 @@ final class ProgramRun: @unchecked Sendable {
             never.value = tracker.track(program.isExternalStock ? BlockOperation() : AsyncOperation(), "never")
         }
         let root = make(program.root)
+        if program.observation == .root { observeEvents(of: root) }
         if program.sharesProgress { shareProgress() }
         let threads = Dictionary(grouping: program.actions.indices) { index -> Int in
             if case .outside(let thread, _) = program.actions[index].trigger { thread } else { -1 }

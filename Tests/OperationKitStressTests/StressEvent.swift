@@ -28,6 +28,8 @@ enum StressEvent: Equatable, Sendable {
     case shared([Int], fraction: Double)
     /// How an operation looked at the end.
     case rest(Int, isFinished: Bool, isExecuting: Bool, isCancelled: Bool)
+    /// An observer was told of an event of the operation, or of one that it has made.
+    case emitted(Int, StressSignal)
     /// A condition is evaluated.
     case conditionBegan(Int, index: Int)
     case conditionEnded(Int, index: Int)

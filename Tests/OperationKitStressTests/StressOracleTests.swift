@@ -271,9 +271,12 @@ extension StressEvent {
         case .progressed(let id, _, let hasEnded):
             [("falsification", [.progressed(id, fraction: 1.25, hasEnded: hasEnded)])]
         case .shared(let leaves, _): [("falsification", [.shared(leaves, fraction: 1.25)])]
+        case .emitted(let id, .finished):
+            [("doubling", [self, self]), ("falsification", [.emitted(id, .finished(.other("wrong")))])]
+        case .emitted(_, .started), .emitted(_, .running), .emitted(_, .cancelled): [("doubling", [self, self])]
         case .conditionBegan, .conditionEnded, .prerequisiteBegan, .prerequisiteEnded:
             [("loss", []), ("doubling", [self, self])]
-        case .built, .acted, .externalEnded, .advancing, .advanced, .hung, .reported, .leaked: []
+        case .built, .acted, .emitted, .externalEnded, .advancing, .advanced, .hung, .reported, .leaked: []
         }
     }
 }

@@ -10,6 +10,7 @@ extension StressProgram: CustomStringConvertible {
         if sharesProgress { lines.append("  progress of leaves below one") }
         if probesLocks { lines.append("  locks probed") }
         if isExternalStock { lines.append("  the external dependency is a block operation") }
+        if observation != .none { lines.append("  observation: \(observation)") }
         if !keepsReferences { lines.append("  references dropped") }
         lines += root.lines.map { "  " + $0 }
         lines += actions.enumerated().map { "  action \($0): \($1)" }

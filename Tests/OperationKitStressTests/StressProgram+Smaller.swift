@@ -67,6 +67,7 @@ extension StressProgram {
         add { $0.sharesProgress = false }
         add { $0.probesLocks = false }
         add { $0.isExternalStock = false }
+        add { $0.observation = .none }
         return programs
     }
 

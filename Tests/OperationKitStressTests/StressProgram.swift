@@ -22,6 +22,16 @@ struct StressProgram: Equatable, Sendable {
     var probesLocks = false
     /// Whether the external dependency is a `BlockOperation`.
     var isExternalStock = false
+    var observation = StressObservation.none
+}
+
+/// Whose events are written down.
+enum StressObservation: CaseIterable, Sendable {
+    case none
+    /// Those of the root and of all that is inside it, which has an observer from its creation to its end.
+    case root
+    /// Those of each operation, which has an observer of its own, from its creation on.
+    case each
 }
 
 /// How the root is started.
