@@ -94,7 +94,7 @@ import Testing
         let added = [state.add(own).isAdded, state.add(ObserverRegistration(first)).isAdded]
         #expect(added == [true, false])
         let inherited = [ObserverRegistration(second), ObserverRegistration(first)]
-        let all = state.inherit(inherited, at: 1)
+        let all = state.inherit(inherited, at: 1).observers
         #expect(all.map { $0.isOf(first) } == [false, true])
         #expect(state.observers(at: 1)?.count == 2 && state.observers(at: 2) == nil)
         let removed = [state.remove(first).removed, state.remove(first).removed]

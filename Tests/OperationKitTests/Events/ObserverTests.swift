@@ -141,6 +141,41 @@ import Testing
         await tracker.expectAllReleased()
     }
 
+    @Test("An observer that is released by an event of its operation is released with no lock held")
+    func releaseUnlocked() {
+        /// Uses the operation on another thread when it is released, and waits for that.
+        final class Observer: OperationObserver {
+            let operation: ScriptedOperation
+            let log: EventLog
+
+            init(_ operation: ScriptedOperation, _ log: EventLog) {
+                self.operation = operation
+                self.log = log
+            }
+
+            deinit {
+                let (operation, log) = (operation, log)
+                let isDone = DispatchSemaphore(value: 0)
+                Thread.detachNewThread {
+                    operation.name = "renamed"
+                    isDone.signal()
+                }
+                log.add(isDone.wait(timeout: .now() + hangTimeout) == .success ? "unlocked" : "locked")
+            }
+        }
+        let log = EventLog()
+        let child = ScriptedOperation.idle("child")
+        let compound = CompoundOperation(name: "compound", operations: [child])
+        do {
+            let observer = Observer(child, log)
+            compound.addObserver(observer)
+            child.cancel()
+            compound.removeObserver(observer)
+        }
+        child.start()
+        #expect(log.events == ["unlocked"])
+    }
+
     // In a process of their own: global observers cost other tests, which count what they do.
 
     @Test("A global observer sees every operation, also those that exist, until it is removed") func global() async {

@@ -90,11 +90,15 @@ extension AsyncOperation {
         var isDue = true
         while isDue, let pending = record.current {
             let epoch = ObserverRegistry.epoch
+            // Released after unlocking, as these may be the last references.
+            var released: ObservationState.Released = []
             let (id, knownName, known) = withState { state in
                 var (id, name, known) = record.change { ($0.id, $0.name, $0.observers(at: epoch)) }
                 // The usual case is decided here, without more locks.
                 if known == nil, state.membership.parent == nil {
-                    known = record.change { $0.inherit(ObserverRegistry.globalObservers, at: epoch) }
+                    let found = record.change { $0.inherit(ObserverRegistry.globalObservers, at: epoch) }
+                    known = found.observers
+                    released = found.released
                 }
                 return (id, name, known)
             }
@@ -107,12 +111,13 @@ extension AsyncOperation {
                 for registration in observers { registration.observer?.operation(self, emitted: event) }
             }
             pending.hold?.delivered()?.childEndDelivered()
-            // Released after unlocking, as these may be the last references.
-            let (hasNext, released) = withState { _ in
-                record.change { ($0.delivered(), pending.isEnd ? $0.releaseObservers() : []) }
+            isDue = withState { _ in
+                record.change { state in
+                    if pending.isEnd { released += state.releaseObservers() }
+                    return state.delivered()
+                }
             }
-            withExtendedLifetime(released) {}
-            isDue = hasNext
+            withExtendedLifetime((pending, released)) {}
         }
     }
 
@@ -147,21 +152,24 @@ extension AsyncOperation {
             next = parent?.operation
         }
         return unknown.reversed().reduce(observers ?? ObserverRegistry.globalObservers) { inherited, entry in
-            entry.operation.withState { state in
+            let (observers, released) = entry.operation.withState { state in
                 // What has moved meanwhile looks them up again.
                 let epoch = state.membership.parent === entry.parent ? epoch : 0
                 return state.requiredObservation().change { $0.inherit(inherited, at: epoch) }
             }
+            withExtendedLifetime(released) {}
+            return observers
         }
     }
 
     /// The operation has become part of another one, or is part of it no longer.
     final func parentChanged() {
-        let wereKnown = withState { state in
+        let (wereKnown, released) = withState { state -> (Bool, ObservationState.Released) in
             // The record of hidden operations is guarded by no lock, so it never changes.
-            guard let record = state.observation, !record.isHidden else { return false }
+            guard let record = state.observation, !record.isHidden else { return (false, []) }
             return record.change { $0.forgetObservers() }
         }
+        withExtendedLifetime(released) {}
         if wereKnown { observersOfPartsChanged() }
     }
 

@@ -21,10 +21,11 @@ extension AsyncOperation {
     /// - Returns: Whether it was added: it was not there, and the operation has not finished.
     final func add(_ observer: any OperationObserver) -> Bool {
         let registration = ObserverRegistration(observer)
-        let (isAdded, wereKnown) = withState { state in
-            if state.lifecycle.isFinished { return (false, false) }
+        let (isAdded, wereKnown, released) = withState { state in
+            if state.lifecycle.isFinished { return (false, false, []) }
             return state.requiredObservation().change { $0.add(registration) }
         }
+        withExtendedLifetime(released) {}
         if wereKnown { observersOfPartsChanged() }
         return isAdded
     }
@@ -37,8 +38,10 @@ extension AsyncOperation {
     ///
     /// - Parameter observer: The observer.
     public final func removeObserver(_ observer: any OperationObserver) {
-        let (removed, wereKnown) = withState { $0.observation?.change { $0.remove(observer) } } ?? (nil, false)
+        let (removed, wereKnown, released) =
+            withState { $0.observation?.change { $0.remove(observer) } } ?? (nil, false, [])
         removed?.end()
+        withExtendedLifetime(released) {}
         if wereKnown { observersOfPartsChanged() }
     }
 

@@ -99,19 +99,30 @@ extension ObservationState {
 // MARK: - Observers
 
 extension ObservationState {
+    /// What an operation does not refer to any more. The caller releases it after unlocking: that may release an observer, whose
+    /// deinitializer may run arbitrary code.
+    typealias Released = [ObserverRegistration]
+
     /// - Returns: Whether the observer was added: it is not there, and the operation has not finished. And whether the
     ///   observers had been looked up.
-    mutating func add(_ registration: ObserverRegistration) -> (isAdded: Bool, wereKnown: Bool) {
-        if hasEnded || own.contains(where: { $0.isOfSameObserver(as: registration) }) { return (false, false) }
+    mutating func add(
+        _ registration: ObserverRegistration
+    ) -> (isAdded: Bool, wereKnown: Bool, released: Released) {
+        if hasEnded || own.contains(where: { $0.isOfSameObserver(as: registration) }) { return (false, false, []) }
         own.append(registration)
-        return (true, forgetObservers())
+        let (wereKnown, released) = forgetObservers()
+        return (true, wereKnown, released)
     }
 
     /// - Returns: The registration of an observer of the operation itself, to be ended after unlocking. And whether the
     ///   observers had been looked up.
-    mutating func remove(_ observer: any OperationObserver) -> (removed: ObserverRegistration?, wereKnown: Bool) {
-        guard let index = own.firstIndex(where: { $0.isOf(observer) }) else { return (nil, false) }
-        return (own.remove(at: index), forgetObservers())
+    mutating func remove(
+        _ observer: any OperationObserver
+    ) -> (removed: ObserverRegistration?, wereKnown: Bool, released: Released) {
+        guard let index = own.firstIndex(where: { $0.isOf(observer) }) else { return (nil, false, []) }
+        let removed = own.remove(at: index)
+        let (wereKnown, released) = forgetObservers()
+        return (removed, wereKnown, released)
     }
 
     /// The observers, if they have been looked up since the last change.
@@ -125,32 +136,28 @@ extension ObservationState {
     ///   - inherited: Those of what the operation is part of, or else those of all operations.
     ///   - epoch: When that was asked.
     /// - Returns: All observers of the operation, those of what is around it first.
-    mutating func inherit(_ inherited: [ObserverRegistration], at epoch: Int) -> [ObserverRegistration] {
-        self.epoch = epoch
-        // The storage is shared then.
-        observers = inherited.isEmpty ? own : inherited
-        if inherited.isEmpty { return own }
+    mutating func inherit(
+        _ inherited: [ObserverRegistration], at epoch: Int
+    ) -> (observers: [ObserverRegistration], released: Released) {
+        var all = inherited
         for registration in own where !inherited.contains(where: { $0.isOfSameObserver(as: registration) }) {
-            observers.append(registration)
+            all.append(registration)
         }
-        return observers
+        self.epoch = epoch
+        return (all, exchange(&observers, with: all))
     }
 
     /// The operation has other observers than before.
     ///
     /// - Returns: Whether they had been looked up, so that what is inside the operation may have done so, too.
-    @discardableResult
-    mutating func forgetObservers() -> Bool {
-        observers = []
-        return exchange(&epoch, with: 0) == ObserverRegistry.epoch
+    mutating func forgetObservers() -> (wereKnown: Bool, released: Released) {
+        let wereKnown = exchange(&epoch, with: 0) == ObserverRegistry.epoch
+        return (wereKnown, exchange(&observers, with: []))
     }
 
     /// The last event was delivered.
-    ///
-    /// - Returns: What is not needed any more, to be released after unlocking.
-    mutating func releaseObservers() -> [ObserverRegistration] {
-        forgetObservers()
-        return exchange(&own, with: [])
+    mutating func releaseObservers() -> Released {
+        forgetObservers().released + exchange(&own, with: [])
     }
 
     /// What events call the operation from now on.
