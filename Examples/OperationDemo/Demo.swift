@@ -23,11 +23,7 @@ enum Demo {
             return .success
         case .scenario(let scenario, let options):
             let console = Console(allowsColor: options.allowsColor)
-            // Nothing to wait for: the operations of a scenario leave nothing behind.
-            let interruption = Interruption { ExitStatus.interrupted.exit() }
-            defer { interruption.end() }
-            await Show(scenario: scenario, options: options, console: console).run()
-            return .success
+            return await Show(scenario: scenario, options: options, console: console).run()
         case .files(let directory, let options):
             do {
                 return try await FilesCommand(directory: directory, options: options).run()

@@ -9,7 +9,7 @@ import Testing
         arguments: [
             (
                 ["nonsense"],
-                "expected one of tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, policies, collection, files"
+                "expected one of tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, policies, collection, critical-path, files"
             ),
             (["--bogus"], "Unknown option “--bogus”: expected --mode"),
             (["-x"], "Unknown option “-x”"),
@@ -32,6 +32,13 @@ import Testing
             (["--interactive", "tour"], "expected no scenario with --interactive"),
             (["--interactive", "--mode", "both"], "expected --mode serial or --mode concurrent"),
             (["--interactive"], "expects a terminal"),
+            (["--svg"], "--svg is missing its value: expected a file to write"),
+            (["--trace="], "expected a file to write"),
+            (["--svg", "a", "--trace", "a"], "expected different files"),
+            (["--mermaid=x"], "--mermaid takes no value"),
+            (["--mermaid", "--log"], "expected no --log"),
+            (["files", ".", "--log"], "expected no --log"),
+            (["--interactive", "--svg", "a"], "expected no --svg, --trace, --mermaid or --log"),
             (["--", "--help"], "Unknown scenario “--help”"),
         ])
     func mistakes(arguments: [String], sentence: String) async throws {
@@ -49,7 +56,10 @@ import Testing
         let help = try await DemoProcess.run("--help")
         #expect(help.status == 0)
         #expect(help.errors == "")
-        let options = ["--mode", "--width", "--speed", "--no-color", "--interactive", "--list", "--help", "--version"]
+        let options = [
+            "--mode", "--width", "--speed", "--svg", "--trace", "--mermaid", "--log", "--no-color", "--interactive",
+            "--list", "--help", "--version",
+        ]
         for option in options { #expect(help.output.contains("  \(option)")) }
 
         let version = try await DemoProcess.run("--version")
@@ -68,7 +78,11 @@ import Testing
         options.width = 8
         options.speed = 2.5
         options.allowsColor = false
-        let arguments = ["--mode=concurrent", "async", "--width", "8", "--no-color", "--speed=2.5"]
+        options.showsLog = true
+        options.svg = "drawing.svg"
+        let arguments = [
+            "--mode=concurrent", "async", "--width", "8", "--no-color", "--speed=2.5", "--log", "--svg", "drawing.svg",
+        ]
         #expect(try ArgumentParser.parse(arguments) == .scenario(.async, options))
         #expect(try ArgumentParser.parse([]) == .scenario(.tour, Options()))
         #expect(try ArgumentParser.parse(["--interactive"]) == .interactive(Options()))

@@ -6,17 +6,13 @@ import Testing
 
 /// The scenarios as they are printed by the executable.
 @Suite struct ScenarioTests {
-    private static let syncStages: [Stage] = [.enqueued, .started, .workFinished, .mainReturned, .completion]
-    private static let naiveStages: [Stage] = [.enqueued, .started, .mainReturned, .completion, .workFinished]
-    private static let asyncStages: [Stage] = [
-        .enqueued, .started, .mainReturned, .workFinished, .asyncCompletion, .completion,
-    ]
-    private static let compoundStages: [Stage] = [.enqueued, .started, .workFinished, .asyncCompletion, .completion]
+    private static let leaf = ["enqueued", "started", "finished"]
+    private static let child = ["added to “compound”", "started", "finished"]
 
-    /// The sections that the demo prints for these arguments. Where the order of the lines depends on which operation
-    /// is faster, pass the normal speed, 1, which leaves the demo its time.
+    /// The sections that the demo prints for these arguments, with the log. Where the order of the lines depends on which
+    /// operation is faster, pass the normal speed, 1, which leaves the demo its time.
     private static func sections(_ arguments: String..., speed: Int = 4) async throws -> [PrintedSection] {
-        let process = try DemoProcess.start(arguments + ["--speed", "\(speed)"])
+        let process = try DemoProcess.start(arguments + ["--log", "--speed", "\(speed)"])
         let result = await process.result()
         #expect(result.status == 0)
         #expect(result.errors == "")
@@ -24,39 +20,43 @@ import Testing
         return PrintedSection.sections(in: result.lines)
     }
 
-    @Test("Without arguments the tour is given") func noArguments() async throws {
+    @Test("Without arguments the tour is given, drawn and without a log") func noArguments() async throws {
         let result = try await DemoProcess.run()
         #expect(result.status == 0)
         let sections = PrintedSection.sections(in: result.lines)
         #expect(sections.map(\.title).map { $0.prefix(12) } == ["tour, serial", "tour, concur"])
+        #expect(sections.allSatisfy { $0.events.isEmpty && $0.row(of: "compound-3")?.contains("███") == true })
+        #expect(result.lines.first?.hasPrefix("tour: one operation of each kind") == true)
+        #expect(result.lines.dropFirst().first?.hasPrefix("See that ") == true)
+        let end = try #require(result.lines.last { !$0.isEmpty })
+        let times = end.split(separator: " ").compactMap { Int($0) }
+        #expect(end.hasPrefix("The same work took ") && times.count == 2 && times[0] > times[1])
     }
 
-    @Test("The tour shows the stages of each kind of operation in their order") func tour() async throws {
+    @Test("The tour shows what happens to each kind of operation in its order") func tour() async throws {
         let sections = try await Self.sections("tour", speed: 1)
         #expect(sections.count == 2)
         for section in sections {
-            #expect(section.stages(of: "sync") == Self.syncStages)
-            #expect(section.stages(of: "naive") == Self.naiveStages)
-            #expect(section.stages(of: "async") == Self.asyncStages)
-            #expect(section.stages(of: "compound") == Self.compoundStages)
-            for child in 1...3 { #expect(section.stages(of: "compound-\(child)") == Self.asyncStages) }
-            #expect(section.names.count == 7)
+            for name in ["sync", "naive", "async", "compound"] { #expect(section.texts(of: name) == Self.leaf) }
+            for number in 1...3 { #expect(section.texts(of: "compound-\(number)") == Self.child) }
+            #expect(section.texts(of: "naive (work)") == ["started", "finished"])
+            #expect(section.names.count == 8)
         }
     }
 
     @Test("The times of events never decrease") func times() async throws {
         for section in try await Self.sections("tour") {
             let times = section.events.map(\.milliseconds)
-            #expect(times == times.sorted())
+            #expect(!times.isEmpty && times == times.sorted())
         }
     }
 
     @Test("A compound is complete after its children have worked") func compound() async throws {
         for section in try await Self.sections("compound") {
             for compound in ["album", "video"] {
-                let end = try #require(section.work(of: compound)).upperBound
+                let end = try #require(section.execution(of: compound)).upperBound
                 for child in 1...3 {
-                    #expect(try #require(section.work(of: "\(compound)-\(child)")).upperBound < end)
+                    #expect(try #require(section.execution(of: "\(compound)-\(child)")).upperBound < end)
                 }
             }
         }
@@ -77,32 +77,39 @@ import Testing
         #expect(tour.overlaps(["compound-1", "compound-2", "compound-3"]))
     }
 
-    @Test("A concurrent queue of width 1 is serial") func widthOfOne() async throws {
+    @Test("A concurrent queue of width 1 is serial, and nothing is said of a gain") func widthOfOne() async throws {
         let section = try await Self.sections("async", "--mode=concurrent", "--width=1")[0]
         #expect(!section.overlaps(["async-1", "async-2", "async-3"]))
+        let both = try await DemoProcess.run("async", "--width=1")
+        #expect(!both.output.contains("The same work"))
     }
 
-    @Test("Naive operations overlap on a serial queue, and remarks say so") func naiveOperations() async throws {
+    @Test("Work of naive operations overlaps on a serial queue, and findings say so") func naiveOperations()
+        async throws
+    {
         let section = try await Self.sections("naive", "--mode", "serial", speed: 1)[0]
         let names = ["naive-1", "naive-2", "naive-3"]
-        #expect(section.overlaps(names))
+        #expect(section.overlaps(names.map { $0 + " (work)" }))
         for name in names {
-            let end = try #require(section.events.first { $0.name == name && $0.stage == .workFinished })
-            let detail = try #require(end.detail)
-            #expect(detail.hasPrefix("completion came ") && detail.hasSuffix(" ms before its work finished"))
-            let completion = try #require(section.events.first { $0.name == name && $0.stage == .completion })
-            #expect(detail.contains(" \(end.milliseconds - completion.milliseconds) ms "))
-            #expect(section.rest.contains { $0.hasPrefix("\(name): completion came ") })
+            let end = try #require(section.events.first { $0.name == name && $0.isEnd })
+            let workEnd = try #require(section.events.first { $0.name == "\(name) (work)" && $0.isEnd })
+            let early = workEnd.milliseconds - end.milliseconds
+            #expect(early > 0)
+            #expect(section.rest.contains("\(name) was finished \(early) ms before its work."))
         }
+        #expect(section.rest.contains { $0.hasPrefix("A queue waits for isFinished, not for work.") })
     }
 
-    @Test("The timeline has a row for each operation and shows which one completes too early")
+    @Test("The timeline has a row for each operation, with children indented, on one scale for both queues")
     func timeline() async throws {
-        for section in try await Self.sections("tour", speed: 1) {
-            let rows = section.rest.filter { $0.hasPrefix("  ") && $0.contains("|") }
-            for name in section.names { #expect(rows.contains { $0.hasPrefix("  \(name) ") }) }
-            #expect(rows.filter { $0.contains("░") && !$0.contains("working") }.map { $0.contains("naive") } == [true])
+        let sections = try await Self.sections("tour", speed: 1)
+        for section in sections {
+            for name in section.names { #expect(section.row(of: name) != nil, "\(name)") }
+            #expect(section.row(of: "compound ")?.hasPrefix("  c") == true)
+            #expect(section.row(of: "compound-1")?.hasPrefix("    c") == true)
         }
+        let axes = sections.map { section in section.rest.first { $0.contains(" 0 s ") || $0.contains(" 0 ms ") } }
+        #expect(axes[0] != nil && axes[0] == axes[1])
     }
 
     @Test(
@@ -111,13 +118,19 @@ import Testing
     )
     func cancellation(mode: String) async throws {
         let section = try await Self.sections("cancel", "--mode", mode)[0]
-        #expect(section.stages(of: "before-start") == [.enqueued, .cancelCalled, .asyncCompletion, .completion])
-        let inFlight: [Stage] = [.enqueued, .started, .mainReturned, .cancelCalled, .workCancelled]
-        #expect(section.stages(of: "in-flight") == inFlight + [.asyncCompletion, .completion])
-        #expect(section.stages(of: "whole-1") == Self.asyncStages)
-        #expect(section.stages(of: "whole-3") == [.enqueued, .asyncCompletion, .completion])
-        let whole: [Stage] = [.enqueued, .started, .cancelCalled, .workCancelled, .asyncCompletion, .completion]
-        #expect(section.stages(of: "whole") == whole)
+        #expect(section.texts(of: "before-start") == ["enqueued", "cancelled", "finished as cancelled"])
+        #expect(section.texts(of: "in-flight") == ["enqueued", "started", "cancelled", "finished as cancelled"])
+        #expect(section.texts(of: "whole-1") == ["added to “whole”", "started", "finished"])
+        #expect(section.texts(of: "whole-3") == ["added to “whole”", "cancelled", "finished as cancelled"])
+        #expect(section.texts(of: "whole") == ["enqueued", "started", "cancelled", "finished as cancelled"])
+        for name in ["before-start", "in-flight", "whole ", "whole-2", "whole-3"] {
+            #expect(section.row(of: name)?.contains("×") == true, "\(name)")
+        }
+        let findings = [
+            "before-start never ran.", "in-flight was stopped.", "whole-1 succeeded.", "whole-2 was stopped.",
+            "whole-3 never ran.",
+        ]
+        #expect(Array(section.rest.suffix(findings.count + 2).prefix(findings.count)) == findings)
     }
 
     @Test("The errors of a compound are reported as Swift errors and as `NSError`s") func errors() async throws {
@@ -128,8 +141,23 @@ import Testing
         let heading = try #require(section.rest.firstIndex(of: "As NSError:"))
         let report = section.rest[(heading + 1)...]
         #expect(report.first?.hasPrefix("  OperationKit.CompoundOperationError, code 1: ") == true)
-        #expect(report.contains("      OperationDemo.PublishingError, code 1: The disk is full: 12 MB are missing."))
+        #expect(report.contains { $0.hasPrefix("      OperationDemo.PublishingError, code 1: The disk is full: ") })
         #expect(report.filter { $0.hasPrefix("    OperationDemo.PublishingError, code ") }.count == 2)
+        for name in ["caption", "disk", "backup", "upload", "publish"] {
+            #expect(section.row(of: name)?.contains("!") == true, "\(name)")
+        }
+    }
+
+    @Test("The critical path is named and marked, and what is not on it is not") func criticalPath() async throws {
+        let section = try await Self.sections("critical-path", speed: 2)[0]
+        let path = ["fetch", "compile-core", "compile-app", "test", "ui-test", "package"]
+        let text = section.rest.joined(separator: " ")
+        #expect(text.contains("The critical path: \(path.joined(separator: " → "))."))
+        for name in path + ["build"] { #expect(section.row(of: name)?.contains("◆") == true, "\(name)") }
+        for name in ["docs", "lint"] { #expect(section.row(of: name)?.contains("◆") == false, "\(name)") }
+        #expect(section.row(of: "ui-test")?.contains("░") == true)
+        #expect(section.rest.filter { $0.contains(" without the work of “") }.count == 3)
+        #expect(section.rest.contains { $0.hasSuffix(" without the work of “compile-core”") })
     }
 
     @Test("A collection is synced with each of the four strategies, and what failed once more")
@@ -144,24 +172,26 @@ import Testing
         for (section, strategy) in zip(sections, strategies) {
             let isBatch = strategy.hasSuffix("BatchOperation")
             let failed = isBatch ? [6, 7, 8, 9, 10, 16, 17, 18, 19, 20] : [9, 18]
-            let names = failed.map { "image-\($0 < 10 ? "0" : "")\($0)" }
-            #expect(section.rest.contains("\(failed.count) of 24 images failed:"))
-            #expect(
-                section.rest.filter { $0.hasSuffix(": The connection was lost.") }
-                    == names.map {
-                        "  \($0): The connection was lost."
-                    })
+            let names = failed.map { "image-\($0 < 10 ? "0" : "")\($0)" }.joined(separator: ", ")
+            let text = section.rest.joined(separator: " ")
+            #expect(text.contains("\(failed.count) of 24 images failed after ") && text.contains(" ms: \(names)."))
             #expect(section.rest.contains("Tried again, 0 of \(failed.count) images failed."))
             let starts = isBatch ? 7 : 26
-            #expect(section.events.filter { $0.stage == .started }.count == starts, "Both attempts")
-            #expect(section.events.filter { $0.stage == .workFailed }.count == 2)
+            #expect(section.events.filter(\.isStart).count == starts, "Both attempts")
+            #expect(section.events.filter { $0.text == "failed: The connection was lost." }.count == 2)
             var (running, most) = (0, 0)
-            for event in section.events {
-                running += event.stage == .started ? 1 : -1
+            for event in section.events where event.isStart || event.isEnd {
+                running += event.isStart ? 1 : -1
                 most = max(most, running)
             }
             #expect(most == (strategy.hasPrefix("Parallel") ? 4 : 1))
         }
+    }
+
+    @Test("A collection is drawn in less than a screen for each strategy") func collectionLength() async throws {
+        let result = try await DemoProcess.run("collection", "--speed", "20")
+        #expect(result.status == 0)
+        #expect(result.lines.count < 100)
     }
 
     @Test("The mode chooses the strategies of a collection") func collectionMode() async throws {
@@ -173,7 +203,7 @@ import Testing
 
     @Test("Control-C ends a scenario with status 130") func interruption() async throws {
         let process = try DemoProcess.start(["async", "--speed", "0.01"])
-        #expect(await process.hasWritten("started"))
+        #expect(await process.hasWritten("async: three correct"))
         process.interrupt()
         #expect(await process.result().status == 130)
     }

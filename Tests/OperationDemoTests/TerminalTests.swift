@@ -36,60 +36,93 @@ import Testing
         }
     }
 
+    private static func hasColors(_ output: String) -> Bool {
+        output.contains(/\u{1B}\[[0-9;]*m/)
+    }
+
     @Test("Keys add operations, steer the queue and quit, and the terminal is left as it was found")
     func keys() async throws {
         let terminal = try PseudoTerminal()
         let before = terminal.settings
         // Slow enough for a naive operation to complete before its work ends, on a busy machine too.
         let process = try Self.start(["--interactive", "--no-color", "--speed", "5"], on: terminal)
-        #expect(await terminal.hasWritten("serial, running, 0 working, 0 waiting"))
+        #expect(await terminal.hasWritten("serial, running, 0 working, 0 waiting, 0 finished"))
         #expect(terminal.settings != before)
 
+        // The work of a naive operation is a row of its own.
         try terminal.type(" an")
-        #expect(await terminal.hasWritten("serial, stopped, 0 working, 2 waiting"))
+        #expect(await terminal.hasWritten("serial, stopped, 0 working, 3 waiting, 0 finished"))
         try terminal.type("m")
-        #expect(await terminal.hasWritten("concurrent (4), stopped, 0 working, 2 waiting"))
+        #expect(await terminal.hasWritten("concurrent (4), stopped, 0 working, 3 waiting, 0 finished"))
         try terminal.type(" ")
-        #expect(await terminal.hasWritten("naive-1       work finished     completion came "))
-        #expect(await terminal.hasWritten("async-1       completion"))
+        #expect(await terminal.hasWritten("0 working, 0 waiting, 3 finished"))
         try terminal.type("c")
-        #expect(await terminal.hasWritten("compound-1    completion"))
+        #expect(await terminal.hasWritten("0 working, 0 waiting, 7 finished"))
         try terminal.type("f")
-        #expect(await terminal.hasWritten("failing-1     work failed       It failed, as it was asked to."))
-        #expect(await terminal.hasWritten("failing-1     completion"))
-        try terminal.type("t")
-        #expect(await terminal.hasWritten("░"))
+        #expect(await terminal.hasWritten("! failed"))
+        #expect(await terminal.hasWritten("0 working, 0 waiting, 8 finished"))
+        try terminal.type("?")
+        #expect(await terminal.hasWritten("l  forget those that have finished"))
+        try terminal.type("l")
+        #expect(await terminal.hasWritten("Nothing is going on"))
         try terminal.type("q")
         #expect(await Self.status(of: process) == 0)
         #expect(terminal.settings == before)
-        #expect(!(await terminal.output()).contains("\u{1B}[3"), "--no-color means no colors")
+        #expect(!Self.hasColors(await terminal.output()), "--no-color means no colors")
     }
 
-    @Test("Keys cancel one executing operation, or all of them") func cancellation() async throws {
+    @Test("Keys choose and cancel one operation, or all of them") func cancellation() async throws {
         let terminal = try PseudoTerminal()
         let process = try Self.start(["--interactive", "--no-color", "--speed", "0.01"], on: terminal)
         // On the thread that reads: what works would end by itself at some time.
-        terminal.when("1 working, 2 waiting") { _ in try? terminal.type("x") }
-        terminal.when("async-2       started") { _ in try? terminal.type("X") }
-        terminal.when("sync-1        completion") { _ in try? terminal.type("q") }
+        terminal.when("1 working, 2 waiting, 0 finished") { _ in try? terminal.type("x") }
+        terminal.when("“async-1” was cancelled.") { _ in try? terminal.type("j") }
+        terminal.when("▸ sync-1") { _ in try? terminal.type("x") }
+        terminal.when("“sync-1” was cancelled.") { _ in try? terminal.type("X") }
+        terminal.when("0 working, 0 waiting, 3 finished") { _ in try? terminal.type("q") }
         try terminal.type("aas")
-        #expect(await terminal.hasWritten("async-1       work cancelled"))
-        #expect(await terminal.hasWritten("async-2       work cancelled"))
+        #expect(await terminal.hasWritten("All were cancelled."))
         #expect(await Self.status(of: process) == 0)
-        #expect(!(await terminal.output()).contains("sync-1        work finished"))
+        #expect((await terminal.output()).contains("× cancelled"))
+    }
+
+    @Test("Every line fits the terminal, however narrow or wide", arguments: [40, 200] as [UInt16])
+    func widths(columns: UInt16) async throws {
+        let terminal = try PseudoTerminal(columns: columns)
+        let process = try Self.start(["--interactive", "--no-color", "--speed", "20"], on: terminal)
+        terminal.when("q quit") { _ in try? terminal.type("aasnc") }
+        terminal.when("9 finished") { _ in try? terminal.type("q") }
+        #expect(await Self.status(of: process) == 0)
+        let output = await terminal.output()
+        #expect(output.contains("9 finished") && output.contains("▶ unfinished"))
+        for line in output.split(whereSeparator: \.isNewline) {
+            let text = line.replacing(/\u{1B}\[[0-9;]*[A-Za-z]/, with: "")
+            #expect(text.count < columns, "\(text)")
+        }
+    }
+
+    @Test("On a terminal a scenario is drawn while it runs, and its end is that of a pipe") func live() async throws {
+        let terminal = try PseudoTerminal()
+        let process = try Self.start(["async", "--no-color", "--speed", "0.5"], on: terminal)
+        #expect(await terminal.hasWritten("▶ unfinished"))
+        #expect(await Self.status(of: process) == 0)
+        let output = await terminal.output()
+        let end = try #require(output.range(of: "\u{1B}[J", options: .backwards))
+        let lines = output[end.upperBound...].split(whereSeparator: \.isNewline).map(String.init)
+        #expect(lines.first == "async, serial queue: one operation at a time")
+        #expect(lines.last?.hasPrefix("The same work took ") == true)
+        #expect(!lines.contains { $0.contains("▶") })
     }
 
     @Test("Control-C cancels, waits, and leaves the terminal as it was found") func interruption() async throws {
         let terminal = try PseudoTerminal()
         let before = terminal.settings
         let process = try Self.start(["--interactive", "--no-color", "--speed", "0.01"], on: terminal)
-        terminal.when("compound-1-1  main returned") { if $0 { process.interrupt() } }
+        terminal.when("2 working, 3 waiting") { if $0 { process.interrupt() } }
         try terminal.type("cs")
         #expect(await Self.status(of: process) == 130)
         #expect(terminal.settings == before)
-        let output = await terminal.output()
-        #expect(output.contains("compound-1-1  work cancelled"))
-        #expect(output.contains("compound-1    async completion"))
+        #expect((await terminal.output()).contains("0 working, 0 waiting, 5 finished"))
     }
 
     #if os(Linux)
@@ -99,7 +132,7 @@ import Testing
         let before = terminal.settings
         let arguments = ["--interactive", "--no-color", "--speed", "0.01"]
         let process = try Self.start(arguments, on: terminal, inSession: true)
-        terminal.when("compound-1-1  main returned") { if $0 { try? terminal.type("\u{03}") } }
+        terminal.when("2 working, 3 waiting") { if $0 { try? terminal.type("\u{03}") } }
         #expect(await terminal.hasWritten("serial, running, 0 working, 0 waiting"))
         #expect(terminal.settings != before)
         try terminal.type("cs")
@@ -107,9 +140,7 @@ import Testing
         #expect(terminal.settings == before)
         try terminal.type("\n")
         #expect(await Self.status(of: process) == 0)
-        let output = await terminal.output()
-        #expect(output.contains("compound-1-1  work cancelled"))
-        #expect(output.contains("compound-1    async completion"))
+        #expect((await terminal.output()).contains("0 working, 0 waiting, 5 finished"))
     }
     #endif
 
@@ -117,9 +148,9 @@ import Testing
         for (arguments, isColored) in [(["async"], true), (["async", "--no-color"], false)] {
             let terminal = try PseudoTerminal()
             let process = try Self.start(arguments + ["--speed", "50"], on: terminal)
-            #expect(await terminal.hasWritten("The same work took"))
+            #expect(await terminal.hasWritten("async-3"))
             #expect(await Self.status(of: process) == 0)
-            #expect((await terminal.output()).contains("\u{1B}") == isColored)
+            #expect(Self.hasColors(await terminal.output()) == isColored)
         }
     }
 

@@ -26,6 +26,12 @@ struct ArgumentParser {
             case .operand(let operand): operands.append(operand)
             }
         }
+        if let svg = options.svg, svg == options.trace {
+            throw UsageError(message: "“\(svg)” is given twice: expected different files for --svg and --trace.")
+        }
+        if options.isMermaid, options.showsLog {
+            throw UsageError(message: "--mermaid prints a chart and nothing else: expected no --log.")
+        }
         return isInteractive ? try interactiveCommand() : try scenarioCommand()
     }
 
@@ -35,10 +41,14 @@ struct ArgumentParser {
         case "--mode": options.mode = try mode(of: name)
         case "--width": options.width = try arguments.number(of: name, in: Options.widths)
         case "--speed": options.speed = try speed(of: name)
-        case "--no-color", "--interactive", "--help", "-h", "--version", "--list":
+        case "--svg": options.svg = try file(of: name)
+        case "--trace": options.trace = try file(of: name)
+        case "--no-color", "--log", "--mermaid", "--interactive", "--help", "-h", "--version", "--list":
             try arguments.expectNoValue(of: name)
             switch name {
             case "--no-color": options.allowsColor = false
+            case "--log": options.showsLog = true
+            case "--mermaid": options.isMermaid = true
             case "--interactive": isInteractive = true
             case "--version": return .version
             case "--list": return .list
@@ -46,8 +56,8 @@ struct ArgumentParser {
             }
         default:
             throw UsageError(
-                message: "Unknown option “\(name)”: expected --mode, --width, --speed, --no-color, --interactive, "
-                    + "--list, --help or --version.")
+                message: "Unknown option “\(name)”: expected --mode, --width, --speed, --svg, --trace, --mermaid, "
+                    + "--log, --no-color, --interactive, --list, --help or --version.")
         }
         return nil
     }
@@ -55,6 +65,7 @@ struct ArgumentParser {
     private static func expectation(of name: String) -> String {
         switch name {
         case "--mode": "serial, concurrent or both"
+        case "--svg", "--trace": "a file to write"
         case "--width": ArgumentReader.expectation(of: Options.widths)
         default: "a number from 0.01 to 1000, such as 2 for twice as fast"
         }
@@ -64,6 +75,12 @@ struct ArgumentParser {
         let text = try arguments.value(of: name)
         guard let mode = Mode(rawValue: text) else { throw arguments.invalid(text, for: name) }
         return mode
+    }
+
+    private mutating func file(of name: String) throws(UsageError) -> String {
+        let path = try arguments.value(of: name)
+        if path.isEmpty { throw arguments.invalid(path, for: name) }
+        return path
     }
 
     private mutating func speed(of name: String) throws(UsageError) -> Double {
@@ -78,6 +95,10 @@ struct ArgumentParser {
         }
         if options.mode == .both {
             throw UsageError(message: "--interactive has one queue: expected --mode serial or --mode concurrent.")
+        }
+        if options.hasDrawing || options.showsLog {
+            throw UsageError(
+                message: "--interactive draws on the terminal: expected no --svg, --trace, --mermaid or --log.")
         }
         return .interactive(options)
     }
@@ -101,6 +122,7 @@ struct ArgumentParser {
         if options.mode == .both {
             throw UsageError(message: "files reads each file once: expected --mode serial or --mode concurrent.")
         }
+        if options.showsLog { throw UsageError(message: "files has no log: expected no --log.") }
         return .files(directory: operands[1], options)
     }
 }

@@ -10,7 +10,9 @@ enum Command: Equatable, Sendable {
 
 /// The scenarios by name, `files` included: it differs from the others only in that it takes a directory.
 enum Scenario: String, CaseIterable, Sendable {
-    case tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, policies, collection, files
+    case tour, sync, naive, async, compound, cancel, errors, chain, waterfall, glue, policies, collection
+    case criticalPath = "critical-path"
+    case files
 
     var summary: String {
         switch self {
@@ -21,11 +23,12 @@ enum Scenario: String, CaseIterable, Sendable {
         case .compound: "two compounds of three operations each"
         case .cancel: "cancelling before the start, in flight, and a whole compound"
         case .errors: "the report of a compound whose children fail, as Swift error and as NSError"
-        case .chain: "a macro: choose a photo, upload it, clean up with the first output; the bar is its progress"
+        case .chain: "a macro: choose a photo, upload it, clean up with the first output"
         case .waterfall: "request, response, parse, model: once to the end, and once with a failure"
         case .glue: "two plain classes, and a value that is bound from one to the other"
         case .policies: "a service is called again when it fails, one step takes too long, and two exclude each other"
         case .collection: "24 images, item by item and batch by batch, in sequence and in parallel"
+        case .criticalPath: "a build of eight steps, and those that decide how long it takes"
         case .files: "count lines, words and bytes of every file below DIRECTORY"
         }
     }
@@ -39,7 +42,7 @@ enum Scenario: String, CaseIterable, Sendable {
     var defaultMode: Mode {
         switch self {
         case .tour, .sync, .naive, .async, .compound, .cancel, .collection: .both
-        case .errors, .chain, .waterfall, .glue, .policies, .files: .concurrent
+        case .errors, .chain, .waterfall, .glue, .policies, .criticalPath, .files: .concurrent
         }
     }
 }
@@ -58,6 +61,15 @@ struct Options: Equatable, Sendable {
     var width = 4
     var speed = 1.0
     var allowsColor = true
+    var showsLog = false
+    /// Whether standard output is a chart for Mermaid, and nothing else.
+    var isMermaid = false
+    /// The paths of the files to write.
+    var svg: String?
+    var trace: String?
+
+    /// Whether something is drawn that has to be recorded.
+    var hasDrawing: Bool { isMermaid || svg != nil || trace != nil }
 }
 
 /// What the process ends with. The numbers above 1 are those of `sysexits.h` and of the shells.

@@ -4,12 +4,12 @@ import Foundation
 /// Control-C as a request to stop, the first time. The second time the process exits immediately.
 final class Interruption {
     private let source: any DispatchSourceSignal
+    private let queue = DispatchQueue(label: "OperationDemo.Interruption")
 
     /// - Parameter handler: Called once, on a queue of its own.
     init(handler: @escaping @Sendable () -> Void) {
         // The source is told of signals that are ignored, too. Otherwise the first would end the process.
         signal(SIGINT, SIG_IGN)
-        let queue = DispatchQueue(label: "OperationDemo.Interruption")
         source = DispatchSource.makeSignalSource(signal: SIGINT, queue: queue)
         let count = Count()
         source.setEventHandler {
@@ -20,9 +20,15 @@ final class Interruption {
         source.activate()
     }
 
+    /// From here on Control-C does nothing, and the handler is not running: what follows is not left half done.
+    func ignore() {
+        source.cancel()
+        queue.sync {}
+    }
+
     /// From here on Control-C ends the process, as it does without an interruption.
     func end() {
-        source.cancel()
+        ignore()
         signal(SIGINT, SIG_DFL)
     }
 

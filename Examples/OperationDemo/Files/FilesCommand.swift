@@ -17,18 +17,44 @@ struct FilesCommand {
 
     func run() async throws(UsageError) -> ExitStatus {
         try checkDirectory()
+        let files = OutputFiles(options)
+        do {
+            try files.check()
+            return try await count(files)
+        } catch {
+            Console.complain("OperationDemo: cannot write “\(error.path.printable)”: \(error.reason)")
+            return .outputFailed
+        }
+    }
+
+    private func count(_ files: OutputFiles) async throws(OutputError) -> ExitStatus {
         let console = Console(allowsColor: options.allowsColor)
-        let output = FilesOutput(console: console)
+        // With a chart on standard output there is no room for a table.
+        let output = options.isMermaid ? nil : FilesOutput(console: console)
         let root = RawPath(directory)
-        let job = FilesJob(directory: root, width: width) { count in output.add(count) }
+        let job = FilesJob(directory: root, width: width) { count in output?.add(count) }
+        let recording = Recording()
+        if options.hasDrawing { recording.enqueue(job) }
         let interruption = Interruption { job.cancel() }
-        if console.isTerminal { lookAhead(in: root, for: job, output) }
+        defer { interruption.end() }
+        if console.isTerminal, let output { lookAhead(in: root, for: job, output) }
 
         // What is thrown is the job's error, which is looked at below.
         try? await OperationQueue.serial(name: "files").run(job)
-        interruption.end()
-        output.end()
-        return conclude(job.error)
+        // A file that is being written is finished.
+        interruption.ignore()
+        output?.end()
+        let status = conclude(job.error)
+        await recording.settled()
+        if options.hasDrawing { try draw(recording.timeline, console, files) }
+        return status
+    }
+
+    /// What was done up to an interruption is drawn, too.
+    private func draw(_ timeline: OperationTimeline, _ console: Console, _ files: OutputFiles) throws(OutputError) {
+        let title = "files \(directory.printable)"
+        if options.isMermaid { console.write(timeline.mermaid(title: title)) }
+        try files.write(timeline, title: title)
     }
 
     /// Reports failures in the order of the paths: the order in which they happened depends on chance.

@@ -3,9 +3,10 @@ enum Key: Equatable, Sendable {
     case add(Kind)
     case toggleSuspension
     case toggleMode
-    case cancelCurrent
+    case choosePrevious
+    case chooseNext
+    case cancelChosen
     case cancelAll
-    case timeline
     case clear
     case help
     case quit
@@ -15,12 +16,15 @@ enum Key: Equatable, Sendable {
     }
 
     static let legend = [
-        "s  add a synchronous operation        space  stop or start the queue",
-        "n  add a naive asynchronous one       m      switch between serial and concurrent",
-        "a  add a correct asynchronous one     x      cancel the current operation",
-        "c  add a compound of three            X      cancel all",
-        "f  add one that fails                 t      draw the timeline",
-        "l  clear                              q      quit      ?  this help",
+        "s  add a synchronous operation", "n  add a naive asynchronous one", "a  add a correct asynchronous one",
+        "c  add a compound of three", "f  add one that fails", "space  stop or start the queue",
+        "m  switch between serial and concurrent", "↑ ↓ or k j  choose an operation", "x  cancel the chosen one (▸)",
+        "X  cancel all", "l  forget those that have finished", "q  quit", "?  fewer words",
+    ]
+
+    /// The keys in few words, for the bottom line.
+    static let reminder = [
+        "snacf add", "↑↓ choose", "x X cancel", "space stop", "m mode", "l clear", "? keys", "q quit",
     ]
 
     private init?(byte: UInt8) {
@@ -32,9 +36,10 @@ enum Key: Equatable, Sendable {
         case "f": self = .add(.failing)
         case " ": self = .toggleSuspension
         case "m": self = .toggleMode
-        case "x": self = .cancelCurrent
+        case "k": self = .choosePrevious
+        case "j": self = .chooseNext
+        case "x": self = .cancelChosen
         case "X": self = .cancelAll
-        case "t": self = .timeline
         case "l": self = .clear
         case "?", "h": self = .help
         // Control-D, too: it ends what reads from a terminal.
@@ -43,8 +48,8 @@ enum Key: Equatable, Sendable {
         }
     }
 
-    /// The keys in what a terminal sent. Cursor and function keys, which come as escape sequences, mean nothing here, and none
-    /// of their letters is taken for a key.
+    /// The keys in what a terminal sent. Of cursor and function keys, which come as escape sequences, only up and down mean
+    /// something here, and none of their letters is taken for a key.
     static func keys(in bytes: [UInt8]) -> [Key] {
         var keys: [Key] = []
         var remaining = bytes[...]
@@ -54,12 +59,15 @@ enum Key: Equatable, Sendable {
                 continue
             }
             guard let introducer = remaining.popFirst() else { break }
+            var final: UInt8?
             if introducer == UInt8(ascii: "O") {
-                _ = remaining.popFirst()
+                final = remaining.popFirst()
             } else if introducer == UInt8(ascii: "[") {
                 // Parameters, then the one byte that ends the sequence.
-                while let parameter = remaining.popFirst(), !(0x40...0x7E).contains(parameter) {}
+                repeat { final = remaining.popFirst() } while final.map { !(0x40...0x7E).contains($0) } ?? false
             }
+            if final == UInt8(ascii: "A") { keys.append(.choosePrevious) }
+            if final == UInt8(ascii: "B") { keys.append(.chooseNext) }
         }
         return keys
     }

@@ -1,96 +1,40 @@
-import Foundation
-
-/// A log that scrolls above a status line.
+/// The board on a terminal, below what was there before.
 ///
-/// The status line is the last line, without a line break; to write a line, it is erased and written again below. That needs
-/// nothing of the terminal that would have to be undone. Thread-safe.
-final class Screen: @unchecked Sendable {
+/// Used on one queue.
+final class Screen {
     private let console: Console
-    private let lock = NSLock()
-    private var tally = Tally()
-    private var settings = ""
-    private var isEnded = false
+    private var region = LiveRegion()
+    private var hasEnded = false
 
     init(console: Console) {
         self.console = console
     }
 
-    func show(_ event: Event) {
-        let line = EventLine(style: console.style).text(for: event)
-        lock.withLock {
-            tally.note(event)
-            write(line + "\n")
-        }
+    /// Draws the board, unless it looks as it did.
+    func show(_ board: Board) {
+        if hasEnded { return }
+        let (columns, rows) = console.size
+        let lines = board.lines(columns: columns - 1, rows: rows - 1, style: console.style)
+        write(region.update(Array(lines.prefix(rows - 1))))
     }
 
-    func print(_ lines: [String]) {
-        lock.withLock { write(lines.map { $0 + "\n" }.joined()) }
-    }
-
-    func print(_ timeline: Timeline) {
-        print(timeline.lines(columns: console.columns, style: console.style))
-    }
-
-    /// Changes what the status line says of the queue.
-    func showSettings(_ text: String) {
-        lock.withLock {
-            settings = text
-            write("")
-        }
-    }
-
-    func redraw() {
-        lock.withLock { write("") }
-    }
-
+    /// Clears the terminal: after a change of its size, lines may be anywhere.
     func clear() {
-        lock.withLock { write("\u{1B}[2J\u{1B}[H") }
+        region.leave()
+        write("\u{1B}[2J\u{1B}[H")
     }
 
-    /// Erases the status line, for a while: what is written next brings it back.
-    func eraseStatus() {
-        lock.withLock { console.write("\r\u{1B}[K") }
+    /// Erases the board for a while.
+    func erase() {
+        write(region.erase())
     }
 
-    /// Erases the status line for good. Later lines are not written.
+    /// Leaves the board as it is, for good.
     func end() {
-        lock.withLock {
-            isEnded = true
-            console.write("\r\u{1B}[K")
-        }
+        hasEnded = true
     }
 
     private func write(_ text: String) {
-        if isEnded { return }
-        let status = " \(settings), \(tally.text) | snacf add  xX cancel  ? keys  q quit "
-        let line = status.truncated(to: console.columns - 1)
-        let inverse = console.style.isColored ? "\u{1B}[7m\(line)\u{1B}[0m" : line
-        console.write("\r\u{1B}[K" + text + inverse)
-    }
-}
-
-/// How many operations wait and how many work, by their events.
-struct Tally: Sendable {
-    private var waiting: Set<Subject> = []
-    private var working: Set<Subject> = []
-
-    mutating func note(_ event: Event) {
-        switch event.stage {
-        case .enqueued:
-            waiting.insert(event.subject)
-        case .started:
-            waiting.remove(event.subject)
-            working.insert(event.subject)
-        case .workFinished, .workFailed, .workCancelled:
-            working.remove(event.subject)
-        case .completion:
-            waiting.remove(event.subject)
-        case .progress, .mainReturned, .cancelCalled, .asyncCompletion:
-            break
-        }
-    }
-
-    var text: String {
-        "\(working.count) working, \(waiting.count) waiting"
+        if !text.isEmpty { console.write(text) }
     }
 }

@@ -2,74 +2,87 @@ import Dispatch
 import Foundation
 import OperationKit
 
-/// A queue and a log, and the means to create operations for them.
+/// A queue and a recording, and the means to create operations for them.
 ///
 /// Durations are given in seconds at normal speed.
-final class Bench: @unchecked Sendable {
-    let log: EventLog
+final class Bench: Sendable {
+    let recording: Recording
     let queue: OperationQueue
     private let speed: Double
 
-    init(queue: OperationQueue, speed: Double, sink: @escaping EventLog.Sink) {
+    init(queue: OperationQueue, recording: Recording, speed: Double) {
         self.queue = queue
+        self.recording = recording
         self.speed = speed
-        log = EventLog(sink: sink)
     }
 
     func sync(_ name: String, _ seconds: Double, failure: (any Error)? = nil) -> SyncWork {
-        SyncWork(report: reporter(name), seconds: seconds / speed, failure: failure)
+        SyncWork(track: track(name, "SyncWork"), seconds: seconds / speed, failure: failure)
     }
 
     func naive(_ name: String, _ seconds: Double) -> NaiveWork {
-        NaiveWork(report: reporter(name), seconds: seconds / speed)
+        NaiveWork(track: track(name, "NaiveWork"), seconds: seconds / speed)
     }
 
     func async(_ name: String, _ seconds: Double, failure: (any Error)? = nil) -> TimedWork {
-        TimedWork(report: reporter(name), seconds: seconds / speed, failure: failure)
+        TimedWork(name: name, seconds: seconds / speed, failure: failure)
     }
 
     /// A compound of asynchronous operations that take as long as given, as many at the same time as the queue allows.
-    func compound(_ name: String, _ seconds: [Double]) -> ReportingCompound {
-        let reporter = reporter(name)
-        let children = seconds.enumerated().map { index, seconds in async("\(name)-\(index + 1)", seconds) }
-        return compound(reporter, children, width: queue.maxConcurrentOperationCount)
+    func compound(_ name: String, _ seconds: [Double]) -> CompoundOperation {
+        compound(name, seconds.enumerated().map { async("\(name)-\($0 + 1)", $1) })
+    }
+
+    /// A compound, of which as many children run at the same time as the queue allows, unless said otherwise.
+    func compound(_ name: String, _ children: [Operation], width: Int? = nil) -> CompoundOperation {
+        let compound = CompoundOperation(
+            name: name, maxConcurrentOperationCount: width ?? queue.maxConcurrentOperationCount,
+            failurePolicy: .continueAll)
+        add(children, to: compound)
+        return compound
+    }
+
+    /// Adds children to a compound, and has their additions recorded.
+    func add(_ children: [Operation], to compound: CompoundOperation) {
+        recording.observe(compound)
+        do {
+            try compound.addOperations(children)
+        } catch {
+            preconditionFailure("The operations of the demo can be added: \(error)")
+        }
+        for child in children {
+            if let child = child as? AsyncOperation {
+                recording.expect(child, in: compound.observationID)
+            } else {
+                (child as? any TrackedOperation)?.track.added(to: compound.observationID)
+            }
+        }
     }
 
     /// A typed step that takes its time and then makes its output.
     func step<Input, Output>(
-        _ name: String, _ seconds: Double, of whole: Whole, isFirst: Bool = false,
+        _ name: String, _ seconds: Double, didProgress: @escaping @Sendable () -> Void = {},
         _ work: @escaping @Sendable (Input) throws -> Output
     ) -> DataStep<Input, Output> {
-        let step = DataStep(report: reporter(name), of: whole, isFirst: isFirst, seconds: seconds / speed, work)
-        Self.reportEnqueued(step)
-        return step
+        DataStep(name: name, seconds: seconds / speed, recording: recording, didProgress: didProgress, work)
     }
 
-    /// The appearance of a macro or a waterfall in the log.
-    func whole(_ name: String) -> Whole {
-        Whole(report: reporter(name))
-    }
-
-    /// An operation of any class.
-    func make<Made>(_ name: String, _ seconds: Double, _ make: (Reporter, Double) -> Made) -> Made {
-        make(reporter(name), seconds / speed)
-    }
-
-    func compound(_ name: String, _ children: [any ReportingOperation], width: Int) -> ReportingCompound {
-        compound(reporter(name), children, width: width)
+    /// Work that is no operation, for the timeline.
+    func track(_ name: String, _ typeName: String) -> Track {
+        Track(name, typeName: typeName, in: recording)
     }
 
     /// Puts operations on the queue, in order. The children of a compound are on the compound's own.
-    func enqueue(_ operations: any ReportingOperation...) {
+    func enqueue(_ operations: Operation...) {
         for operation in operations {
-            Self.reportEnqueued(operation)
+            recording.enqueue(operation)
             queue.addOperation(operation)
         }
     }
 
-    func cancel(_ operation: any ReportingOperation) {
-        operation.report(.cancelCalled)
-        operation.cancel()
+    /// Suspends until the queue is empty.
+    func finishAll() async {
+        try? await queue.allOperationsFinished()
     }
 
     /// A time that the speed shortens.
@@ -85,19 +98,5 @@ final class Bench: @unchecked Sendable {
     /// Calls `body` on another thread after a time that the speed shortens.
     func after(_ seconds: Double, _ body: @escaping @Sendable () -> Void) {
         DispatchQueue.global().asyncAfter(deadline: .now() + seconds / speed, execute: body)
-    }
-
-    func reporter(_ name: String) -> Reporter {
-        Reporter(name: name, log: log)
-    }
-
-    private func compound(_ report: Reporter, _ children: [any ReportingOperation], width: Int) -> ReportingCompound {
-        ReportingCompound(report: report, children: children, width: width)
-    }
-
-    private static func reportEnqueued(_ operation: any ReportingOperation) {
-        operation.report(.enqueued)
-        guard let compound = operation as? ReportingCompound else { return }
-        for child in compound.children { reportEnqueued(child) }
     }
 }

@@ -3,37 +3,32 @@ import Foundation
 import OperationKit
 
 /// A typed step: it takes its input, works for a while, counts its progress, and makes its output.
-final class DataStep<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, ReportingOperation,
-    @unchecked Sendable
-{
+final class DataStep<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
+    typealias Work = @Sendable (Input) throws -> Output
+
     private static var ticks: Int64 { 4 }
 
-    let report: Reporter
-    /// What it is part of: shows its progress as this one works.
-    private let whole: Whole
-    private let isFirst: Bool
+    private let recording: Recording
     private let seconds: Double
-    private let work: @Sendable (Input) throws -> Output
+    /// Called after each part of the work.
+    private let didProgress: @Sendable () -> Void
+    private let work: Work
     private var timer: (any DispatchSourceTimer)?
 
     init(
-        report: Reporter, of whole: Whole, isFirst: Bool, seconds: Double,
-        _ work: @escaping @Sendable (Input) throws -> Output
+        name: String, seconds: Double, recording: Recording, didProgress: @escaping @Sendable () -> Void,
+        _ work: @escaping Work
     ) {
-        self.report = report
-        self.whole = whole
-        self.isFirst = isFirst
+        self.recording = recording
         self.seconds = seconds
+        self.didProgress = didProgress
         self.work = work
         super.init()
-        name = report.subject.name
-        asyncCompletionBlock = { error in report(.asyncCompletion, error.map(sentence)) }
-        report.followCompletion(of: self)
+        self.name = name
     }
 
     override func main(input: Input) {
-        if isFirst { whole.report(.started) }
-        report(.started, "gets \(input)")
+        say("gets \(input)")
         progress.totalUnitCount = Self.ticks
         let timer = DispatchSource.makeTimerSource()
         timer.setEventHandler { [self] in tick(input) }
@@ -44,54 +39,49 @@ final class DataStep<Input: Sendable, Output: Sendable>: IOOperation<Input, Outp
 
     override func didCancel() {
         timer?.cancel()
-        report(.workCancelled)
         finish(withError: CancellationError())
     }
 
     private func tick(_ input: Input) {
         progress.completedUnitCount += 1
-        whole.showProgress()
+        didProgress()
         guard progress.isFinished else { return }
         timer?.cancel()
         do {
             let output = try work(input)
-            report(.workFinished, "makes \(output)")
+            say("makes \(output)")
             finish(with: output)
         } catch {
-            report(.workFailed, sentence(for: error))
             finish(withError: error)
         }
     }
+
+    private func say(_ text: String) {
+        recording.note(name ?? "", text)
+    }
 }
 
-/// How a macro or a waterfall appears in the log: as one operation, with a bar that its `Progress` drives.
-final class Whole: Sendable {
-    let report: Reporter
+/// A bar in the log that shows how far an operation has come, by its `Progress`.
+final class ProgressNotes: Sendable {
+    private static let width = 20
+
+    private let recording: Recording
     nonisolated(unsafe) private weak var operation: AsyncOperation?
 
-    init(report: Reporter) {
-        self.report = report
+    init(recording: Recording) {
+        self.recording = recording
     }
 
     /// Called before the operation is enqueued.
     func follow(_ operation: AsyncOperation) {
         unsafe self.operation = operation
-        report(.enqueued)
-        operation.asyncCompletionBlock = { [report] error in
-            switch error {
-            case nil: report(.workFinished)
-            case is CancellationError: report(.workCancelled)
-            case let error?: report(.workFailed, sentence(for: error))
-            }
-            report(.asyncCompletion, error.map(sentence))
-        }
-        report.followCompletion(of: operation)
     }
 
-    func showProgress() {
-        guard let fraction = unsafe operation?.progress.fractionCompleted else { return }
-        let done = Int((fraction * 20).rounded(.down))
-        let bar = String(repeating: "█", count: done) + String(repeating: "░", count: 20 - done)
-        report(.progress, "\(bar) \(Int((fraction * 100).rounded())) %")
+    func show() {
+        guard let operation = unsafe operation else { return }
+        let fraction = operation.progress.fractionCompleted
+        let done = Int((fraction * Double(Self.width)).rounded(.down))
+        let bar = String(repeating: "█", count: done) + String(repeating: "░", count: Self.width - done)
+        recording.note(operation.name ?? "", "\(bar) \(Int((fraction * 100).rounded())) %")
     }
 }

@@ -5,26 +5,33 @@ import Foundation
 ///
 /// Foundation takes the end of `main()` for the end of the operation. So the queue goes on, dependents start and the completion
 /// block is called while the work has only begun, and nothing can stop it any more.
-final class NaiveWork: Operation, ReportingOperation, @unchecked Sendable {
-    let report: Reporter
+final class NaiveWork: Operation, TrackedOperation, @unchecked Sendable {
+    let track: Track
+    private let work: Track
     private let seconds: Double
 
-    init(report: Reporter, seconds: Double) {
-        self.report = report
+    init(track: Track, seconds: Double) {
+        self.track = track
+        work = track.work()
         self.seconds = seconds
         super.init()
-        name = report.subject.name
-        report.followCompletion(of: self)
+        name = track.name
+        completionBlock = { [track, work] in
+            // Cancelled before its start, it has no work that could end.
+            track.finishUnlessStarted()
+            work.finishUnlessStarted()
+        }
     }
 
     override func main() {
-        report(.started)
-        let workIsOver = report.expectEndOfWork()
-        // Before the work can end, as in TimedWork.
-        report(.mainReturned)
-        DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [report] in
-            report(.workFinished)
-            workIsOver()
-        }
+        track.started()
+        work.started()
+        DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [work] in work.finished() }
+        track.finished()
+    }
+
+    override func cancel() {
+        track.cancelled()
+        super.cancel()
     }
 }

@@ -20,15 +20,29 @@ struct Console: Sendable {
         style = Style(isColored: isTerminal && isWanted)
     }
 
+    /// Whether what is written can be written over.
+    var isAnimated: Bool {
+        isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb"
+    }
+
     /// The width of the terminal as it is now; 80 where there is none.
-    var columns: Int {
+    var columns: Int { size.columns }
+
+    /// The size of the terminal as it is now; 80 by 24 where there is none.
+    var size: (columns: Int, rows: Int) {
         var size = winsize()
-        guard isTerminal, unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
-        return Int(size.ws_col)
+        guard isTerminal, unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else {
+            return (80, 24)
+        }
+        return (Int(size.ws_col), size.ws_row > 0 ? Int(size.ws_row) : 24)
     }
 
     func print(_ line: String) {
         write(line + "\n")
+    }
+
+    func print(_ lines: [String]) {
+        write(lines.map { $0 + "\n" }.joined())
     }
 
     /// Writes text as it is, immediately.

@@ -1,60 +1,47 @@
 import Foundation
 import OperationKit
 
-/// Syncs 24 images in the four strategies, draws each, lists the images that failed, and tries just those again.
-struct CollectionScenario {
+/// Syncs 24 images in the four strategies, and tries again those that failed.
+enum CollectionScenario {
     static let imageCount = 24
     static let batchSize = 5
 
-    let options: Options
-    let console: Console
-
-    func run() async {
-        var sentences: [String] = []
-        for strategy in strategies {
-            if !sentences.isEmpty { console.print("") }
-            let milliseconds = await run(strategy)
-            sentences.append("\(strategy.title(width: options.width)): \(milliseconds) ms")
-        }
-        console.print("")
-        for sentence in sentences { console.print(sentence) }
-    }
-
-    private var strategies: [SyncStrategy] {
-        switch options.mode ?? Scenario.collection.defaultMode {
-        case .serial: [.sequentialItems, .sequentialBatches]
-        case .concurrent: [.parallelItems, .parallelBatches]
-        case .both: SyncStrategy.allCases
+    /// A part for each strategy that the mode asks for.
+    static func sections(_ mode: Mode, width: Int) -> [Section] {
+        let strategies: [SyncStrategy] =
+            switch mode {
+            case .serial: [.sequentialItems, .sequentialBatches]
+            case .concurrent: [.parallelItems, .parallelBatches]
+            case .both: SyncStrategy.allCases
+            }
+        return strategies.map { strategy in
+            Section(
+                title: strategy.title(width: width), name: strategy.isBatch ? "batches" : "images",
+                limit: strategy.isParallel ? width : 1
+            ) { bench in
+                await play(strategy.sync(on: bench, width: width), on: bench)
+            }
         }
     }
 
-    /// Returns the milliseconds from the first event to the last.
-    private func run(_ strategy: SyncStrategy) async -> Int {
-        console.print(console.style.bold("collection, \(strategy.title(width: options.width))"))
-        console.print("")
-        let line = EventLine(style: console.style)
-        let bench = Bench(queue: OperationQueue(), speed: options.speed) { [console] event in
-            console.print(line.text(for: event))
-        }
-        let sync = strategy.sync(on: bench, width: options.width)
-        let images = (1...Self.imageCount).map(Image.init)
+    private static func play<Sync: CollectionOperation<Image>>(_ sync: Sync, on bench: Bench) async -> Section.Findings
+    {
+        let images = (1...imageCount).map(Image.init)
         let failures = await failures(of: sync, on: images)
-
-        let events = bench.log.events
-        console.print("")
-        for line in Timeline(events).lines(columns: console.columns, style: console.style) { console.print(line) }
-        console.print("")
-        console.print("\(failures.count) of \(counted(images.count, "image")) failed:")
-        for failure in failures { console.print("  \(failure.item.name): \(failure.error.localizedDescription)") }
-        console.print("")
+        let duration = bench.recording.elapsed
         let again = await self.failures(of: sync, on: failures.map(\.item))
-        console.print("")
-        console.print("Tried again, \(again.count) of \(counted(failures.count, "image")) failed.")
-        return (events.last?.time.milliseconds ?? 0) - (events.first?.time.milliseconds ?? 0)
+        let names = failures.map(\.item.name).joined(separator: ", ")
+        return {
+            [
+                "\(failures.count) of \(counted(images.count, "image")) failed after \(duration.milliseconds) ms: "
+                    + "\(names).",
+                "Tried again, \(again.count) of \(counted(failures.count, "image")) failed.",
+            ]
+        }
     }
 
     /// What every caller does, whatever the strategy.
-    private func failures<Sync: CollectionOperation<Image>>(
+    private static func failures<Sync: CollectionOperation<Image>>(
         of sync: Sync, on images: [Image]
     ) async -> [CollectionFailure<Image>] {
         sync.failures(in: images, errors: await sync.performOperation(on: images))
@@ -77,6 +64,9 @@ private enum SyncStrategy: CaseIterable {
         }
     }
 
+    var isBatch: Bool { self == .sequentialBatches || self == .parallelBatches }
+    var isParallel: Bool { self == .parallelItems || self == .parallelBatches }
+
     func sync(on bench: Bench, width: Int) -> any CollectionOperation<Image> {
         switch self {
         case .sequentialItems: SequentialItemSync(bench: bench, width: width)
@@ -96,8 +86,9 @@ private struct Image: Sendable {
     var isDifficult: Bool { number % 9 == 0 }
 }
 
-private struct ConnectionLost: LocalizedError {
-    var errorDescription: String? { "The connection was lost." }
+private struct ConnectionLost: LocalizedError, CustomStringConvertible {
+    var description: String { "The connection was lost." }
+    var errorDescription: String? { description }
 }
 
 /// The work, which is the same for all strategies.
@@ -126,12 +117,13 @@ private class ImageSync: @unchecked Sendable {
     private func sync(
         _ images: [Image], name: String, seconds: Double, completion: @escaping @Sendable ((any Error)?) -> Void
     ) {
-        let report = bench.reporter(name)
-        report(.started)
         let fails = lock.withLock { images.count { $0.isDifficult && attempts.insert($0.number).inserted } > 0 }
+        let track = bench.track(name, "ImageSync")
+        track.added(to: bench.recording.queueID)
+        track.started()
         bench.after(seconds) {
             let error = fails ? ConnectionLost() : nil
-            report(fails ? .workFailed : .workFinished, error?.localizedDescription)
+            track.finished(error.map { .failed("\($0)") } ?? .success)
             completion(error)
         }
     }

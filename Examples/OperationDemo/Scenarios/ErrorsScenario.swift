@@ -3,13 +3,13 @@ import OperationKit
 
 /// A compound in which children fail, one of them a compound itself, and the report that comes of it.
 enum ErrorsScenario {
-    static func play(on bench: Bench, style: Style) async -> [String] {
+    static func play(on bench: Bench) -> Section.Findings {
         let backup = bench.compound(
             "backup",
             [
                 bench.async("disk", 0.2, failure: PublishingError.diskFull(missingMegabytes: 12)),
                 bench.async("mirror", 0.4),
-            ], width: bench.queue.maxConcurrentOperationCount)
+            ])
         let publish = bench.compound(
             "publish",
             [
@@ -17,14 +17,16 @@ enum ErrorsScenario {
                 bench.sync("caption", 0.2, failure: PublishingError.tooLong(limit: 280)),
                 backup,
                 bench.async("upload", 0.3, failure: PublishingError.unreachable(host: "photos.example.org")),
-            ], width: bench.queue.maxConcurrentOperationCount)
+            ])
         bench.enqueue(publish)
-        await bench.log.reached(.completion, of: publish.report.subject)
+        return { report(publish.error) }
+    }
 
-        guard let error = publish.error as? CompoundOperationError else { return [] }
-        return [style.bold("As Swift error:")] + swiftReport(error, depth: 1)
+    private static func report(_ error: (any Error)?) -> [String] {
+        guard let error = error as? CompoundOperationError else { return [] }
+        return ["As Swift error:"] + swiftReport(error, depth: 1)
             + ["  leafErrors: " + error.leafErrors.map(\.localizedDescription).joined(separator: " ")]
-            + ["", style.bold("As NSError:")] + foundationReport(error.nsError, depth: 1)
+            + ["As NSError:"] + foundationReport(error.nsError, depth: 1)
     }
 
     private static func swiftReport(_ error: CompoundOperationError, depth: Int) -> [String] {
@@ -55,7 +57,7 @@ enum ErrorsScenario {
 }
 
 /// What can go wrong when a photo is published.
-private enum PublishingError: Error, LocalizedError, CustomNSError {
+private enum PublishingError: Error, LocalizedError, CustomNSError, CustomStringConvertible {
     case diskFull(missingMegabytes: Int)
     case tooLong(limit: Int)
     case unreachable(host: String)
@@ -70,7 +72,9 @@ private enum PublishingError: Error, LocalizedError, CustomNSError {
         }
     }
 
-    var errorDescription: String? {
+    var errorDescription: String? { description }
+
+    var description: String {
         switch self {
         case .diskFull(let megabytes): "The disk is full: \(megabytes) MB are missing."
         case .tooLong(let limit): "The caption has more than \(limit) characters."

@@ -4,12 +4,12 @@ import OperationKit
 
 /// Two classes that know nothing of each other. A binding hands over what the one has found to the other.
 enum GlueScenario {
-    static func play(on bench: Bench) async {
-        let fetch = bench.make("fetch", 0.3) { Fetch(report: $0, seconds: $1) }
-        let process = bench.make("process", 0.2) { Greet(report: $0, seconds: $1) }
+    static func play(on bench: Bench) -> Section.Findings {
+        let fetch = Fetch("fetch", 0.3, bench)
+        let process = Greet("process", 0.2, bench)
         process.bind(\.users, to: fetch, \.users)
         bench.enqueue(process, fetch)
-        await bench.log.reached(.completion, of: process.report.subject)
+        return { ["process was given the users that fetch found: \(process.users.joined(separator: " and "))."] }
     }
 
     private final class Fetch: Glued, @unchecked Sendable {
@@ -33,24 +33,23 @@ enum GlueScenario {
 }
 
 /// An asynchronous operation without typed input or output, as applications have them.
-private class Glued: AsyncOperation, ReportingOperation, @unchecked Sendable {
-    let report: Reporter
+private class Glued: AsyncOperation, @unchecked Sendable {
     private let seconds: Double
+    private let bench: Bench
 
-    init(report: Reporter, seconds: Double) {
-        self.report = report
+    init(_ name: String, _ seconds: Double, _ bench: Bench) {
         self.seconds = seconds
+        self.bench = bench
         super.init()
-        name = report.subject.name
-        asyncCompletionBlock = { error in report(.asyncCompletion, error.map(sentence)) }
-        report.followCompletion(of: self)
+        self.name = name
     }
 
     func work(_ beginning: String, _ end: @escaping @Sendable () -> String) {
-        report(.started, beginning)
-        DispatchQueue.global().asyncAfter(deadline: .now() + seconds) {
-            self.report(.workFinished, end())
-            self.finish()
+        let name = name ?? ""
+        bench.recording.note(name, beginning)
+        bench.after(seconds) { [self] in
+            bench.recording.note(name, end())
+            finish()
         }
     }
 }

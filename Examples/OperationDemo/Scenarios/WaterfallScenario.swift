@@ -3,31 +3,32 @@ import OperationKit
 
 /// From a path to a model, job by job. The second time the response cannot be parsed, and no model is made.
 enum WaterfallScenario {
-    static func play(on bench: Bench) async {
+    static func play(on bench: Bench) async -> Section.Findings {
         for (name, path) in [("good", "users/1"), ("bad", "users/none")] {
-            let whole = bench.whole(name)
             let waterfall = Waterfall<String, String>(name: name)
                 .thenRun { path in
-                    bench.step("\(name)-req", 0.1, of: whole, isFirst: true) { "GET \($0)" }.with(input: path)
+                    bench.step("\(name)-req", 0.1) { "GET \($0)" }.with(input: path)
                 }
                 .thenRun(progressWeight: 2) { request in
-                    bench.step("\(name)-resp", 0.2, of: whole) { (request: String) in
-                        request.hasSuffix("1") ? "name=Ada" : "404"
-                    }
-                    .with(input: request)
+                    bench.step("\(name)-resp", 0.2) { (request: String) in request.hasSuffix("1") ? "name=Ada" : "404" }
+                        .with(input: request)
                 }
                 .thenRun { response in
-                    bench.step("\(name)-parse", 0.1, of: whole) { try parse($0) }.with(input: response)
+                    bench.step("\(name)-parse", 0.1) { try parse($0) }.with(input: response)
                 }
                 .then { user in "model of \(user)" }
             waterfall.input = path
-            whole.follow(waterfall)
             waterfall.completion = { result in
-                if case .success(let model) = result { whole.report(.progress, "the result is \(model)") }
+                switch result {
+                case .success(let model): bench.recording.note(name, "ends with the \(model).")
+                case .failure(let error):
+                    bench.recording.note(name, "ends without a model: \(error.localizedDescription)")
+                }
             }
-            bench.queue.addOperation(waterfall)
-            await bench.log.reached(.completion, of: whole.report.subject)
+            bench.enqueue(waterfall)
+            await bench.finishAll()
         }
+        return { bench.recording.notes.filter { $0.text.hasPrefix("ends with") }.map { "\($0.name) \($0.text)" } }
     }
 
     private static func parse(_ response: String) throws -> String {
@@ -37,7 +38,8 @@ enum WaterfallScenario {
     }
 }
 
-private struct ParsingError: LocalizedError {
+private struct ParsingError: LocalizedError, CustomStringConvertible {
     let text: String
-    var errorDescription: String? { "“\(text)” is no user." }
+    var description: String { "“\(text)” is no user." }
+    var errorDescription: String? { description }
 }

@@ -1,26 +1,27 @@
-@testable import OperationDemo
-
 /// A line of the demo's log, read back.
 struct PrintedEvent: Equatable {
     let milliseconds: Int
     let name: String
-    let stage: Stage
-    let detail: String?
+    let text: String
 
-    /// Nil if the line is no event.
+    /// Nil if the line is none of the log.
     init?(line: String) {
         let columns = line.split(separator: "  ").map { $0.drop(while: { $0 == " " }) }.filter { !$0.isEmpty }
-        guard (3...4).contains(columns.count), columns[0].hasSuffix(" ms"),
-            let milliseconds = Int(columns[0].dropLast(3)), let stage = Stage(rawValue: String(columns[2]))
-        else { return nil }
+        guard columns.count == 3, columns[0].hasSuffix(" ms"), let milliseconds = Int(columns[0].dropLast(3)) else {
+            return nil
+        }
         self.milliseconds = milliseconds
         name = String(columns[1])
-        self.stage = stage
-        detail = columns.count == 4 ? String(columns[3]) : nil
+        text = String(columns[2])
     }
+
+    /// Whether the work is over, in whatever way.
+    var isEnd: Bool { text.hasPrefix("finished") || text.hasPrefix("failed: ") }
+    /// Whether the work begins.
+    var isStart: Bool { text == "started" }
 }
 
-/// What the demo printed for one queue.
+/// What the demo printed for one queue, with `--log`.
 struct PrintedSection {
     let title: String
     let events: [PrintedEvent]
@@ -42,24 +43,29 @@ struct PrintedSection {
         Set(events.map(\.name))
     }
 
-    /// The stages of one operation, in the order of the lines.
-    func stages(of name: String) -> [Stage] {
-        events.filter { $0.name == name }.map(\.stage)
+    /// What happened to one operation, in the order of the lines.
+    func texts(of name: String) -> [String] {
+        events.filter { $0.name == name }.map(\.text)
     }
 
-    /// The lines between which an operation worked, as it says itself.
-    func work(of name: String) -> ClosedRange<Int>? {
-        guard let start = events.firstIndex(where: { $0.name == name && $0.stage == .started }),
-            let end = events.firstIndex(where: { $0.name == name && $0.stage.endsWork }), start <= end
+    /// The lines between which an operation was executing.
+    func execution(of name: String) -> ClosedRange<Int>? {
+        guard let start = events.firstIndex(where: { $0.name == name && $0.isStart }),
+            let end = events.firstIndex(where: { $0.name == name && $0.isEnd }), start <= end
         else { return nil }
         return start...end
     }
 
-    /// Whether any two of these operations worked at the same time.
+    /// Whether any two of these operations were executing at the same time.
     func overlaps(_ names: [String]) -> Bool {
-        let ranges = names.compactMap(work(of:))
+        let ranges = names.compactMap(execution(of:))
         return ranges.indices.contains { left in
             ranges.indices.contains { right in left < right && ranges[left].overlaps(ranges[right]) }
         }
+    }
+
+    /// The row of an operation in the timeline.
+    func row(of name: String) -> String? {
+        rest.first { $0.drop(while: { $0 == " " }).hasPrefix(name) }
     }
 }

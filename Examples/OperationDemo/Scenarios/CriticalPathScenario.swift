@@ -1,0 +1,43 @@
+import Foundation
+import OperationKit
+
+/// A build whose steps depend on each other, and what decides how long it takes.
+///
+/// “docs” is long, and not on the path: to make it faster is in vain. “ui-test” waits for the simulator that “test”
+/// holds.
+enum CriticalPathScenario {
+    static func play(on bench: Bench) -> Section.Findings {
+        let fetch = bench.async("fetch", 0.2)
+        let core = bench.async("compile-core", 0.6)
+        let app = bench.async("compile-app", 0.4)
+        let docs = bench.async("docs", 0.9)
+        let lint = bench.async("lint", 0.3)
+        let test = bench.async("test", 0.3)
+        let uiTest = bench.async("ui-test", 0.5)
+        let package = bench.async("package", 0.1)
+        for step in [core, docs, lint] { step.addDependency(fetch) }
+        app.addDependency(core)
+        for step in [test, uiTest] { step.addDependency(app) }
+        for step in [docs, lint, test, uiTest] { package.addDependency(step) }
+        let simulator = ExclusiveAccess("simulator")
+        for step in [test, uiTest] { step.require(simulator) }
+
+        let build = bench.compound("build", [fetch, core, app, docs, lint, test, uiTest, package])
+        bench.enqueue(build)
+        return { findings(bench.recording.timeline.part(inside: build.observationID)) }
+    }
+
+    /// The steps that decided, and what would be gained without the work of one.
+    private static func findings(_ timeline: OperationTimeline) -> [String] {
+        var names: [String] = []
+        for step in timeline.criticalPath {
+            // The composite itself is the beginning and the end of every path.
+            guard let entry = timeline[step.operation], !entry.isComposite, names.last != entry.name else { continue }
+            names.append(entry.name)
+        }
+        let summary = timeline.summary
+        return ["The critical path: \(names.joined(separator: " → "))."]
+            + ["It took \(summary.wallTime.milliseconds) ms. Estimates:"]
+            + summary.estimates.map { "  \($0)" }
+    }
+}
