@@ -17,7 +17,8 @@ struct Report {
 
     /// What is printed first: what the scenario is, and what to look at.
     func header(columns: Int) -> [String] {
-        [style.bold("\(scenario.rawValue): \(scenario.summary)")] + scenario.hint.wrapped(to: columns) + [""]
+        "\(scenario.rawValue): \(scenario.summary)".wrapped(to: columns).map(style.bold)
+            + scenario.hint.wrapped(to: columns) + [""]
     }
 
     /// All runs on one scale, so that bars of the same length took the same time.
@@ -59,7 +60,7 @@ struct Report {
 
     /// Says what came of more operations at the same time, if that is what the runs differ in, and if it is true.
     private func conclusion(of runs: [Run]) -> [String] {
-        guard scenario.comparesRuns, runs.count == 2 else { return [] }
+        guard scenario.comparesRuns, runs.count == 2, runs[1].section.limit > 1 else { return [] }
         let (serial, concurrent) = (runs[0].timeline.duration, runs[1].timeline.duration)
         // Below that, it is chance.
         guard concurrent < serial * 0.9 else { return [] }

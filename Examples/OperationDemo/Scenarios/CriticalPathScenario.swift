@@ -29,15 +29,10 @@ enum CriticalPathScenario {
 
     /// The steps that decided, and what would be gained without the work of one.
     private static func findings(_ timeline: OperationTimeline) -> [String] {
-        var names: [String] = []
-        for step in timeline.criticalPath {
-            // The composite itself is the beginning and the end of every path.
-            guard let entry = timeline[step.operation], !entry.isComposite, names.last != entry.name else { continue }
-            names.append(entry.name)
-        }
+        // The composite itself is at the beginning and the end of every path.
+        let steps = timeline.criticalPath.filter { timeline[$0.operation]?.isComposite == false }
         let summary = timeline.summary
-        return ["The critical path: \(names.joined(separator: " → "))."]
-            + ["It took \(summary.wallTime.milliseconds) ms. Estimates:"]
-            + summary.estimates.map { "  \($0)" }
+        return ["The critical path:"] + steps.map { "  \(timeline.description(of: $0))" }
+            + ["It took \(summary.wallTime.milliseconds) ms. Estimates:"] + summary.estimates.map { "  \($0)" }
     }
 }

@@ -7,7 +7,8 @@ struct PrintedEvent: Equatable {
     /// Nil if the line is none of the log.
     init?(line: String) {
         let columns = line.split(separator: "  ").map { $0.drop(while: { $0 == " " }) }.filter { !$0.isEmpty }
-        guard columns.count == 3, columns[0].hasSuffix(" ms"), let milliseconds = Int(columns[0].dropLast(3)) else {
+        // The axis of a timeline has times, too, but further to the right.
+        guard columns.count == 3, line.prefix(9).hasSuffix(" ms"), let milliseconds = Int(columns[0].dropLast(3)) else {
             return nil
         }
         self.milliseconds = milliseconds
