@@ -33,28 +33,28 @@ import Testing
     @Test("What happens while another thread delivers is left to that thread, and does not wait for it")
     func otherThread() async {
         let (isDelivering, mayReturn) = (Gate(), Gate())
-        let threads = Shared<[String]>([])
+        let threads = Shared<[ObjectIdentifier]>([])
         let listener = EventListener { _, event in
-            threads.change { $0.append(Thread.current.name ?? "") }
+            threads.change { $0.append(ObjectIdentifier(Thread.current)) }
             guard event.isRunning else { return }
             isDelivering.open()
             mayReturn.pass()
         }
         let operation = ScriptedOperation("work", main: { _ in }, didCancel: { $0.finish() })
         operation.addObserver(listener)
-        async let delivering: Void = onThread {
-            Thread.current.name = "delivering"
+        async let delivering = onThread {
             operation.start()
+            return ObjectIdentifier(Thread.current)
         }
         await isDelivering.opened()
         // `main()` has not been called, because the thread that calls it is in the observer.
         operation.cancel()
         #expect(operation.isCancelled && listener.log.events.count == 2)
         mayReturn.open()
-        await delivering
+        let thread = await delivering
         #expect(
             listener.log.events == ["“work” started", "“work” runs", "“work” was cancelled", "“work” finished"])
-        #expect(threads.value == Array(repeating: "delivering", count: 4))
+        #expect(threads.value == Array(repeating: thread, count: 4))
     }
 
     @Test("The end of a composite is delivered after that of a child whose delivery another thread holds up")
@@ -138,11 +138,15 @@ import Testing
         struct Subject {
             let compound: CompoundOperation
             let child = ScriptedOperation("child", main: { _ in }, didCancel: { $0.finish() })
-            let first = EventListener()
+            let isOver = DispatchSemaphore(value: 0)
+            let first: EventListener
             let second = EventListener()
 
             init() {
                 compound = CompoundOperation(name: "compound", operations: [child])
+                first = EventListener { [isOver] _, event in
+                    if event.isEnd, event.name == "compound" { isOver.signal() }
+                }
                 compound.addObserver(first)
             }
         }
@@ -160,13 +164,7 @@ import Testing
                 },
             ]
         ) { subject, round in
-            let finished = DispatchSemaphore(value: 0)
-            FinishObserver(subject.compound) { finished.signal() }
-            #expect(finished.wait(timeout: .now() + hangTimeout) == .success)
-            let deadline = Date(timeIntervalSinceNow: hangTimeout)
-            while subject.first.log.events.last?.hasPrefix("“compound” finished") != true, Date() < deadline {
-                Thread.sleep(forTimeInterval: 0.000_1)
-            }
+            #expect(subject.isOver.wait(timeout: .now() + hangTimeout) == .success)
             let possible = [
                 "“child” was cancelled", "“child” started", "“child” runs", "“child” was cancelled", "“child” finished",
                 "“child” finished as cancelled",
@@ -197,12 +195,14 @@ import Testing
             let leaf = ScriptedOperation("0")
             var operation: AsyncOperation = leaf
             for depth in 1...count { operation = CompoundOperation(name: "\(depth)", operations: [operation]) }
-            let listener = EventListener()
+            let isOver = DispatchSemaphore(value: 0)
+            let listener = EventListener { _, event in
+                if event.isEnd, event.name == "\(count)" { isOver.signal() }
+            }
             operation.addObserver(listener)
-            let finished = DispatchSemaphore(value: 0)
-            operation.completionBlock = { finished.signal() }
             operation.start()
-            _ = finished.wait(timeout: .now() + hangTimeout)
+            // The end is delivered after the completion block was called.
+            _ = isOver.wait(timeout: .now() + hangTimeout)
             return listener.log.events.filter { $0.hasSuffix("finished") }
         }
         #expect(ends == (0...count).map { "“\($0)” finished" })

@@ -13,7 +13,8 @@
 public struct OperationEvent: Sendable, CustomStringConvertible {
     /// What has happened.
     public enum Kind: Sendable {
-        /// The operation became a child of a composite.
+        /// The operation became a child of a composite. A step of a macro was added to the macro that was there then; longer ones, which
+        /// `then` makes of it, take it over without an event.
         // Not in place, because every copy of an event would be larger for it.
         indirect case added(to: OperationID, name: String)
         /// The operation started to execute. It may have to wait before its `main()`.

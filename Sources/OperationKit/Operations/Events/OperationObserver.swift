@@ -34,7 +34,8 @@ public protocol OperationObserver: AnyObject, Sendable {
     /// Called when an operation waits before its `main()`, once for each condition, and for all resources together.
     func operation(_ operation: AsyncOperation, waitsFor reason: String)
 
-    /// Called when the `main()` of an operation is about to be called, or the children of a composite are about to start.
+    /// Called when the `main()` of an operation is about to be called, or the children of a composite are about to start. If
+    /// another thread still delivers an earlier event, `main()` does not wait for that.
     func operationRuns(_ operation: AsyncOperation)
 
     /// Called when an operation has been cancelled, before its start or later. `isCancelled` is true.
