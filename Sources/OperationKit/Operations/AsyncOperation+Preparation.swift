@@ -54,7 +54,7 @@ extension AsyncOperation {
             }
             do {
                 if try !current.prepare(self) {
-                    let reason = ObserverRegistry.isActive ? current.waitDescription : nil
+                    let reason = ObserverRegistry.isActive ? current.waitReason : nil
                     let (isSuspended, action, waiting) = suspendPreparations(waitingFor: reason)
                     if isSuspended {
                         deliver(waiting)

@@ -27,11 +27,16 @@ protocol Preparation: Sendable {
     /// What the operation does while the preparation takes time, for its description, such as "waiting for access". Called with
     /// nothing locked, on any thread.
     var waitDescription: String? { get }
+
+    /// What the operation waits for, for its observers. Unlike the description it is asked of each operation that waits, so it takes
+    /// the same time however many wait.
+    var waitReason: String? { get }
 }
 
 extension Preparation {
     func withdraw() {}
     var waitDescription: String? { nil }
+    var waitReason: String? { waitDescription }
 }
 
 /// The order of preparations.

@@ -178,6 +178,11 @@ final class Admission: Preparation, FinishObserving {
     // MARK: - Diagnostics
 
     var waitDescription: String? {
+        guard let reason = waitReason, let request = state.withLock({ $0.holding.request }) else { return nil }
+        return reason + (ResourceArbiter.shared.isDeadlocked(request) ? ", which can never be granted" : "")
+    }
+
+    var waitReason: String? {
         guard let request = state.withLock({ $0.holding.request }),
             let missing = ResourceArbiter.shared.missingResources(of: request), !missing.isEmpty
         else { return nil }
@@ -185,8 +190,7 @@ final class Admission: Preparation, FinishObserving {
             let resource = requirements.resource(entry.resource)
             return resource.title + entry.remark(of: resource)
         }
-        let end = ResourceArbiter.shared.isDeadlocked(request) ? ", which can never be granted" : ""
-        return "waiting for " + parts.joined(separator: " and for ") + end
+        return "waiting for " + parts.joined(separator: " and for ")
     }
 }
 
