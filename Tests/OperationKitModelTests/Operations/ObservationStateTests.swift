@@ -85,29 +85,41 @@ import Testing
         #expect(count > 5_000)
     }
 
-    @Test("An observer that is inherited and added to the operation itself is there once") func sameObserver() {
+    @Test("An observer is added once to an operation, and stays there if it is inherited, too") func sameObserver() {
         final class Observer: OperationObserver {}
         let (first, second) = (Observer(), Observer())
         var state = ObservationState(id: OperationID(1))
         #expect(state.observers(at: 1) == nil)
         let own = ObserverRegistration(first)
-        let added = [state.add(own).isAdded, state.add(ObserverRegistration(first)).isAdded]
+        let added = [state.add(own, of: first).isAdded, state.add(ObserverRegistration(first), of: first).isAdded]
         #expect(added == [true, false])
         let inherited = [ObserverRegistration(second), ObserverRegistration(first)]
         let all = state.inherit(inherited, at: 1).observers
-        #expect(all.map { $0.isOf(first) } == [false, true])
-        #expect(state.observers(at: 1)?.count == 2 && state.observers(at: 2) == nil)
+        #expect(all.map { $0.isOf(first) } == [false, true, true])
+        #expect(state.observers(at: 1)?.count == 3 && state.observers(at: 2) == nil)
         let removed = [state.remove(first).removed, state.remove(first).removed]
         #expect(removed[0] === own && removed[1] == nil && state.observers(at: 1) == nil)
+    }
+
+    @Test("A registration that has ended has no observer, and does not keep it alive") func endedRegistration() {
+        final class Observer: OperationObserver {}
+        var observer: Observer? = Observer()
+        weak let known = observer
+        let registration = observer.map { ObserverRegistration($0) }
+        observer = nil
+        #expect(known != nil && registration?.observer === known)
+        registration?.end()
+        #expect(known == nil && registration?.observer == nil)
     }
 
     @Test("A finished operation takes no observer, and has released its own") func afterTheEnd() {
         final class Observer: OperationObserver {}
         var state = ObservationState(id: OperationID(1))
-        _ = state.add(ObserverRegistration(Observer()))
+        let (first, second) = (Observer(), Observer())
+        _ = state.add(ObserverRegistration(first), of: first)
         let isDue = state.happened(.finished(error: nil), at: 0)
         #expect(isDue)
-        let isAdded = state.add(ObserverRegistration(Observer())).isAdded
+        let isAdded = state.add(ObserverRegistration(second), of: second).isAdded
         let released = state.releaseObservers()
         #expect(!isAdded && released.count == 1 && state.own.isEmpty)
     }

@@ -176,6 +176,35 @@ import Testing
         #expect(log.events == ["unlocked"])
     }
 
+    @Test("An observer of a composite and of its child that is removed from the composite goes on seeing the child")
+    func removedFromOne() {
+        let child = ScriptedOperation.idle("child")
+        let compound = CompoundOperation(name: "compound", operations: [child])
+        let listener = EventListener()
+        compound.addObserver(EventListener { _, event in if event.isRunning { compound.removeObserver(listener) } })
+        compound.addObserver(listener)
+        child.addObserver(listener)
+        child.start()
+        child.finish()
+        #expect(listener.log.events == ["“child” started", "“child” runs", "“child” finished"])
+        compound.cancel()
+    }
+
+    @Test("A removed observer is released, although operations that it has seen have had no event since")
+    func idleRelease() async {
+        let tracker = LeakTracker()
+        let child = ScriptedOperation.idle("child")
+        let compound = CompoundOperation(name: "compound", operations: [child])
+        do {
+            let observer = tracker.track(EventListener())
+            compound.addObserver(observer)
+            child.start()
+            compound.removeObserver(observer)
+        }
+        await tracker.expectAllReleased()
+        child.finish()
+    }
+
     // In a process of their own: global observers cost other tests, which count what they do.
 
     @Test("A global observer sees every operation, also those that exist, until it is removed") func global() async {

@@ -55,6 +55,8 @@ extension OperationTimeline: Codable {
         for entry in entries {
             if !seen.insert(entry.id).inserted { return "There are two entries for operation \(entry.id)." }
             if entry.negativeTime != nil { return "A time of “\(entry.name)” (\(entry.id)) is negative." }
+            if !entry.isInOrder { return "The times of “\(entry.name)” (\(entry.id)) are not in order." }
+            if entry.dependencies.contains(entry.id) { return "“\(entry.name)” (\(entry.id)) depends on itself." }
         }
         guard let position = entriesWithoutParent(entries).first, let parent = entries[position].parent else {
             return nil

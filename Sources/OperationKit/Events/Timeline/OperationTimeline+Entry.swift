@@ -162,6 +162,13 @@ extension OperationTimeline.Entry {
         (allTimes + retries.map(\.delay)).first { $0 < .zero }
     }
 
+    /// Whether nothing ends before it begins.
+    var isInOrder: Bool {
+        let times = [started, running, finished, returned].compactMap(\.self)
+        return zip(times, times.dropFirst()).allSatisfy { $0 <= $1 }
+            && waits.allSatisfy { $0.from <= $0.to ?? $0.from }
+    }
+
     /// Whether the end of the operation is not known.
     var isUnfinished: Bool { finished == nil }
 

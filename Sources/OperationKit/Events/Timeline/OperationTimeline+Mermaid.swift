@@ -81,7 +81,8 @@ private struct MermaidUnit {
         }
     }
 
-    func number(_ time: Duration) -> Int64 { Int64((time / length).rounded()) }
+    // Not beyond what a number can hold.
+    func number(_ time: Duration) -> Int64 { Int64(min((time / length).rounded(), 0x1p62)) }
 }
 
 /// Text inside Mermaid diagrams.

@@ -52,7 +52,7 @@ extension OperationTimeline {
             }
             return causes.runs[position]...max(causes.runs[position], causes.ends[position])
         }
-        let work = works.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
+        let work = works.reduce(Int64(0)) { $0.saturatingAdd($1.upperBound - $1.lowerBound) }
         let ends = entries.indices.filter { causes.starts[$0] >= 0 }.map { causes.ends[$0] }
         let wallTime = max(0, (ends.max() ?? 0) - causes.firstStart)
         return Summary(
@@ -88,7 +88,8 @@ extension OperationTimeline {
         var sums: [String: (duration: Int64, count: Int)] = [:]
         func add(_ duration: Int64, _ reason: String) {
             guard duration > 0 else { return }
-            sums[reason, default: (0, 0)].duration += duration
+            let sum = sums[reason, default: (0, 0)].duration.saturatingAdd(duration)
+            sums[reason, default: (0, 0)].duration = sum
             sums[reason, default: (0, 0)].count += 1
         }
         for (position, entry) in causes.entries.enumerated() {
@@ -166,5 +167,13 @@ extension OperationTimeline.Summary: CustomStringConvertible {
         ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let operations = operationCount == 1 ? "1 operation" : "\(operationCount) operations"
         return ([operations] + counts).joined(separator: ", ")
+    }
+}
+
+extension Int64 {
+    /// The sum, or the largest number if that is less.
+    fileprivate func saturatingAdd(_ other: Self) -> Self {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? .max : sum
     }
 }

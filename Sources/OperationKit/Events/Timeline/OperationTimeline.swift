@@ -132,7 +132,8 @@ public struct OperationTimeline: Sendable, Equatable {
 }
 
 extension Date {
-    var milliseconds: Int64 { Int64((timeIntervalSince1970 * 1_000).rounded()) }
+    /// Not beyond what a number can hold.
+    var milliseconds: Int64 { Int64(max(-0x1p62, min((timeIntervalSince1970 * 1_000).rounded(), 0x1p62))) }
 
     init(milliseconds: Int64) {
         self.init(timeIntervalSince1970: Double(milliseconds) / 1_000)

@@ -98,9 +98,11 @@ struct ObservedFacts {
         case .started, .cancelled:
             // The steps of a macro move to another one that continues it, so this parent counts. One that is cancelled
             // before its start may have been added before the recorder was.
-            parent = operation.withState { $0.membership.parent }?.operation?.observationID
+            parent = operation.parentID
             dependencies = operation.observedDependencies
         case .running:
+            // It may have started before the recorder was added.
+            parent = operation.parentID
             resources = operation.heldResourceNames
             if let limit = (operation as? CompoundOperation)?.maxConcurrentOperationCount, limit >= 0 {
                 self.limit = limit
@@ -108,8 +110,10 @@ struct ObservedFacts {
         case .retrying(_, let error, _):
             self.error = "\(error)"
         case .finished(nil):
+            parent = operation.parentID
             outcome = .success
         case .finished(let error?):
+            parent = operation.parentID
             outcome = error.isCancellation ? .cancelled : .failed
             if outcome == .failed { self.error = "\(error)" }
         case .waiting: break
@@ -121,5 +125,12 @@ extension AsyncOperation {
     /// The identifiers of the operations that this one depends on.
     fileprivate final var observedDependencies: [OperationID] {
         dependencies.compactMap { ($0 as? AsyncOperation)?.observationID }
+    }
+}
+
+extension AsyncOperation {
+    /// The composite that the operation is a child of.
+    fileprivate final var parentID: OperationID? {
+        withState { $0.membership.parent }?.operation?.observationID
     }
 }

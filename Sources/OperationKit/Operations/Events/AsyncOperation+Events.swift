@@ -108,7 +108,7 @@ extension AsyncOperation {
                 let event = OperationEvent(
                     operation: id, name: name, type: type(of: self), kind: pending.kind,
                     nanoseconds: pending.nanoseconds)
-                for registration in observers { registration.observer?.operation(self, emitted: event) }
+                tell(event, to: observers)
             }
             pending.hold?.delivered()?.childEndDelivered()
             isDue = withState { _ in
@@ -118,6 +118,19 @@ extension AsyncOperation {
                 }
             }
             withExtendedLifetime((pending, released)) {}
+        }
+    }
+
+    /// Calls each observer once, by the first of its additions that has not ended.
+    private final func tell(_ event: OperationEvent, to registrations: [ObserverRegistration]) {
+        var called: [any OperationObserver] = []
+        for registration in registrations {
+            guard let observer = registration.observer else { continue }
+            if registrations.count > 1 {
+                if called.contains(where: { $0 === observer }) { continue }
+                called.append(observer)
+            }
+            observer.operation(self, emitted: event)
         }
     }
 

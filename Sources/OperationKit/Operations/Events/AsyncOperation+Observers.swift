@@ -9,7 +9,9 @@ extension AsyncOperation {
     /// the operation has finished, or it is removed. ``OperationObserver`` says on which threads and in which order it is called.
     ///
     /// Complexity: linear in the observers of the operation. As long as there is any observer in the process, every operation pays a
-    /// little for each of its events.
+    /// little for each of its events. After an observer is added to a composite in which something has happened, or a composite in
+    /// which something has happened is put into another one, operations look up their observers anew at their next event, in all
+    /// that is around them.
     ///
     /// - Parameter observer: The observer. It is not added twice.
     public final func addObserver(_ observer: any OperationObserver) {
@@ -23,10 +25,11 @@ extension AsyncOperation {
         let registration = ObserverRegistration(observer)
         let (isAdded, wereKnown, released) = withState { state in
             if state.lifecycle.isFinished { return (false, false, []) }
-            return state.requiredObservation().change { $0.add(registration) }
+            return state.requiredObservation().change { $0.add(registration, of: observer) }
         }
         withExtendedLifetime(released) {}
         if wereKnown { observersOfPartsChanged() }
+        if !isAdded { registration.end() }
         return isAdded
     }
 

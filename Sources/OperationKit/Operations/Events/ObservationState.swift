@@ -106,9 +106,9 @@ extension ObservationState {
     /// - Returns: Whether the observer was added: it is not there, and the operation has not finished. And whether the
     ///   observers had been looked up.
     mutating func add(
-        _ registration: ObserverRegistration
+        _ registration: ObserverRegistration, of observer: any OperationObserver
     ) -> (isAdded: Bool, wereKnown: Bool, released: Released) {
-        if hasEnded || own.contains(where: { $0.isOfSameObserver(as: registration) }) { return (false, false, []) }
+        if hasEnded || own.contains(where: { $0.isOf(observer) }) { return (false, false, []) }
         own.append(registration)
         let (wereKnown, released) = forgetObservers()
         return (true, wereKnown, released)
@@ -130,7 +130,8 @@ extension ObservationState {
         self.epoch == epoch ? observers : nil
     }
 
-    /// The observers were looked up. Each is there once, also if it was added to several operations.
+    /// The observers were looked up. One that was added to several operations is there several times: any of these additions may
+    /// end.
     ///
     /// - Parameters:
     ///   - inherited: Those of what the operation is part of, or else those of all operations.
@@ -139,10 +140,8 @@ extension ObservationState {
     mutating func inherit(
         _ inherited: [ObserverRegistration], at epoch: Int
     ) -> (observers: [ObserverRegistration], released: Released) {
-        var all = inherited
-        for registration in own where !inherited.contains(where: { $0.isOfSameObserver(as: registration) }) {
-            all.append(registration)
-        }
+        // The storage is shared where that is possible.
+        let all = inherited.isEmpty ? own : own.isEmpty ? inherited : inherited + own
         self.epoch = epoch
         return (all, exchange(&observers, with: all))
     }

@@ -23,7 +23,7 @@ enum ObserverRegistry {
 
     /// Whether there is an observer anywhere that wants to know when `main()` returns after the end.
     @inline(__always)
-    static var watchesLateReturns: Bool { lateReturnCount.value != 0 }
+    static var watchesLateReturns: Bool { isActive && lateReturnCount.value != 0 }
 
     /// Identifies a moment, up to which all changes were made that this number stands for. Not 0.
     static var epoch: Int { changes.value + 1 }
@@ -63,30 +63,33 @@ enum ObserverRegistry {
     }
 }
 
-/// One addition of an observer. It is counted as long as an operation refers to it.
+/// One addition of an observer.
 final class ObserverRegistration: Sendable {
-    /// Not called once the registration has ended. Not released either, as another thread may be calling it.
-    private let current: any OperationObserver
-    private let ends = AtomicCounter()
+    /// For comparisons. An observer that is gone is in no list that is up to date.
+    private let identifier: ObjectIdentifier
+    private let current: Locked<(any OperationObserver)?>
 
     init(_ observer: any OperationObserver) {
-        current = observer
+        identifier = ObjectIdentifier(observer)
+        current = Locked(observer)
         ObserverRegistry.count.add(1)
     }
 
+    /// No operation refers to it.
     deinit {
-        ObserverRegistry.count.add(-1)
+        end()
     }
 
     /// The observer, unless it has been removed.
-    var observer: (any OperationObserver)? { ends.value == 0 ? current : nil }
+    var observer: (any OperationObserver)? { current.withLock(\.self) }
 
-    func isOf(_ observer: any OperationObserver) -> Bool { current === observer }
+    func isOf(_ observer: any OperationObserver) -> Bool { identifier == ObjectIdentifier(observer) }
 
-    func isOfSameObserver(as other: ObserverRegistration) -> Bool { current === other.current }
-
-    /// The observer is not called from now on.
+    /// The observer is not called from now on, and released, even if operations still refer to the registration.
     func end() {
-        ends.add(1)
+        // Released after unlocking; its deinitializer may run arbitrary code.
+        let removed = current.withLock { $0.take() }
+        if removed != nil { ObserverRegistry.count.add(-1) }
+        withExtendedLifetime(removed) {}
     }
 }
