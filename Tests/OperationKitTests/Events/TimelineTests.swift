@@ -73,6 +73,26 @@ import Testing
             problem(json(operations: "", dropped: -1)) == "The number of operations that were not recorded is negative."
         )
         #expect(problem("{}")?.contains("format") == true)
+        let disorder = ",\"running\":9,\"finished\":2"
+        #expect(problem(json(operations: entry(1, disorder))) == "The times of “a” (1) are not in order.")
+        let backward = ",\"waits\":[{\"reason\":\"w\",\"from\":5,\"to\":4}]"
+        #expect(problem(json(operations: entry(1, backward))) == "The times of “a” (1) are not in order.")
+        #expect(problem(json(operations: entry(1, ",\"dependencies\":[1]"))) == "“a” (1) depends on itself.")
+    }
+
+    @Test("Times and dates beyond all measure overflow nothing") func extremes() {
+        let entries = (1...3).map { number in
+            Entry(
+                id: OperationID(UInt64(number)), name: "\(number)", running: .zero, finished: .seconds(Int64.max),
+                waits: [.init(reason: "w", from: .zero, to: .seconds(Int64.max))])
+        }
+        for date in [1e300, -1e300] {
+            let timeline = OperationTimeline(entries: entries, startDate: Date(timeIntervalSince1970: date))
+            #expect(timeline.summary.work == .nanoseconds(Int64.max))
+            #expect(timeline.text().contains("█") && timeline.svg().hasPrefix("<svg"))
+            #expect(timeline.mermaid().hasPrefix("gantt") && !timeline.chromeTrace.isEmpty)
+            #expect(timeline.criticalPath.count == 1)
+        }
     }
 
     @Test("A timeline is as long as the last of its times, or longer if it is said to be") func duration() {
