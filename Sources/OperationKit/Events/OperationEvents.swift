@@ -66,16 +66,6 @@ public struct OperationEvents: AsyncSequence, Sendable {
             event.droppedCount = dropped.withLock { exchange(&$0, with: 0) }
             return event
         }
-
-        /// Returns the next event, and waits for it.
-        ///
-        /// - Parameter actor: The actor on which it goes on.
-        /// - Returns: The event; `nil` after the end of the operation, or if the task is cancelled.
-        public mutating func next(isolation actor: isolated (any Actor)?) async -> OperationEvent? {
-            guard var event = await events.next(isolation: actor) else { return nil }
-            event.droppedCount = dropped.withLock { exchange(&$0, with: 0) }
-            return event
-        }
     }
 }
 
