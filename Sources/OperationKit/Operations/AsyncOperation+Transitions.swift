@@ -33,10 +33,8 @@ extension AsyncOperation {
                     next = makePreparations()
                 }
             case .runMain:
-                let observers = ObserverRegistry.watchesLateReturns ? lateReturnObservers : []
-                startChildrenOrWork()
+                if ObserverRegistry.watchesLateReturns { startWatched() } else { startChildrenOrWork() }
                 next = withState { $0.lifecycle.mainReturned() }
-                reportReturn(to: observers)
             case .callDidCancel:
                 didCancel()
             case .cancelSuperclass:

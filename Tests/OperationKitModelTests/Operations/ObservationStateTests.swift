@@ -121,7 +121,7 @@ import Testing
         #expect(isDue)
         let isAdded = state.add(ObserverRegistration(second), of: second).isAdded
         let released = state.releaseObservers()
-        #expect(!isAdded && released.count == 1 && state.own.isEmpty)
+        #expect(!isAdded && released.own.count == 1 && state.own.isEmpty)
     }
 
     @Test("A hold that is set after the delivery does not hold anything") func holds() {

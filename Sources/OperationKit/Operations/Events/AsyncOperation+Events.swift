@@ -92,6 +92,7 @@ extension AsyncOperation {
             let epoch = ObserverRegistry.epoch
             // Released after unlocking, as these may be the last references.
             var released: ObservationState.Released = []
+            var ended: (ObservationState.Released, ObservationState.Released) = ([], [])
             let (id, knownName, known) = withState { state in
                 var (id, name, known) = record.change { ($0.id, $0.name, $0.observers(at: epoch)) }
                 // The usual case is decided here, without more locks.
@@ -113,11 +114,11 @@ extension AsyncOperation {
             pending.hold?.delivered()?.childEndDelivered()
             isDue = withState { _ in
                 record.change { state in
-                    if pending.isEnd { released += state.releaseObservers() }
+                    if pending.isEnd { ended = state.releaseObservers() }
                     return state.delivered()
                 }
             }
-            withExtendedLifetime((pending, released)) {}
+            withExtendedLifetime((pending, released, ended)) {}
         }
     }
 
@@ -191,18 +192,18 @@ extension AsyncOperation {
         if children != nil { ObserverRegistry.observersChanged() }
     }
 
-    /// The observers that want to know if `main()` returns after the end. Asked before, because the end releases the observers.
-    final var lateReturnObservers: [any LateReturnObserving] {
+    /// Starts the children, or the work of a leaf, and tells observers that want to know if `main()` has returned after the end.
+    @inline(never)
+    final func startWatched() {
         // What a composite starts works on elsewhere, and hidden operations have no events.
-        guard ObserverRegistry.watchesLateReturns, children == nil, withState({ $0.observation?.isHidden != true })
-        else { return [] }
-        return lookUpObservers(at: ObserverRegistry.epoch).compactMap { $0.observer as? any LateReturnObserving }
-    }
-
-    /// Reports that `main()` has returned, if that is after the end.
-    final func reportReturn(to observers: [any LateReturnObserving]) {
-        guard !observers.isEmpty, isFinished else { return }
+        let isWatched = children == nil && withState { $0.observation?.isHidden != true }
+        // Asked before, because the end releases the observers.
+        let registrations = isWatched ? lookUpObservers(at: ObserverRegistry.epoch) : []
+        startChildrenOrWork()
+        guard isWatched, isFinished else { return }
         let now = OperationEvent.now
-        for observer in observers { observer.mainReturned(of: self, at: now) }
+        for case let observer as any LateReturnObserving in registrations.compactMap(\.observer) {
+            observer.mainReturned(of: self, at: now)
+        }
     }
 }

@@ -155,8 +155,8 @@ extension ObservationState {
     }
 
     /// The last event was delivered.
-    mutating func releaseObservers() -> Released {
-        forgetObservers().released + exchange(&own, with: [])
+    mutating func releaseObservers() -> (own: Released, all: Released) {
+        (exchange(&own, with: []), forgetObservers().released)
     }
 
     /// What events call the operation from now on.
