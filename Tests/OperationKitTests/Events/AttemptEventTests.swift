@@ -215,7 +215,8 @@ import Testing
 
         func make(_ number: Int) -> ScriptedOperation {
             ScriptedOperation(
-                main: { [begun] attempt in begun.change { $0[number] = attempt } },
+                // Not held by what it holds.
+                main: { [weak self] attempt in self?.begun.change { $0[number] = attempt } },
                 didCancel: { $0.finish(withError: CancellationError()) })
         }
 

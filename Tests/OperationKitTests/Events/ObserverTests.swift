@@ -181,7 +181,10 @@ import Testing
         let child = ScriptedOperation.idle("child")
         let compound = CompoundOperation(name: "compound", operations: [child])
         let listener = EventListener()
-        compound.addObserver(EventListener { _, event in if event.isRunning { compound.removeObserver(listener) } })
+        compound.addObserver(
+            EventListener { [weak compound] _, event in
+                if event.isRunning { compound?.removeObserver(listener) }
+            })
         compound.addObserver(listener)
         child.addObserver(listener)
         child.start()
