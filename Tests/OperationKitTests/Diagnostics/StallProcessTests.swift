@@ -14,14 +14,19 @@ import Testing
             unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "off", 1)
             let (clock, second) = (ManualClock(), Gate())
             let printing = OperationDiagnostics.reportStalls(longerThan: .seconds(31), clock: clock)
-            OperationDiagnostics.reportStalls(longerThan: .seconds(31), clock: clock) { _ in second.open() }
-            let compound = CompoundOperation(name: "Sync", operations: [ScriptedOperation.idle("login")])
+            let other = OperationDiagnostics.reportStalls(longerThan: .seconds(31), clock: clock) { _ in second.open() }
+            let login = ScriptedOperation.idle("login")
+            let compound = CompoundOperation(name: "Sync", operations: [login])
             compound.start()
             await eventually("nothing is watched") { printing.watchedCount == 2 }
             await clock.pass(.seconds(31))
             // The deadlines of both are the same, and those are served in their order.
             await second.opened()
             printing.waitForReports()
+            printing.stop()
+            other.stop()
+            login.finish()
+            try await compound.finished()
         }
         #expect(
             String(decoding: result.standardErrorContent, as: UTF8.self) == """
@@ -37,7 +42,7 @@ import Testing
         await #expect(processExitsWith: .success) {
             unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "all", 1)
             let (clock, reports) = (ManualClock(), Shared<[StallReport]>([]))
-            OperationDiagnostics.reportStalls(longerThan: .seconds(30), clock: clock) { report in
+            let stalls = OperationDiagnostics.reportStalls(longerThan: .seconds(30), clock: clock) { report in
                 reports.change { $0.append(report) }
             }
             let (queue, upload) = (OperationQueue(), ScriptedOperation.idle("upload"))
@@ -48,7 +53,9 @@ import Testing
             let report = reports.value[0]
             precondition(report.origin == "the queue “uploads”" && report.callStack.count > 1)
             precondition(report.description.contains(" It was started on the queue “uploads”.\n    "))
+            stalls.stop()
             upload.finish()
+            try await upload.finished()
         }
     }
 
