@@ -29,7 +29,6 @@ extension AsyncOperation {
         }
         withExtendedLifetime(released) {}
         if wereKnown { observersOfPartsChanged() }
-        if !isAdded { registration.end() }
         return isAdded
     }
 
@@ -78,7 +77,6 @@ extension AsyncOperation {
 
     /// Tells observers that the operation has become a child of a composite. Called before it can start.
     final func announceAddition(to composite: AsyncOperation) {
-        guard ObserverRegistry.isActive else { return }
         emit(.added(to: composite.observationID, name: composite.displayName))
     }
 }
