@@ -8,16 +8,12 @@ final class Interruption {
 
     /// - Parameter handler: Called once, on a queue of its own.
     init(handler: @escaping @Sendable () -> Void) {
-        // The source is told of signals that are ignored, too. Otherwise the first would end the process.
-        signal(SIGINT, SIG_IGN)
-        source = DispatchSource.makeSignalSource(signal: SIGINT, queue: queue)
         let count = Count()
-        source.setEventHandler {
+        source = DispatchSource.handle(SIGINT, on: queue) {
             count.value += 1
             if count.value > 1 { ExitStatus.interrupted.exit() }
             handler()
         }
-        source.activate()
     }
 
     /// From here on Control-C does nothing, and the handler is not running: what follows is not left half done.
@@ -52,10 +48,24 @@ final class SignalHandlers {
     }
 
     func handle(_ number: Int32, _ handler: @escaping @Sendable () -> Void) {
+        sources.append(DispatchSource.handle(number, on: queue, handler))
+    }
+}
+
+extension DispatchSource {
+    /// Calls the handler for each signal that comes from now on.
+    fileprivate static func handle(
+        _ number: Int32, on queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
+    ) -> any DispatchSourceSignal {
+        // The source is told of signals that are ignored, too. Otherwise the first would end the process.
         signal(number, SIG_IGN)
-        let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+        let source = makeSignalSource(signal: number, queue: queue)
         source.setEventHandler(handler: handler)
+        // A source is registered some time after its activation. What came before that would be lost.
+        let registration = DispatchSemaphore(value: 0)
+        source.setRegistrationHandler { registration.signal() }
         source.activate()
-        sources.append(source)
+        registration.wait()
+        return source
     }
 }

@@ -3,8 +3,8 @@ import OperationKit
 
 /// A build whose steps depend on each other, and what decides how long it takes.
 ///
-/// “docs” is long, and not on the path: to make it faster is in vain. “ui-test” waits for the simulator that “test”
-/// holds.
+/// “docs” is long, and not on the path: to make it faster is in vain. Of “test” and “ui-test”, one waits for the simulator
+/// that the other holds.
 enum CriticalPathScenario {
     static func play(on bench: Bench) -> Section.Findings {
         let fetch = bench.async("fetch", 0.2)

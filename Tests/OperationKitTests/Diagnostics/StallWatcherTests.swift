@@ -70,7 +70,7 @@ import Testing
         let inner = CompoundOperation(name: "inner", operations: [login])
         let outer = stalls.watch(CompoundOperation(name: "outer", operations: [inner]))
         outer.start()
-        await eventually("login has not started") { login.isExecuting }
+        await stalls.watched(3)
         await stalls.settle()
         await stalls.settle()
         #expect(stalls.names == ["login"])
@@ -83,7 +83,7 @@ import Testing
         let children = ["a", "b"].map { ScriptedOperation.idle($0) }
         let compound = stalls.watch(CompoundOperation(name: "compound", operations: children))
         compound.start()
-        await eventually("a child has not started") { children.allSatisfy(\.isExecuting) }
+        await stalls.watched(3)
         await stalls.settle()
         #expect(Set(stalls.names) == ["a", "b"] && stalls.names.count == 2)
         for child in children { child.finish() }
@@ -116,10 +116,11 @@ import Testing
         second.addDependency(first)
         let compound = stalls.watch(CompoundOperation(name: "compound", operations: [first, second]))
         compound.start()
-        await eventually("the first child has not started") { first.isExecuting }
+        await stalls.watched(2)
         await stalls.clock.pass(.seconds(25))
         compound.isSuspended = true
         first.finish()
+        await stalls.watched(1)
         // The compound may have been executing for longer than the time, but something has ended in it.
         await stalls.clock.pass(.seconds(5))
         await eventually("\(stalls.clock.deadlines) are slept for") { stalls.clock.deadlines == [.seconds(55)] }

@@ -27,6 +27,12 @@ struct StalledOperations {
         return operation
     }
 
+    /// Waits until so many operations are executing of which the watcher has been told. That may be after they have begun
+    /// or ended, if another thread tells it.
+    func watched(_ count: Int, _ location: SourceLocation = #_sourceLocation) async {
+        await eventually("\(watcher.count) are watched", location) { watcher.count == count }
+    }
+
     /// The names of the operations that were reported.
     var names: [String] { reports.value.map(\.name) }
 

@@ -108,6 +108,7 @@ import Testing
             ScriptedOperation(
                 main: { if number > 1 { $0.finish() } }, didCancel: { $0.finish(withError: CancellationError()) })
         }.start()
+        await recorder.occurrence(of: "load, attempt 1: running")
         await clock.pass(.seconds(5))
         await recorder.occurrence(of: retrying(after: 1, "OperationTimeoutError"))
         await clock.pass(.seconds(1))
