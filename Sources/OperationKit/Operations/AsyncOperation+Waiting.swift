@@ -20,7 +20,7 @@ extension AsyncOperation {
 
     /// Suspends until the operation is finished, whatever its outcome. Throws only when the waiting task is cancelled.
     final func waitForFinish() async throws {
-        if isFinished { return }
+        if withState(\.isOver) { return }
         let id = WaiterID()
         if await wait(id, onCancel: { cancelWait(id) }) == .cancelled { throw CancellationError() }
     }
@@ -35,7 +35,7 @@ extension AsyncOperation {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let answer = withState {
-                    $0.waiters.registered(continuation, as: id, isFinished: $0.lifecycle.isFinished)
+                    $0.waiters.registered(continuation, as: id, isFinished: $0.isOver)
                 }
                 if let answer { continuation.resume(returning: answer) }
             }
@@ -46,7 +46,7 @@ extension AsyncOperation {
 
     /// Resumes a task that waits, unless the operation has finished. Called at most once in a wait.
     final func cancelWait(_ id: WaiterID) {
-        let continuation = withState { $0.waiters.cancelled(id, isFinished: $0.lifecycle.isFinished) }
+        let continuation = withState { $0.waiters.cancelled(id, isFinished: $0.isOver) }
         continuation?.resume(returning: .cancelled)
     }
 
@@ -54,7 +54,7 @@ extension AsyncOperation {
     final func waitForFinishUncancellably() async {
         _ = await withCheckedContinuation { continuation in
             let id = WaiterID()
-            let answer = withState { $0.waiters.registered(continuation, as: id, isFinished: $0.lifecycle.isFinished) }
+            let answer = withState { $0.waiters.registered(continuation, as: id, isFinished: $0.isOver) }
             if let answer { continuation.resume(returning: answer) }
         }
     }

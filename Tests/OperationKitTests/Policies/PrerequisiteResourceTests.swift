@@ -91,11 +91,10 @@ import Testing
         let save = logged("save")
         save.addCondition(Needs { login.value })
         save.start()
-        await eventually("does not wait") { database.waitingCount == 1 }
-        #expect(
-            save.debugDescription.hasPrefix(
-                "“save”: running “login” for its condition “signed in”, which is waiting for exclusive access to “database”, held by “import”"
-            ))
+        // That “login” waits is known a moment after the resource knows.
+        let description =
+            "“save”: running “login” for its condition “signed in”, which is waiting for exclusive access to “database”, held by “import”"
+        await eventually("is \(save.debugDescription)") { save.debugDescription.hasPrefix(description) }
         holder.finish()
         try await save.finished()
     }

@@ -45,6 +45,36 @@ import Testing
         #expect(operations.compactMap { $0.error.map(String.init(describing:)) }.isEmpty)
     }
 
+    @Test("A task that begins to wait for an operation while that gives back what it had waits for this, too")
+    func awaitedMeanwhile() async throws {
+        /// Takes its time to give back what an operation had.
+        final class Holder: FinishObserving, Sendable {
+            let (began, goOn) = (Gate(), Gate())
+
+            func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist) {
+                began.open()
+                goOn.pass()
+            }
+        }
+        let holder = Holder()
+        let operation = ScriptedOperation.idle("load")
+        operation.withState { $0.requiredPreparations().finishObserver = holder }
+        operation.start()
+        let ending = Task { await onThread { _ = operation.finish() } }
+        #expect(await onThread { holder.began.pass() })
+        #expect(operation.isFinished)
+        let hasReturned = Shared(false)
+        let waiting = Task {
+            try await operation.finished()
+            hasReturned.value = true
+        }
+        await eventually("the task does not wait") { operation.withState { !$0.waiters.isEmpty } || hasReturned.value }
+        #expect(!hasReturned.value)
+        holder.goOn.open()
+        await ending.value
+        try await waiting.value
+    }
+
     @Test(
         "What a circuit breaker counts is counted when the next operation of a queue starts", arguments: [true, false])
     func counted(isHalfOpen: Bool) async throws {
