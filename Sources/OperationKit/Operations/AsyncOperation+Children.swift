@@ -57,16 +57,19 @@ extension AsyncOperation {
     final func giveChildrenAway<Failure: Error>(
         finishingWith error: Failure, unless refusal: (_ isPending: Bool, _ isPart: Bool) -> Failure?
     ) -> Failure? {
-        // Released after unlocking, as this may be the last reference.
+        // Released after unlocking, as these may be the last references.
         var parent: (any ChildGroup)?
+        var released: ObservationState.Released = []
         let failure = withState { state -> Failure? in
             parent = state.membership.parent
             if let failure = refusal(state.lifecycle.isPending, parent != nil) { return failure }
             children?.detach()
+            // The children have its observers no longer.
+            released = state.forgetObservers()
             _ = state.lifecycle.finished(with: .failure(error))
             return nil
         }
-        withExtendedLifetime(parent) {}
+        withExtendedLifetime((parent, released)) {}
         return failure
     }
 }

@@ -106,10 +106,16 @@ extension Operation {
     /// - Returns: Whether it belonged to `previous` before. If not, nothing changes. Always `true` for a foreign
     ///   operation.
     func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
-        guard let current = withMembership({ $0.move(to: parent, from: previous) }) else { return true }
-        guard current === previous else { return false }
-        if ObserverRegistry.isActive { (self as? AsyncOperation)?.parentChanged() }
-        return true
+        guard let operation = self as? AsyncOperation else {
+            let current = (self as? ThrowingBlockOperation)?.changeMembership { $0.move(to: parent, from: previous) }
+            return current.map { $0 === previous } ?? true
+        }
+        let (current, released) = operation.withState { state in
+            let current = state.membership.move(to: parent, from: previous)
+            return (current, current === previous ? state.forgetObservers() : [])
+        }
+        withExtendedLifetime(released) {}
+        return current === previous
     }
 
     /// Whether the operation is part of a group. `false` for a foreign operation.

@@ -89,16 +89,55 @@ import Testing
         final class Observer: OperationObserver {}
         let (first, second) = (Observer(), Observer())
         var state = ObservationState(id: OperationID(1))
-        #expect(state.observers(at: 1) == nil)
+        #expect(state.knownObservers == nil)
         let own = ObserverRegistration(first)
         let added = [state.add(own, of: first).isAdded, state.add(ObserverRegistration(first), of: first).isAdded]
         #expect(added == [true, false])
         let inherited = [ObserverRegistration(second), ObserverRegistration(first)]
-        let all = state.inherit(inherited, at: 1).observers
-        #expect(all.map { $0.isOf(first) } == [false, true, true])
-        #expect(state.observers(at: 1)?.count == 3 && state.observers(at: 2) == nil)
+        let outer = ScopedObservers(scope: ObserverScope(), registrations: inherited)
+        let all = state.inherit(outer, isComposite: false).all?.registrations
+        #expect(all?.map { $0.isOf(first) } == [false, true, true])
+        #expect(state.knownObservers?.count == 3)
         let removed = [state.remove(first).removed, state.remove(first).removed]
-        #expect(removed[0] === own && removed[1] == nil && state.observers(at: 1) == nil)
+        #expect(removed[0] === own && removed[1] == nil && state.knownObservers == nil)
+    }
+
+    @Test("What is known of observers ends with the scope that it was derived from, at any depth, and only then")
+    func scopes() throws {
+        let root = ObserverScope()
+        var outer = ScopedObservers(scope: root, registrations: [])
+        var states: [ObservationState] = []
+        for number in 0..<50 {
+            states.append(ObservationState(id: OperationID(UInt64(number))))
+            let found = states[number].inherit(outer, isComposite: number != 49).all
+            outer = try #require(found)
+        }
+        #expect(states.allSatisfy { $0.knownObservers != nil })
+        _ = states[20].forgetObservers()
+        #expect(states.map { $0.knownObservers != nil } == (0..<50).map { $0 < 20 })
+        let stale = states[21].inherit(outer, isComposite: true).all
+        #expect(stale == nil, "The scope that it is derived from has ended")
+        root.end()
+        #expect(states.allSatisfy { $0.knownObservers == nil } && ObserverRegistry.makeScope(in: root) == nil)
+    }
+
+    @Test("What was found for this moment only is not known the next time") func unscoped() {
+        final class Observer: OperationObserver {}
+        var state = ObservationState(id: OperationID(1))
+        let outer = ScopedObservers(scope: nil, registrations: [ObserverRegistration(Observer())])
+        let found = state.inherit(outer, isComposite: true).all
+        #expect(found?.registrations.count == 1 && found?.scope == nil && state.knownObservers == nil)
+    }
+
+    @Test("Scopes that have ended are not kept by the one that they were derived from") func endedScopes() {
+        let root = ObserverScope()
+        weak var first: ObserverScope?
+        for number in 0..<100 {
+            let scope = ObserverRegistry.makeScope(in: root)
+            if number == 0 { first = scope }
+            if let scope { ObserverRegistry.end(scope) }
+        }
+        #expect(first == nil && root.isCurrent)
     }
 
     @Test("A registration that has ended has no observer, and does not keep it alive") func endedRegistration() {

@@ -296,6 +296,7 @@ import Testing
         operation.start()
         clock.advance(by: .seconds(60))
         holder.finish()
+        await occurrence(of: "running")
         await clock.pass(.seconds(5))
         await recorder.end(of: "load")
         #expect(

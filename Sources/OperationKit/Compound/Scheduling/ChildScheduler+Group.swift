@@ -4,8 +4,6 @@ extension ChildScheduler {
     /// Makes the children those of a composite.
     func attach(to composite: AsyncOperation, _ handlers: CompositeHandlers) {
         let previous = machine.withLock { $0.composite.attach(to: composite, handlers) }
-        // Children that come from another composite have its observers no longer.
-        if previous.0 != nil, ObserverRegistry.isActive { ObserverRegistry.observersChanged() }
         withExtendedLifetime(previous) {}
     }
 

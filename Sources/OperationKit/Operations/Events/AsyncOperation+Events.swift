@@ -30,6 +30,15 @@ extension AsyncOperation.State {
         return created
     }
 
+    /// The operation has become part of another one, or is part of it no longer, or has given its children to another composite.
+    ///
+    /// - Returns: What is to be released after unlocking.
+    mutating func forgetObservers() -> ObservationState.Released {
+        // The record of hidden operations is guarded by no lock, so it never changes.
+        guard let record = observation, !record.isHidden else { return [] }
+        return record.change { $0.forgetObservers() }
+    }
+
     /// The preparations have been made, or do not go on.
     ///
     /// - Returns: What to do next, and the record, if the caller has to deliver an event before that.
@@ -89,21 +98,22 @@ extension AsyncOperation {
     final func deliverEvents(_ record: ObservationRecord) {
         var isDue = true
         while isDue, let pending = record.current {
-            let epoch = ObserverRegistry.epoch
             // Released after unlocking, as these may be the last references.
             var released: ObservationState.Released = []
             var ended: (ObservationState.Released, ObservationState.Released) = ([], [])
             let (id, knownName, known) = withState { state in
-                var (id, name, known) = record.change { ($0.id, $0.name, $0.observers(at: epoch)) }
+                var (id, name, known) = record.change { ($0.id, $0.name, $0.knownObservers) }
                 // The usual case is decided here, without more locks.
                 if known == nil, state.membership.parent == nil {
-                    let found = record.change { $0.inherit(ObserverRegistry.globalObservers, at: epoch) }
-                    known = found.observers
+                    let found = record.change {
+                        $0.inherit(ObserverRegistry.globalObservers, isComposite: children != nil)
+                    }
+                    known = found.all?.registrations
                     released = found.released
                 }
                 return (id, name, known)
             }
-            let observers = known ?? lookUpObservers(at: epoch)
+            let observers = known ?? lookUpObservers()
             if !observers.isEmpty {
                 let name = knownName ?? eventName(record)
                 let event = OperationEvent(
@@ -144,52 +154,55 @@ extension AsyncOperation {
 
     /// All observers that see the operation: its own, those of the composites around it, and those of all operations.
     ///
-    /// An operation whose observers are known is inside composites whose observers are known. So a change has to be made known only
-    /// where the changed operation itself has looked them up: nothing that is inside it has otherwise.
+    /// Complexity: O(1) if they are known, or those of what is around the operation. Otherwise linear in the composites around it
+    /// whose observers are not known either, and are from then on.
     ///
-    /// Complexity: O(1), unless something has changed since the last event; then linear in the composites around the operation
-    /// that have not looked them up either.
-    ///
-    /// - Parameter epoch: The epoch before anything is looked up: what changes meanwhile is found at the next event.
     /// - Returns: The observers, those of the outermost composite first.
-    private final func lookUpObservers(at epoch: Int) -> [ObserverRegistration] {
-        var unknown: [(operation: AsyncOperation, parent: (any ChildGroup)?)] = []
-        var next: AsyncOperation? = self
-        var observers: [ObserverRegistration]?
-        while let operation = next {
-            let (known, parent) = operation.withState { state in
-                (state.observation?.change { $0.observers(at: epoch) }, state.membership.parent)
-            }
-            observers = known ?? nil
-            if observers != nil { break }
-            unknown.append((operation, parent))
-            next = parent?.operation
-        }
-        return unknown.reversed().reduce(observers ?? ObserverRegistry.globalObservers) { inherited, entry in
-            let (observers, released) = entry.operation.withState { state in
-                // What has moved meanwhile looks them up again.
-                let epoch = state.membership.parent === entry.parent ? epoch : 0
-                return state.requiredObservation().change { $0.inherit(inherited, at: epoch) }
-            }
-            withExtendedLifetime(released) {}
-            return observers
+    private final func lookUpObservers() -> [ObserverRegistration] {
+        while true {
+            if let observers = findObservers() { return observers.registrations }
         }
     }
 
-    /// The operation has become part of another one, or is part of it no longer.
-    final func parentChanged() {
-        let (wereKnown, released) = withState { state -> (Bool, ObservationState.Released) in
-            // The record of hidden operations is guarded by no lock, so it never changes.
-            guard let record = state.observation, !record.isHidden else { return (false, []) }
-            return record.change { $0.forgetObservers() }
+    /// - Returns: `nil` if something has changed meanwhile.
+    private final func findObservers() -> ScopedObservers? {
+        var unknown: [(operation: AsyncOperation, group: (any ChildGroup)?, parent: AsyncOperation?)] = []
+        var next: AsyncOperation? = self
+        var known: ScopedObservers?
+        while let operation = next {
+            let group = operation.withState { state in
+                known = state.observation?.change(\.known)
+                return state.membership.parent
+            }
+            if known != nil { break }
+            next = group?.operation
+            unknown.append((operation, group, next))
+        }
+        var outer = known ?? ObserverRegistry.globalObservers
+        for (operation, group, parent) in unknown.reversed() {
+            // The children of a composite that is gone, or that are about to have another one, ask again the next time.
+            if group != nil, parent == nil { outer.scope = nil }
+            guard let observers = operation.inherit(outer, from: group) else { return nil }
+            // Children may have been given to another composite before they were told what this one knows.
+            if let parent, group?.operation !== parent {
+                let released = operation.withState { $0.forgetObservers() }
+                withExtendedLifetime(released) {}
+                return nil
+            }
+            outer = observers
+        }
+        return outer
+    }
+
+    /// - Returns: All observers of the operation, or `nil` if it is part of something else meanwhile, or that has other observers.
+    private final func inherit(_ outer: ScopedObservers, from group: (any ChildGroup)?) -> ScopedObservers? {
+        let isComposite = children != nil
+        let (observers, released) = withState { state -> (ScopedObservers?, ObservationState.Released) in
+            if state.membership.parent !== group { return (nil, []) }
+            return state.requiredObservation().change { $0.inherit(outer, isComposite: isComposite) }
         }
         withExtendedLifetime(released) {}
-        if wereKnown { observersOfPartsChanged() }
-    }
-
-    /// Has all that is inside a composite look up its observers anew.
-    final func observersOfPartsChanged() {
-        if children != nil { ObserverRegistry.observersChanged() }
+        return observers
     }
 
     /// Starts the children, or the work of a leaf, and tells observers that want to know if `main()` has returned after the end.
@@ -198,7 +211,7 @@ extension AsyncOperation {
         // What a composite starts works on elsewhere, and hidden operations have no events.
         let isWatched = children == nil && withState { $0.observation?.isHidden != true }
         // Asked before, because the end releases the observers.
-        let registrations = isWatched ? lookUpObservers(at: ObserverRegistry.epoch) : []
+        let registrations = isWatched ? lookUpObservers() : []
         startChildrenOrWork()
         guard isWatched, isFinished else { return }
         let now = OperationEvent.now

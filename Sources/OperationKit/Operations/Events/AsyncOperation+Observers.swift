@@ -8,10 +8,9 @@ extension AsyncOperation {
     /// has finished is not. It is called once for each event, also if it was added to several operations. It is kept alive until
     /// the operation has finished, or it is removed. ``OperationObserver`` says on which threads and in which order it is called.
     ///
-    /// Complexity: linear in the observers of the operation. As long as there is any observer in the process, every operation pays a
-    /// little for each of its events. After an observer is added to a composite in which something has happened, or a composite in
-    /// which something has happened is put into another one, operations look up their observers anew at their next event, in all
-    /// that is around them.
+    /// Complexity: linear in the observers of the operation; for a composite also in the composites inside it in which something has
+    /// happened since its observers last changed. As long as there is any observer in the process, every operation pays a little for
+    /// each of its events.
     ///
     /// - Parameter observer: The observer. It is not added twice.
     public final func addObserver(_ observer: any OperationObserver) {
@@ -23,12 +22,11 @@ extension AsyncOperation {
     /// - Returns: Whether it was added: it was not there, and the operation has not finished.
     final func add(_ observer: any OperationObserver) -> Bool {
         let registration = ObserverRegistration(observer)
-        let (isAdded, wereKnown, released) = withState { state in
-            if state.lifecycle.isFinished { return (false, false, []) }
+        let (isAdded, released) = withState { state in
+            if state.lifecycle.isFinished { return (false, []) }
             return state.requiredObservation().change { $0.add(registration, of: observer) }
         }
         withExtendedLifetime(released) {}
-        if wereKnown { observersOfPartsChanged() }
         return isAdded
     }
 
@@ -40,11 +38,9 @@ extension AsyncOperation {
     ///
     /// - Parameter observer: The observer.
     public final func removeObserver(_ observer: any OperationObserver) {
-        let (removed, wereKnown, released) =
-            withState { $0.observation?.change { $0.remove(observer) } } ?? (nil, false, [])
-        removed?.end()
-        withExtendedLifetime(released) {}
-        if wereKnown { observersOfPartsChanged() }
+        let changed = withState { $0.observation?.change { $0.remove(observer) } }
+        changed?.removed?.end()
+        withExtendedLifetime(changed) {}
     }
 
     /// Adds an observer of every `AsyncOperation` in the process, also of those that exist.

@@ -13,6 +13,11 @@ final class ObservationRecord: @unchecked Sendable {
         unsafe state = ObservationState(id: ObserverRegistry.makeIdentifier())
     }
 
+    /// The operation is gone, perhaps without having ended.
+    deinit {
+        if unsafe state.isComposite { _ = unsafe state.forgetObservers() }
+    }
+
     /// Reads and changes the state. Callers hold the operation's lock.
     @inline(__always)
     func change<Value>(_ body: (inout ObservationState) -> Value) -> Value {

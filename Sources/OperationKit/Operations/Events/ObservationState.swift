@@ -25,10 +25,12 @@ struct ObservationState {
     private(set) var name: String??
     /// The observers of the operation itself.
     private(set) var own: [ObserverRegistration] = []
-    /// All that see it, as far as that is known.
+    /// All that see it, as long as the scope is current.
     private var observers: [ObserverRegistration] = []
-    /// When that was looked up; 0 if it has to be.
-    private var epoch = 0
+    /// What the operation tells its parts if it is a composite; otherwise what it was told.
+    private var scope: ObserverScope?
+    /// Whether the scope is the operation's own.
+    private(set) var isComposite = false
 
     /// The event that is being delivered.
     private(set) var current: Pending?
@@ -103,60 +105,66 @@ extension ObservationState {
     /// deinitializer may run arbitrary code.
     typealias Released = [ObserverRegistration]
 
-    /// - Returns: Whether the observer was added: it is not there, and the operation has not finished. And whether the
-    ///   observers had been looked up.
+    /// - Returns: Whether the observer was added: it is not there, and the operation has not finished.
     mutating func add(
         _ registration: ObserverRegistration, of observer: any OperationObserver
-    ) -> (isAdded: Bool, wereKnown: Bool, released: Released) {
-        if hasEnded || own.contains(where: { $0.isOf(observer) }) { return (false, false, []) }
+    ) -> (isAdded: Bool, released: Released) {
+        if hasEnded || own.contains(where: { $0.isOf(observer) }) { return (false, []) }
         own.append(registration)
-        let (wereKnown, released) = forgetObservers()
-        return (true, wereKnown, released)
+        return (true, forgetObservers())
     }
 
-    /// - Returns: The registration of an observer of the operation itself, to be ended after unlocking. And whether the
-    ///   observers had been looked up.
+    /// - Returns: The registration of an observer of the operation itself, to be ended after unlocking.
     mutating func remove(
         _ observer: any OperationObserver
-    ) -> (removed: ObserverRegistration?, wereKnown: Bool, released: Released) {
-        guard let index = own.firstIndex(where: { $0.isOf(observer) }) else { return (nil, false, []) }
-        let removed = own.remove(at: index)
-        let (wereKnown, released) = forgetObservers()
-        return (removed, wereKnown, released)
+    ) -> (removed: ObserverRegistration?, released: Released) {
+        guard let index = own.firstIndex(where: { $0.isOf(observer) }) else { return (nil, []) }
+        return (own.remove(at: index), forgetObservers())
     }
 
-    /// The observers, if they have been looked up since the last change.
-    func observers(at epoch: Int) -> [ObserverRegistration]? {
-        self.epoch == epoch ? observers : nil
+    /// The observers, if they are known.
+    var knownObservers: [ObserverRegistration]? {
+        if let scope, scope.isCurrent { observers } else { nil }
+    }
+
+    /// What a composite tells its parts, if that is known.
+    var known: ScopedObservers? {
+        if let scope, scope.isCurrent { ScopedObservers(scope: scope, registrations: observers) } else { nil }
     }
 
     /// The observers were looked up. One that was added to several operations is there several times: any of these additions may
     /// end.
     ///
     /// - Parameters:
-    ///   - inherited: Those of what the operation is part of, or else those of all operations.
-    ///   - epoch: When that was asked.
-    /// - Returns: All observers of the operation, those of what is around it first.
-    mutating func inherit(
-        _ inherited: [ObserverRegistration], at epoch: Int
-    ) -> (observers: [ObserverRegistration], released: Released) {
+    ///   - outer: Those of what the operation is part of, or else those of all operations.
+    ///   - isComposite: Whether the operation is a composite, and so has a scope of its own.
+    /// - Returns: All observers of the operation, those of what is around it first; `nil` if it has other ones meanwhile. And what
+    ///   is to be released after unlocking.
+    mutating func inherit(_ outer: ScopedObservers, isComposite: Bool) -> (all: ScopedObservers?, released: Released) {
+        // Another thread may have looked them up, too. What is inside the operation may refer to the scope.
+        if let known { return (known, []) }
+        let inherited = outer.registrations
         // The storage is shared where that is possible.
         let all = inherited.isEmpty ? own : own.isEmpty ? inherited : inherited + own
-        self.epoch = epoch
-        return (all, exchange(&observers, with: all))
+        guard let outerScope = outer.scope else { return (ScopedObservers(scope: nil, registrations: all), []) }
+        let ownScope = isComposite ? ObserverRegistry.makeScope(in: outerScope) : outerScope
+        guard let scope = ownScope else { return (nil, []) }
+        self.scope = scope
+        self.isComposite = isComposite
+        return (ScopedObservers(scope: scope, registrations: all), exchange(&observers, with: all))
     }
 
-    /// The operation has other observers than before.
-    ///
-    /// - Returns: Whether they had been looked up, so that what is inside the operation may have done so, too.
-    mutating func forgetObservers() -> (wereKnown: Bool, released: Released) {
-        let wereKnown = exchange(&epoch, with: 0) == ObserverRegistry.epoch
-        return (wereKnown, exchange(&observers, with: []))
+    /// The operation has other observers than before. What is inside it looks up its own anew, at its next event.
+    mutating func forgetObservers() -> Released {
+        let scope = scope.take()
+        // Not later: another change that finds nothing to forget relies on that.
+        if isComposite, let scope { ObserverRegistry.end(scope) }
+        return exchange(&observers, with: [])
     }
 
     /// The last event was delivered.
     mutating func releaseObservers() -> (own: Released, all: Released) {
-        (exchange(&own, with: []), forgetObservers().released)
+        (exchange(&own, with: []), forgetObservers())
     }
 
     /// What events call the operation from now on.

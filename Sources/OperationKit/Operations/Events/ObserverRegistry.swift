@@ -6,10 +6,9 @@ enum ObserverRegistry {
     fileprivate static let count = AtomicCounter()
     /// How many observers there are, added or not, that want to know when `main()` returns after the end.
     private static let lateReturnCount = AtomicCounter()
-    /// Counts the changes after which an operation may have other observers than before.
-    private static let changes = AtomicCounter()
     private static let identifiers = AtomicCounter()
-    private static let global = Locked<[ObserverRegistration]>([])
+    /// The observers of all operations. This is also the lock that guards the scopes.
+    private static let global = Locked(ScopedObservers(scope: ObserverScope(), registrations: []))
 
     /// Whether there is an observer anywhere.
     @inline(__always)
@@ -25,14 +24,6 @@ enum ObserverRegistry {
     @inline(__always)
     static var watchesLateReturns: Bool { isActive && lateReturnCount.value != 0 }
 
-    /// Identifies a moment, up to which all changes were made that this number stands for. Not 0.
-    static var epoch: Int { changes.value + 1 }
-
-    /// Has operations look up their observers anew, at their next event.
-    static func observersChanged() {
-        changes.add(1)
-    }
-
     static func makeIdentifier() -> OperationID {
         OperationID(UInt64(identifiers.add(1)))
     }
@@ -44,22 +35,48 @@ enum ObserverRegistry {
 
     // MARK: - Observers of all operations
 
-    static var globalObservers: [ObserverRegistration] { global.withLock(\.self) }
+    static var globalObservers: ScopedObservers { global.withLock(\.self) }
 
     static func addGlobal(_ observer: any OperationObserver) {
-        global.withLock { registrations in
-            if !registrations.contains(where: { $0.isOf(observer) }) { registrations.append(.init(observer)) }
+        changeGlobal { registrations in
+            registrations.contains { $0.isOf(observer) } ? nil : registrations + [ObserverRegistration(observer)]
         }
-        observersChanged()
     }
 
     static func removeGlobal(_ observer: any OperationObserver) {
-        // Released after unlocking; its deinitializer may run arbitrary code.
-        let removed = global.withLock { registrations in
-            registrations.firstIndex { $0.isOf(observer) }.map { registrations.remove(at: $0) }
+        let previous = changeGlobal { registrations in
+            registrations.contains { $0.isOf(observer) } ? registrations.filter { !$0.isOf(observer) } : nil
         }
-        removed?.end()
-        observersChanged()
+        previous?.first { $0.isOf(observer) }?.end()
+    }
+
+    /// - Parameter change: Returns the observers of all operations from now on, or `nil` to leave them as they are.
+    /// - Returns: The observers before, if they have changed.
+    @discardableResult
+    private static func changeGlobal(
+        _ change: ([ObserverRegistration]) -> [ObserverRegistration]?
+    ) -> [ObserverRegistration]? {
+        // Released after unlocking; deinitializers of observers may run arbitrary code.
+        let previous = global.withLock { global -> ScopedObservers? in
+            guard let registrations = change(global.registrations) else { return nil }
+            global.scope?.end()
+            return exchange(&global, with: ScopedObservers(scope: ObserverScope(), registrations: registrations))
+        }
+        return previous?.registrations
+    }
+
+    // MARK: - Scopes
+
+    /// Derives the scope of a composite from that of what it is part of.
+    ///
+    /// - Returns: `nil` if that one has ended.
+    static func makeScope(in outer: ObserverScope) -> ObserverScope? {
+        global.withLock { _ in outer.makeInner() }
+    }
+
+    /// Has all that is inside a composite look up its observers anew, at its next event.
+    static func end(_ scope: ObserverScope) {
+        global.withLock { _ in scope.end() }
     }
 }
 

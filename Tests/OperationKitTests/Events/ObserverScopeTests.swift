@@ -1,0 +1,159 @@
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("Which observers an operation has", .hangGuard) struct ObserverScopeTests {
+    /// Counts the events that it is told of.
+    private final class Counter: OperationObserver {
+        let count = Shared(0)
+
+        func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
+            count.change { $0 += 1 }
+        }
+    }
+
+    /// Something happens to the operation.
+    private static func happens(_ operation: AsyncOperation) {
+        operation.emit(.waiting(for: "test"))
+    }
+
+    // MARK: - Programs
+
+    /// Operations that are put together at random, and what is known of them without the library.
+    private struct Program {
+        var random: SplitMix64
+        var composites: [CompoundOperation] = []
+        var operations: [AsyncOperation] = []
+        /// The place of the composite that an operation is part of.
+        var parents: [Int?] = []
+        var observers: [[Counter]] = []
+        var places: [ObjectIdentifier: Int] = [:]
+
+        mutating func add(_ operation: AsyncOperation) {
+            places[ObjectIdentifier(operation)] = operations.count
+            operations.append(operation)
+            parents.append(nil)
+            observers.append([])
+            if let compound = operation as? CompoundOperation { composites.append(compound) }
+        }
+
+        /// A place and all that it is inside of.
+        func path(_ place: Int) -> [Int] { Array(sequence(first: place) { parents[$0] }) }
+
+        mutating func step() throws {
+            let place = Int.random(in: operations.indices, using: &random)
+            switch Int.random(in: 0..<8, using: &random) {
+            case 0: add(Bool.random(using: &random) ? CompoundOperation() : AsyncOperation())
+            case 1, 2:
+                let composite = composites.randomElement(using: &random) ?? composites[0]
+                guard let outer = places[ObjectIdentifier(composite)], parents[place] == nil else { return }
+                if path(outer).contains(place) { return }
+                parents[place] = outer
+                try composite.addOperation(operations[place])
+            case 3:
+                let observer = Counter()
+                observers[place].append(observer)
+                operations[place].addObserver(observer)
+            case 4:
+                guard let observer = observers[place].randomElement(using: &random) else { return }
+                observers[place].removeAll { $0 === observer }
+                operations[place].removeObserver(observer)
+            default: happens(operations[place])
+            }
+        }
+
+        /// Whether an event of each operation comes to the observers of what is around it, and to no others.
+        func check(_ seed: UInt64) {
+            for place in operations.indices {
+                let before = observers.joined().map(\.count.value)
+                happens(operations[place])
+                let seen = zip(observers.joined(), before).filter { $0.count.value != $1 }.map {
+                    ObjectIdentifier($0.0)
+                }
+                let expected = path(place).flatMap { observers[$0] }.map { ObjectIdentifier($0) }
+                #expect(Set(seen) == Set(expected), "seed \(seed)")
+            }
+        }
+    }
+
+    @Test("Operations that are put together in any order are seen by the observers of what is around them")
+    func programs() throws {
+        for _ in 0..<TestExtent.choose(150, long: 2_000) {
+            let seed = SplitMix64.freshSeed()
+            var program = Program(random: SplitMix64(seed: seed))
+            program.add(CompoundOperation())
+            for _ in 0..<60 { try program.step() }
+            program.check(seed)
+        }
+    }
+
+    // MARK: - Threads
+
+    @Test(
+        "An observer sees what happens after it was added, and nothing after it was removed, whatever other threads add"
+    )
+    func threads() async {
+        let composites = (0..<6).map { CompoundOperation(name: "\($0)") }
+        for (outer, inner) in zip(composites, composites.dropFirst()) {
+            #expect(throws: Never.self) { try outer.addOperation(inner) }
+        }
+        let bodies = (0..<4).map { number in
+            { @Sendable in
+                var random = SplitMix64(seed: UInt64(number))
+                for _ in 0..<TestExtent.choose(500, long: 20_000) {
+                    // A composite in which something has happened before it is put somewhere.
+                    let operation = AsyncOperation()
+                    let small = CompoundOperation(operations: [operation])
+                    Self.happens(operation)
+                    let depth = Int.random(in: composites.indices, using: &random)
+                    let observer = Counter()
+                    let observed = composites[Int.random(in: 0...depth, using: &random)]
+                    observed.addObserver(observer)
+                    do { try composites[depth].addOperation(small) } catch { Issue.record(error) }
+                    let before = observer.count.value
+                    Self.happens(operation)
+                    // Others add operations, too.
+                    #expect(observer.count.value > before)
+                    observed.removeObserver(observer)
+                    let own = Counter()
+                    small.addObserver(own)
+                    Self.happens(operation)
+                    #expect(own.count.value == 1)
+                    small.removeObserver(own)
+                    Self.happens(operation)
+                    #expect(own.count.value == 1)
+                }
+            }
+        }
+        await concurrently(bodies)
+    }
+
+    // MARK: - Cost
+
+    @Test("What is put into a deep composite looks up no more than what is put into a flat one") func depth() throws {
+        /// Compounds at each depth, the outermost one observed.
+        func time(depth: Int, _ observer: Counter) throws -> Duration {
+            let composites = (0..<depth).map { _ in CompoundOperation() }
+            composites[0].addObserver(observer)
+            for (outer, inner) in zip(composites, composites.dropFirst()) { try outer.addOperation(inner) }
+            let small = (0..<100).map { _ in
+                let children = [AsyncOperation(), AsyncOperation()]
+                return (compound: CompoundOperation(operations: children), children: children)
+            }
+            let before = observer.count.value
+            return try ContinuousClock().measure {
+                for (compound, children) in small {
+                    try composites[depth - 1].addOperation(compound)
+                    for child in children { Self.happens(child) }
+                }
+                #expect(observer.count.value == before + 300)
+            }
+        }
+        let observer = Counter()
+        let times = try (0..<5).map { _ in (flat: try time(depth: 1, observer), deep: try time(depth: 2_000, observer))
+        }
+        let (flat, deep) = (times.map(\.flat).min() ?? .zero, times.map(\.deep).min() ?? .zero)
+        #expect(deep < flat * 20, "\(deep) instead of \(flat)")
+    }
+}
