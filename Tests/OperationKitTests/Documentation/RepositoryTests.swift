@@ -40,17 +40,20 @@ struct RepositoryTests {
         }
     }
 
-    @Test("Every article is reached from the landing page") func everyArticle() throws {
+    @Test("Every article and every page of a symbol is reached from the landing page") func everyArticle() throws {
         let catalog = "Sources/OperationKit/OperationKit.docc"
         let landingPage = try Repository.text("\(catalog)/OperationKit.md")
         for file in Repository.files(in: catalog, endingWith: ".md") {
             let name = String(file.dropFirst(catalog.count + 1).dropLast(3))
             if name == "OperationKit" { continue }
-            #expect(landingPage.contains("<doc:\(name)>"), "\(name) is not among the topics.")
+            // The page of a symbol is in the folder of its module.
+            let path = name.split(separator: "/")
+            let link = path.count == 1 ? "<doc:\(name)>" : path[0] == "OperationKit" ? "``\(path[1])``" : "``\(name)``"
+            #expect(landingPage.contains("- \(link)"), "\(name) is not among the topics.")
         }
     }
 
-    @Test("Relative links lead to files", arguments: ["README.md", "CHANGELOG.md"])
+    @Test("Relative links lead to files", arguments: ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"])
     func relativeLinks(document: String) throws {
         for link in try Repository.text(document).matches(of: /\]\(([^)#:]+)\)/) {
             let target = Repository.root.appendingPathComponent(String(link.1))

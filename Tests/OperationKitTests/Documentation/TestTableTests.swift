@@ -24,7 +24,7 @@ struct TestTableTests {
 
     @Test(
         "An article with promises has a table of tests",
-        arguments: ["Compounds", "Coordination", "DataFlow", "LifeCycle", "Misuse", "ObservingOperations"])
+        arguments: ["Compounds", "Coordination", "DataFlow", "LifeCycle", "ObservingOperations", "Testing"])
     func articlesHaveTables(article: String) throws {
         let text = try Repository.text("Sources/OperationKit/OperationKit.docc/\(article).md")
         #expect(TestTable.rows(ofMarkdown: text).count > 10)
