@@ -18,6 +18,6 @@ extension Operation {
     }
 
     private var fallbackName: String {
-        (self as? any TitledOperation)?.title ?? String(describing: type(of: self))
+        (self as? any TitledOperation)?.title ?? TypeNames.name(of: type(of: self))
     }
 }
