@@ -37,6 +37,26 @@ extension Case {
                 ]),
         ]
     }
+
+    static let sequence = Case(
+        id: "sequence",
+        summary: "a sequence whose items complete immediately, which is read one item at a time",
+        baseline: "the same items as a collection",
+        timed: "the call that performs the items, until it returns or its completion is called"
+    ) { scale in
+        let items = Array(0..<scale.count)
+        let size = grouped(scale.count)
+        let sequence = Side("performOperation(onEach:), \(size)", units: items.count) {
+            {
+                inTask { _ = try? await Sequential().performOperation(onEach: 0..<items.count) }
+                return items
+            }
+        }
+        let collection = Side("performOperation(on:), \(size)", units: items.count) { performing(Sequential(), items) }
+        let comparison = Comparison(
+            what: "\(size) items of a sequence", ours: sequence.name, baseline: collection.name, goal: 10)
+        return [Experiment(quantity: .nanoseconds, sides: [sequence, collection], comparisons: [comparison])]
+    }
 }
 
 private final class Sequential: SequentialItemOperation {

@@ -42,13 +42,3 @@ extension Case {
         }
     }
 }
-
-/// Runs a task, and waits for its end.
-private func inTask(_ body: @escaping @Sendable () async -> Void) {
-    let end = End()
-    Task.detached {
-        await body()
-        end.come()
-    }
-    end.wait()
-}

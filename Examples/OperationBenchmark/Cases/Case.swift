@@ -12,7 +12,8 @@ struct Case: Sendable {
     let experiments: @Sendable (_ scale: Scale) -> [Experiment]
 
     static let all: [Case] = [
-        .queue, .flat, .chain, .closures, .memory, .items, .otherThread, .tasks, .macro, .timeouts, .exclusion,
+        .queue, .flat, .chain, .layers, .closures, .work, .smallCompounds, .smallMacros, .singleChild, .memory, .items,
+        .sequence, .otherThread, .tasks, .macro, .timeouts, .exclusion,
     ]
 }
 

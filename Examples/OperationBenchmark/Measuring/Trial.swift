@@ -39,6 +39,16 @@ struct End: Sendable {
     func wait() { semaphore.wait() }
 }
 
+/// Runs a task, and waits for its end.
+func inTask(_ body: @escaping @Sendable () async -> Void) {
+    let end = End()
+    Task.detached {
+        await body()
+        end.come()
+    }
+    end.wait()
+}
+
 extension Duration {
     var nanoseconds: Double {
         Double(components.seconds) * 1e9 + Double(components.attoseconds) / 1e9
