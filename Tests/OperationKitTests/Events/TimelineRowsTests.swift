@@ -1,3 +1,4 @@
+import Foundation
 import OperationKitTestSupport
 import Testing
 
@@ -20,6 +21,29 @@ import Testing
         }
         for (number, id) in ids.enumerated() { #expect(rows.row(of: OperationID(id)) == number, "seed \(seed)") }
         #expect(rows.row(of: OperationID(1 << 63), name: "", type: AsyncOperation.self) == nil)
+    }
+
+    @Test("The number of retries, of waits and of dependencies that are kept has a bound") func bounds() {
+        let operation = AsyncOperation()
+        var rows = TimelineRows(maximumCount: 2)
+        func record(_ kind: OperationEvent.Kind, at time: Int64) {
+            let event = OperationEvent(
+                operation: operation.observationID, name: "poll", type: AsyncOperation.self, kind: kind,
+                nanoseconds: time)
+            rows.record(event, ObservedFacts(of: operation, at: kind), at: time)
+        }
+        for number in 1...250 {
+            record(.waiting(for: "\(number)"), at: Int64(2 * number))
+            record(.retrying(attempt: number, error: TestError.first, delay: .zero), at: Int64(2 * number + 1))
+        }
+        record(.running, at: 600)
+        record(.finished(error: nil), at: 700)
+        let row = rows.row(of: operation.observationID) ?? -1
+        rows.addDependencies((1_000..<1_100).map { OperationID($0) }, to: row)
+        let entry = rows.timeline(startDate: Date(), now: 800).entries[0]
+        #expect(entry.waits.map(\.reason) == (1...100).map(String.init))
+        #expect(entry.retries.map(\.attempt) == Array(1...100))
+        #expect(entry.dependencies.count == 16)
     }
 
     @Test("Dependencies are kept once each, in their order, unless their identifiers are too far away")

@@ -16,7 +16,8 @@ import Foundation
 /// descriptions are remembered, of which at most 1,000 bytes each.
 ///
 /// A million operations with short names take about 100 megabytes. Above the maximum, operations are only counted,
-/// when they finish: ``OperationTimeline/droppedCount``.
+/// when they finish: ``OperationTimeline/droppedCount``. Of one operation, the first hundred waits and the first hundred
+/// retries are kept; of all, eight dependencies for each operation that there may be.
 ///
 /// Recording an event takes constant time, and the threads that do it at the same time wait for each other only as
 /// long as a few numbers are written.

@@ -25,6 +25,7 @@ extension TimelineRows {
         case .waiting(let reason):
             endWait(row, at: time)
             changeDetails(row) { details, texts in
+                guard details.waits.count < Self.mostDetails else { return }
                 details.waits.append(Wait(reason: texts.reference(to: reason), from: time))
             }
         case .running:
@@ -39,6 +40,7 @@ extension TimelineRows {
             changeDetails(row) { details, _ in details.cancelled = time }
         case .retrying(let attempt, _, let delay):
             changeDetails(row) { details, texts in
+                guard details.retries.count < Self.mostDetails else { return }
                 details.retries.append(
                     Retry(
                         attempt: Int32(clamping: attempt), error: texts.reference(to: facts.error ?? ""), time: time,

@@ -9,6 +9,10 @@ struct TimelineRows: Sendable {
     static let never = Time.min
     /// How long after the end of its operation a `main()` has to return to be recorded: a millisecond.
     static let lateness: Time = 1_000_000
+    /// How many waits, and how many retries, are kept of one operation: the first ones.
+    static let mostDetails = 100
+    /// How many dependencies are kept of all operations, for each one that there may be.
+    static let dependenciesEach = 8
 
     /// One operation.
     struct Row: Sendable {
@@ -137,7 +141,8 @@ struct TimelineRows: Sendable {
     mutating func addDependencies(_ ids: [OperationID], to row: Int) {
         if ids.isEmpty { return }
         let known = rows[row].lastDependency == 0 ? [] : Set(dependencies(of: row))
-        for id in ids where !known.contains(id) {
+        let limit = min(maximumCount * Self.dependenciesEach, Int(UInt32.max) - 1)
+        for id in ids where !known.contains(id) && dependencies.count < limit {
             // Otherwise more than two billions of operations were created in between.
             guard let difference = Int32(exactly: Int64(bitPattern: id.number &- rows[row].id)) else { continue }
             dependencies.append(Dependency(difference: difference, previous: rows[row].lastDependency))
