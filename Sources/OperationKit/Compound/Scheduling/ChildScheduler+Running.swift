@@ -6,7 +6,8 @@ extension ChildScheduler {
     /// Gives the private queue the name and the quality of service that the composite has when it starts.
     func prepareQueue(for composite: AsyncOperation) {
         queue.name = composite.displayName
-        queue.childQualityOfService = composite.qualityOfService
+        let qualityOfService = composite.qualityOfService
+        if qualityOfService != .default { queue.childQualityOfService = qualityOfService }
     }
 
     /// Starts the children, and reports to the composite when all of them have ended.

@@ -42,7 +42,8 @@ final class ChildScheduler: Sendable {
         self.collectsFailures = collectsFailures
         failureRules = .init(policy: failurePolicy, countsCancellations: countsCancellations)
         machine = Locked(ChildStateMachine(limit: limit, failureRules: failureRules))
-        queue.childSettings = (limit, false)
+        // Each setting takes locks of the queue, and a new one has these.
+        if limit != OperationQueue.defaultMaxConcurrentOperationCount { queue.childSettings = (limit, false) }
     }
 
     deinit {
