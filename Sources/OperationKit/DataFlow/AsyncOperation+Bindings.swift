@@ -166,9 +166,9 @@ extension AsyncOperation {
     fileprivate final func depend<Source: Operation>(
         on source: Source, then handler: @escaping @Sendable (AsyncOperation, Source) throws -> Void
     ) {
-        precondition(source !== self, "OperationKit: \(displayName) cannot depend on itself")
+        precondition(source !== self, "OperationKit: “\(displayName)” cannot depend on itself")
         addDependency(source)
-        let sourceName = source.name
+        let sourceName = source.ownName
         let isAdded = addStartHandler { [weak source] target in
             guard let source else {
                 throw DependencyError.dependencyUnfinished(

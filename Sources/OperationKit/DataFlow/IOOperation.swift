@@ -82,7 +82,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
             // It does not change any more.
             if let storedOutput { return storedOutput }
             guard Output.self == Void.self else {
-                preconditionFailure("OperationKit: \(displayName) finished without an output")
+                preconditionFailure("OperationKit: “\(displayName)” finished without an output")
             }
             return void()
         }

@@ -9,12 +9,18 @@ extension Operation {
     /// The name of the operation in messages: its own, or its type. Where the library has made the operation, what it
     /// was made from takes the place of the type.
     var displayName: String {
-        name ?? fallbackName
+        ownName ?? fallbackName
     }
 
     /// The name of a child in messages: its own, or its type and index.
     func displayName(at index: Int) -> String {
-        name ?? "\(fallbackName) \(index)"
+        ownName ?? "\(fallbackName) \(index)"
+    }
+
+    /// The name that the operation was given, if it says something.
+    var ownName: String? {
+        guard let name, !name.isEmpty else { return nil }
+        return name
     }
 
     private var fallbackName: String {

@@ -177,7 +177,7 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
     /// that it contains, which waits for the composite to start: the dependency is not added, and the composite ends
     /// with ``CompoundOperationError/dependencyCycle(name:path:)`` when it is started.
     open override func addDependency(_ operation: Operation) {
-        precondition(operation !== self, "OperationKit: \(displayName) cannot depend on itself")
+        precondition(operation !== self, "OperationKit: “\(displayName)” cannot depend on itself")
         guard children != nil else { return super.addDependency(operation) }
         addDependency(on: operation) { super.addDependency(operation) }
     }

@@ -25,8 +25,11 @@ final class ExecutionRecord: @unchecked Sendable {
         at now: ContinuousClock.Instant
     ) {
         startTime = now
-        origin = ExecutionRecord.place
-        name = operation.name ?? operation.ownTitle
+        let queue = OperationQueue.current
+        if let queue { KnownQueues.shared.insert(queue) }
+        origin = ExecutionRecord.place(
+            on: queue, isMainThread: Thread.isMainThread, threadName: Thread.current.name)
+        name = operation.ownName ?? operation.ownTitle
         type = Swift.type(of: operation)
         callStack = registry == nil ? [] : Thread.callStackSymbols
         self.registry = registry
@@ -57,19 +60,25 @@ final class ExecutionRecord: @unchecked Sendable {
         reporter.report(.lostFinish(error, operation: unfinishedOperation))
     }
 
-    private static var place: String {
-        if let queue = OperationQueue.current {
-            KnownQueues.shared.insert(queue)
-            return description(of: "queue", named: queue.name)
+    /// Where code runs, in words that follow “on”. Names that Foundation and Dispatch give say nothing.
+    static func place(
+        on queue: OperationQueue?, isMainThread: @autoclosure () -> Bool, threadName: @autoclosure () -> String?
+    ) -> String {
+        if let queue {
+            return queue === OperationQueue.main ? "the main thread" : description(of: "queue", named: queue.ownName)
         }
-        // No test runs there.
-        if Thread.isMainThread { return "the main thread" }
-        return description(of: "thread", named: Thread.current.name)
+        return isMainThread() ? "the main thread" : description(of: "thread", named: ownName(ofThread: threadName()))
     }
 
     private static func description(of place: String, named name: String?) -> String {
-        guard let name, !name.isEmpty else { return "a \(place) without a name" }
+        guard let name else { return "a \(place) without a name" }
         return "the \(place) “\(name)”"
+    }
+
+    /// On Linux, Dispatch calls its threads by the ends of labels such as “com.apple.root.default-qos.overcommit”.
+    private static func ownName(ofThread name: String?) -> String? {
+        guard let name, !name.isEmpty, !name.hasSuffix("-qos"), !name.hasSuffix("-qos.overcommit") else { return nil }
+        return name
     }
 }
 

@@ -23,15 +23,16 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
         case .released(let operation):
             return operation.description
         case .lostFinish(let error, let operation):
-            let start = operation.map { " It was started on \($0.origin), \(ageText($0.age)) before." } ?? ""
+            let start = operation.map { " It was started on \($0.origin), \(ageText($0.age)) earlier." } ?? ""
             let lines = ["OperationKit: " + (error.errorDescription ?? "") + start]
             return (lines + indented(operation?.callStack ?? [])).joined(separator: "\n")
         case .finishedAfterSuperMain(let type):
-            return "OperationKit: finish was called without effect for an operation of the class \(type), because "
+            return "OperationKit: The call of finish had no effect on an operation of the class “\(type)”, because "
                 + "super.main had finished it before. Don't call super.main() or super.main(input:)."
         case .lateDependency(let operation, let dependency):
             return "OperationKit: The operation “\(operation)” had started when it was bound to “\(dependency)”, "
-                + "or told to require its success. That is ignored. Do it before the operation is added to a queue."
+                + "or told to require the success of that one. "
+                + "That is ignored. Do it before the operation is added to a queue."
         case .latePolicy(let operation, let policy):
             return "OperationKit: The operation “\(operation)” had started when it was given \(policy). "
                 + "That is ignored. Do it before the operation is added to a queue."

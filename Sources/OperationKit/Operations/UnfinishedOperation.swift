@@ -16,7 +16,8 @@ public struct UnfinishedOperation: Sendable, CustomStringConvertible {
     public var description: String {
         let lines = [
             "OperationKit: “\(name)” (\(type.typeTitle)) was released while executing, after \(ageText(age)), without having finished. "
-                + "It was started on \(origin)."
+                + "It was started on \(origin). "
+                + "Keep it alive until it finishes: let its work hold it, or keep a reference to it."
         ]
         return (lines + indented(callStack)).joined(separator: "\n")
     }

@@ -9,7 +9,7 @@ extension Operation {
     /// - Parameter operations: The operations that have to finish first. Traps if the operation itself is among them.
     public final func addDependencies(_ operations: some Sequence<Operation>) {
         for operation in operations {
-            precondition(operation !== self, "OperationKit: \(displayName) cannot depend on itself")
+            precondition(operation !== self, "OperationKit: “\(displayName)” cannot depend on itself")
             addDependency(operation)
         }
     }

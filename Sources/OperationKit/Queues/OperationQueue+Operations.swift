@@ -67,9 +67,14 @@ extension OperationQueue {
         if let error { throw error }
     }
 
-    /// The name of the queue in messages: its own, or its type. The names that Foundation gives are addresses.
+    /// The name of the queue in messages: its own, or its type.
     var displayName: String {
-        guard let name, !name.isEmpty, !name.hasPrefix("NSOperationQueue ") else { return "OperationQueue" }
+        ownName ?? "OperationQueue"
+    }
+
+    /// The name that the queue was given. Those that Foundation gives are addresses.
+    var ownName: String? {
+        guard let name, !name.isEmpty, !name.hasPrefix("NSOperationQueue ") else { return nil }
         return name
     }
 }

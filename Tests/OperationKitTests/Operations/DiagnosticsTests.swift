@@ -45,6 +45,8 @@ import Testing
         #expect(report.age >= .zero)
         #expect(report.callStack.isEmpty)
         #expect(report.description.hasPrefix("OperationKit: “upload” (ScriptedOperation) was released while executing"))
+        let advice = "Keep it alive until it finishes: let its work hold it, or keep a reference to it."
+        #expect(report.description.hasSuffix(". " + advice))
     }
 
     @Test("The report of an operation without a name has the name of its type") func withoutName() {
@@ -87,6 +89,35 @@ import Testing
 
     @Test("A report says so when the queue or the thread has no name") func originWithoutName() async {
         #expect(await origins(queue: nil, thread: "") == ["a queue without a name", "a thread without a name"])
+    }
+
+    @Test(
+        "The names that Foundation gives a queue and Dispatch a thread count as none",
+        arguments: ["oot.default-qos", "-qos.overcommit"])
+    func originWithGivenName(thread: String) async {
+        let unnamed = OperationQueue()
+        #expect(
+            await origins(queue: unnamed.name, thread: thread) == ["a queue without a name", "a thread without a name"])
+    }
+
+    @Test("A report says so when an operation was started on the main thread") func originOnMainThread() {
+        func place(on queue: OperationQueue?) -> String {
+            ExecutionRecord.place(on: queue, isMainThread: true, threadName: "messages")
+        }
+        #expect(place(on: .main) == "the main thread" && place(on: nil) == "the main thread")
+        #expect(place(on: .serial(name: "uploads")) == "the queue “uploads”")
+    }
+
+    @Test("The other reports are sentences with the names") func otherReports() {
+        let upload = UnfinishedOperation(
+            name: "upload", type: ScriptedOperation.self, age: .milliseconds(5), origin: "the main thread",
+            callStack: [])
+        let lost = MisuseReport.lostFinish(.operation(name: "upload"), operation: upload)
+        #expect(lost.description.hasSuffix(" Call it on every path. It was started on the main thread, 5 ms earlier."))
+        #expect(
+            MisuseReport.lateDependency(operation: "upload", dependency: "login").description
+                == "OperationKit: The operation “upload” had started when it was bound to “login”, or told to require "
+                + "the success of that one. That is ignored. Do it before the operation is added to a queue.")
     }
 
     @Test("Where an operation was started is known while it executes, and neither before nor after")

@@ -29,6 +29,23 @@ import Testing
         #expect(operation.name == nil)
     }
 
+    @Test("An empty name counts as none, in errors, events and reports") func emptyName() throws {
+        let (reporter, reports) = (MisuseReporter(), Shared<[UnfinishedOperation]>([]))
+        reporter.handler = { report in
+            if case .released(let operation) = report { reports.change { $0.append(operation) } }
+        }
+        let operation = ScriptedOperation("")
+        let recorder = OperationTimelineRecorder()
+        operation.addObserver(recorder)
+        #expect(operation.displayName == "ScriptedOperation" && operation.displayName(at: 2) == "ScriptedOperation 2")
+        _ = ExecutionRecord(operation, nil, reporter, at: .now)
+        reporter.waitForReports()
+        #expect(reports.value.map(\.name) == ["ScriptedOperation"])
+        operation.start()
+        let entry = try #require(recorder.timeline[operation.observationID])
+        #expect(entry.name == "ScriptedOperation" && entry.outcome == .success)
+    }
+
     /// Longer than what a string holds without memory of its own.
     private static let names = (0..<4).map { "a name that needs memory of its own, number \($0)" }
 

@@ -237,8 +237,9 @@ import Testing
             MisuseReporter.shared.waitForReports()
             let texts = reports.value
             precondition(texts.count == 2, "\(texts)")
-            precondition(texts[0].contains("“work”") && texts[0].contains("the requirement of “database”"), texts[0])
-            precondition(texts[1].contains("the requirement of “service”"), texts[1])
+            precondition(texts[0].contains("“work”"), texts[0])
+            precondition(texts[0].contains("was given the requirement “database”."), texts[0])
+            precondition(texts[1].contains("was given the requirement “service”."), texts[1])
         }
     }
 

@@ -186,7 +186,7 @@ import Testing
         }
         #if DEBUG
         let message = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
-        #expect(message.contains("narcissus cannot depend on itself"))
+        #expect(message.contains("“narcissus” cannot depend on itself"))
         #endif
     }
     #endif

@@ -147,7 +147,7 @@ extension AsyncOperation {
 
     /// What events call the operation, unless that is what its class is called. Looked up without the lock: it may be overridden.
     private final func eventName(_ record: ObservationRecord) -> String? {
-        let name = name ?? ownTitle
+        let name = ownName ?? ownTitle
         withState { _ in record.change { $0.named(name) } }
         return name
     }

@@ -98,6 +98,6 @@ extension AsyncOperation {
         }
         // Released after unlocking, as it has a lock of its own.
         withExtendedLifetime(replaced) {}
-        if !isSet { reportLatePolicy("the requirement of “\(name)”") }
+        if !isSet { reportLatePolicy("the requirement “\(name)”") }
     }
 }
