@@ -23,6 +23,25 @@ import Testing
             ])
     }
 
+    @Test("Events and timelines have the sentence of an error that has one") func sentencesOfErrors() async throws {
+        let error = OperationTimeoutError(operation: "load", timeout: .seconds(5))
+        let sentence = "The operation “load” took longer than its timeout of 5.0 seconds."
+        let kinds: [OperationEvent.Kind] = [
+            .retrying(attempt: 2, error: error, delay: .seconds(3)), .finished(error: error),
+        ]
+        #expect(
+            kinds.map(\.description) == [
+                "retries in 3.0 seconds, because attempt 2 failed: \(sentence)", "failed: \(sentence)",
+            ])
+        let recorder = OperationTimelineRecorder()
+        let policy = RetryPolicy(maximumAttempts: 2, backoff: .none)
+        let retry = RetryOperation(policy, name: "load") { _ in TaskOperation<Int> { throw error } }
+        retry.addObserver(recorder)
+        await #expect(throws: OperationTimeoutError.self) { try await OperationQueue().run(retry) }
+        let entry = try #require(recorder.timeline[retry.observationID])
+        #expect(entry.outcome == .failed(sentence) && entry.retries.map(\.error) == [sentence])
+    }
+
     @Test("A summary names the reasons for which was waited longest, and counts the others") func manyReasons() {
         let waits = (1...20).map { number in
             OperationTimeline.Wait(

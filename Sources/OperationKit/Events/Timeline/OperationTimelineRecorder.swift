@@ -109,14 +109,14 @@ struct ObservedFacts {
                 self.limit = limit
             }
         case .retrying(_, let error, _):
-            self.error = "\(error)"
+            self.error = error.eventText
         case .finished(nil):
             parent = operation.parentID
             outcome = .success
         case .finished(let error?):
             parent = operation.parentID
             outcome = error.isCancellation ? .cancelled : .failed
-            if outcome == .failed { self.error = "\(error)" }
+            if outcome == .failed { self.error = error.eventText }
         case .waiting: break
         }
     }

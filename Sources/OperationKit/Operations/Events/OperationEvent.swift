@@ -1,3 +1,5 @@
+import Foundation
+
 /// Something that has happened to an operation.
 ///
 /// An event holds an identifier and a name of its operation, not the operation: keeping events keeps nothing alive.
@@ -89,11 +91,18 @@ extension OperationEvent.Kind: CustomStringConvertible {
         case .running: "runs"
         case .cancelled: "was cancelled"
         case .retrying(let attempt, let error, let delay):
-            "retries in \(delay), because attempt \(attempt) failed: \(error)"
+            "retries in \(delay), because attempt \(attempt) failed: \(error.eventText)"
         case .finished(nil): "finished"
         case .finished(let error?):
-            error.isCancellation ? "finished as cancelled" : "failed: \(error)"
+            error.isCancellation ? "finished as cancelled" : "failed: \(error.eventText)"
         }
+    }
+}
+
+extension Error {
+    /// The error in events and timelines: its sentence, or else its value.
+    var eventText: String {
+        (self as? any LocalizedError)?.errorDescription ?? "\(self)"
     }
 }
 
