@@ -104,10 +104,11 @@ import Testing
         let errors = await work.performOperation(on: [1, 2])
         #expect(
             errors.map { $0 as? CoordinationError } == [
-                .invalidRetryPolicy(type: "Items", problem: "it allows 0 attempts")
+                .invalidRetryPolicy(type: "Items", problem: "its maximumAttempts is 0")
             ])
         #expect(
-            errors[0]?.localizedDescription == "“Items” was not run, because of its retry policy: it allows 0 attempts."
+            errors[0]?.localizedDescription
+                == "“Items” was not run, because of its retry policy: its maximumAttempts is 0."
         )
         #expect(work.log.value.isEmpty)
     }
@@ -160,6 +161,6 @@ import Testing
         await #expect(throws: RetryError.self) { try await map.finished() }
         #expect(
             map.error?.localizedDescription
-                == "The operation “lengths” did not run, because of its retry policy: it allows -1 attempts.")
+                == "The operation “lengths” did not run, because of its retry policy: its maximumAttempts is -1.")
     }
 }

@@ -9,7 +9,7 @@ import Testing
         .invalidLimit(type: "Sync", maxConcurrentOperationCount: 0),
         .alreadyStarted(operation: "Backup", coordinator: "Nightly"),
         .givenTwice(operation: "Backup", coordinator: "Nightly"),
-        .invalidRetryPolicy(type: "Sync", problem: "it allows 0 attempts"),
+        .invalidRetryPolicy(type: "Sync", problem: "its maximumAttempts is 0"),
     ]
 
     @Test("Domain and codes are stable")
@@ -30,7 +30,7 @@ import Testing
                 "The operation “Backup” was not run by “Nightly”, because it has been started before. "
                     + "Create a new one for each run.",
                 "The operation “Backup” was given to “Nightly” twice. It ran once: give each operation once.",
-                "“Sync” was not run, because of its retry policy: it allows 0 attempts.",
+                "“Sync” was not run, because of its retry policy: its maximumAttempts is 0.",
             ])
     }
 }

@@ -179,12 +179,12 @@ import Testing
         }
         operation.start()
         gate.open()
-        await occurrence(of: waitingForDatabase + " and for the place of “host”")
+        await occurrence(of: waitingForDatabase + ", and for the place of “host”")
         holder.finish()
         await recorder.end(of: "load")
         #expect(
             events == [
-                "started", "evaluating its condition “online”", waitingForDatabase + " and for the place of “host”",
+                "started", "evaluating its condition “online”", waitingForDatabase + ", and for the place of “host”",
                 "running", "finished",
             ])
     }

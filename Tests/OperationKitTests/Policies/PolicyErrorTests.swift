@@ -47,10 +47,10 @@ import Testing
                     "The operation “sign in” did not run, because its condition “signed in” needs “sign in”, which waits for it."
             ),
             Expectation(
-                error: RetryError.invalidPolicy(operation: "load", problem: "it allows 0 attempts"),
+                error: RetryError.invalidPolicy(operation: "load", problem: "its maximumAttempts is 0"),
                 domain: "RetryError",
                 code: 1,
-                description: "The operation “load” did not run, because of its retry policy: it allows 0 attempts."),
+                description: "The operation “load” did not run, because of its retry policy: its maximumAttempts is 0."),
             Expectation(
                 error: RetryError.budgetExhausted(operation: "load", attempts: 2, error: cause), domain: "RetryError",
                 code: 2,
@@ -71,15 +71,26 @@ import Testing
             Expectation(
                 error: CircuitOpenError(operation: "load", circuit: "server", retryAfter: nil),
                 domain: "CircuitOpenError",
-                code: 1, description: "The operation “load” did not run, because the circuit breaker “server” is open."),
+                code: 1,
+                description:
+                    "The operation “load” did not run, because the circuit breaker “server” lets no other operation through until those on trial have ended."
+            ),
+            Expectation(
+                error: ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 0),
+                domain: "ResourceError", code: 1,
+                description:
+                    "The operation “load” did not run, because “disk” was not available, and no operation may wait for it."
+            ),
             Expectation(
                 error: ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 1),
-                domain: "ResourceError",
-                code: 1, description: "The operation “load” did not run, because 1 operation waits for “disk” already."),
+                domain: "ResourceError", code: 1,
+                description:
+                    "The operation “load” did not run, because 1 operation waits for “disk” already, and no more may."),
             Expectation(
                 error: ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 9),
-                domain: "ResourceError",
-                code: 1, description: "The operation “load” did not run, because 9 operations wait for “disk” already."),
+                domain: "ResourceError", code: 1,
+                description:
+                    "The operation “load” did not run, because 9 operations wait for “disk” already, and no more may."),
             Expectation(
                 error: ResourceError.cycle(
                     operation: "load",
@@ -89,14 +100,46 @@ import Testing
                     ]),
                 domain: "ResourceError", code: 2,
                 description:
-                    "The operation “load” did not run, because operations would wait for each other in a cycle: “load” waits for “disk”, held by “copy”; “read” waits for “network”, held by “backup”."
+                    "The operation “load” did not run, because operations would wait for each other in a cycle: “load” waits for “disk”, held by “copy”, which waits for “read”; “read” waits for “network”, held by “backup”, which waits for “load”."
+            ),
+            Expectation(
+                error: ResourceError.cycle(
+                    operation: "load",
+                    waits: [
+                        ResourceWait(operation: "load", resource: "disk", blocker: "copy"),
+                        ResourceWait(operation: "copy", resource: "network", blocker: "load"),
+                    ]),
+                domain: "ResourceError", code: 2,
+                description:
+                    "The operation “load” did not run, because operations would wait for each other in a cycle: “load” waits for “disk”, held by “copy”; “copy” waits for “network”, held by “load”."
+            ),
+            Expectation(
+                error: ResourceError.cycle(
+                    operation: "load", waits: [ResourceWait(operation: "load", resource: "disk", blocker: "sync")]),
+                domain: "ResourceError", code: 2,
+                description:
+                    "The operation “load” did not run, because operations would wait for each other in a cycle: “load” waits for “disk”, held by “sync”, which waits for “load”."
             ),
             Expectation(
                 error: ResourceError.timedOut(
                     operation: "load", resource: "disk", duration: .seconds(1), holders: ["copy", "backup"]),
                 domain: "ResourceError", code: 3,
                 description:
-                    "The operation “load” did not run, because “disk” was not available within 1.0 seconds, held by “copy”, “backup”."
+                    "The operation “load” did not run, because “disk” was not available within 1.0 seconds: it is held by “copy” and “backup”."
+            ),
+            Expectation(
+                error: ResourceError.timedOut(
+                    operation: "load", resource: "disk", duration: .seconds(1), holders: ["copy"]),
+                domain: "ResourceError", code: 3,
+                description:
+                    "The operation “load” did not run, because “disk” was not available within 1.0 seconds: it is held by “copy”."
+            ),
+            Expectation(
+                error: ResourceError.timedOut(
+                    operation: "load", resource: "disk", duration: .seconds(1), holders: ["a", "b", "c"]),
+                domain: "ResourceError", code: 3,
+                description:
+                    "The operation “load” did not run, because “disk” was not available within 1.0 seconds: it is held by “a”, “b” and “c”."
             ),
             Expectation(
                 error: ResourceError.timedOut(operation: "load", resource: "disk", duration: .seconds(1), holders: []),

@@ -8,8 +8,8 @@ import Testing
     private let immediately = RetryPolicy(maximumAttempts: 3, backoff: .none)
 
     private static let invalidPolicies: [(RetryPolicy, String)] = [
-        (RetryPolicy(maximumAttempts: 0), "it allows 0 attempts"),
-        (RetryPolicy(maximumAttempts: -1), "it allows -1 attempts"),
+        (RetryPolicy(maximumAttempts: 0), "its maximumAttempts is 0"),
+        (RetryPolicy(maximumAttempts: -1), "its maximumAttempts is -1"),
         (RetryPolicy(backoff: .constant(.seconds(-1))), "its backoff begins with a delay of -1.0 seconds"),
         (RetryPolicy(backoff: .exponential(.seconds(1), factor: .infinity)), "its backoff grows by a factor of inf"),
     ]

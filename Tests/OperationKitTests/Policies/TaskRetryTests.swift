@@ -187,7 +187,7 @@ import Testing
         await #expect(throws: RetryError.self) { try await operation.value }
         #expect(
             operation.error?.localizedDescription
-                == "The operation “load” did not run, because of its retry policy: it allows 0 attempts.")
+                == "The operation “load” did not run, because of its retry policy: its maximumAttempts is 0.")
         #expect(attempts.value == 0)
     }
 

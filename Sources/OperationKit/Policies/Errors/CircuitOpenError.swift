@@ -31,8 +31,9 @@ extension CircuitOpenError: LocalizedError, CustomNSError {
 
     /// Which operation did not run, because of which circuit breaker.
     public var errorDescription: String? {
-        "The operation “\(operation)” did not run, because the circuit breaker “\(circuit)” is open"
-            + (retryAfter.map { ", for another \(ageText($0))." } ?? ".")
+        "The operation “\(operation)” did not run, because the circuit breaker “\(circuit)” "
+            + (retryAfter.map { "is open, for another \(ageText($0))." }
+                ?? "lets no other operation through until those on trial have ended.")
     }
 
     /// The localized description.

@@ -50,16 +50,36 @@ extension ResourceError: LocalizedError, CustomNSError {
     public var errorDescription: String? {
         switch self {
         case .tooManyWaiting(let operation, let resource, let maximum):
-            "The operation “\(operation)” did not run, because \(maximum == 1 ? "1 operation waits" : "\(maximum) operations wait") for “\(resource)” already."
+            "The operation “\(operation)” did not run, because " + reason(resource: resource, maximum: maximum)
         case .cycle(let operation, let waits):
             "The operation “\(operation)” did not run, because operations would wait for each other in a cycle: "
-                + waits.map {
-                    "“\($0.operation)” waits for “\($0.resource)”, held by “\($0.blocker)”"
-                }.joined(separator: "; ") + "."
+                + text(of: waits) + "."
         case .timedOut(let operation, let resource, let duration, let holders):
             "The operation “\(operation)” did not run, because “\(resource)” was not available within \(duration)"
-                + (holders.isEmpty ? "." : ", held by \(holders.map { "“\($0)”" }.joined(separator: ", ")).")
+                + (holders.isEmpty ? "." : ": it is held by \(list(holders)).")
         }
+    }
+
+    private func reason(resource: String, maximum: Int) -> String {
+        switch maximum {
+        case 0: "“\(resource)” was not available, and no operation may wait for it."
+        case 1: "1 operation waits for “\(resource)” already, and no more may."
+        default: "\(maximum) operations wait for “\(resource)” already, and no more may."
+        }
+    }
+
+    /// A composite that holds what another operation waits for waits for the next one, which is inside it.
+    private func text(of waits: [ResourceWait]) -> String {
+        zip(waits, waits.dropFirst() + waits.prefix(1)).map { wait, next in
+            "“\(wait.operation)” waits for “\(wait.resource)”, held by “\(wait.blocker)”"
+                + (wait.blocker == next.operation ? "" : ", which waits for “\(next.operation)”")
+        }.joined(separator: "; ")
+    }
+
+    private func list(_ names: [String]) -> String {
+        let names = names.map { "“\($0)”" }
+        guard let last = names.last, names.count > 1 else { return names.joined() }
+        return names.dropLast().joined(separator: ", ") + " and " + last
     }
 
     /// The localized description.

@@ -190,7 +190,7 @@ final class Admission: Preparation, FinishObserving {
             let resource = requirements.resource(entry.resource)
             return resource.title + entry.remark(of: resource)
         }
-        return "waiting for " + parts.joined(separator: " and for ")
+        return "waiting for " + parts.joined(separator: ", and for ")
     }
 }
 

@@ -58,9 +58,9 @@ public struct RetryPolicy: Sendable {
 extension RetryPolicy {
     /// What is wrong with the policy, as the middle of a sentence.
     var problem: String? {
-        if maximumAttempts < 1 { return "it allows \(maximumAttempts) attempts" }
-        if let attemptTimeout, attemptTimeout <= .zero { return "an attempt may take \(attemptTimeout)" }
-        if let maximumTotalTime, maximumTotalTime <= .zero { return "all attempts may take \(maximumTotalTime)" }
+        if maximumAttempts < 1 { return "its maximumAttempts is \(maximumAttempts)" }
+        if let attemptTimeout, attemptTimeout <= .zero { return "its attemptTimeout is \(attemptTimeout)" }
+        if let maximumTotalTime, maximumTotalTime <= .zero { return "its maximumTotalTime is \(maximumTotalTime)" }
         return backoff.problem
     }
 }
