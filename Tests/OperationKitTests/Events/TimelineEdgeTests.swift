@@ -38,6 +38,8 @@ import Testing
         let retry = RetryOperation(policy, name: "load") { _ in TaskOperation<Int> { throw error } }
         retry.addObserver(recorder)
         await #expect(throws: OperationTimeoutError.self) { try await OperationQueue().run(retry) }
+        // Another thread may be telling the recorder of the end.
+        await eventually("the end is not recorded") { recorder.timeline[retry.observationID]?.outcome != nil }
         let entry = try #require(recorder.timeline[retry.observationID])
         #expect(entry.outcome == .failed(sentence) && entry.retries.map(\.error) == [sentence])
     }
