@@ -187,7 +187,8 @@ import Testing
                 running += event.isStart ? 1 : -1
                 most = max(most, running)
             }
-            #expect(most == (strategy.hasPrefix("Parallel") ? 4 : 1))
+            // How many are at work together is up to the machine, below the limit.
+            #expect(strategy.hasPrefix("Parallel") ? (2...4).contains(most) : most == 1)
         }
     }
 

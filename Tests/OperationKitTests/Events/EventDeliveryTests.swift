@@ -184,6 +184,32 @@ import Testing
         }
     }
 
+    @Test("A task that begins to wait for an operation whose end observers are being told of waits for that, too")
+    func awaitedMeanwhile() async throws {
+        let (began, goOn) = (Gate(), Gate())
+        let operation = ScriptedOperation.idle("load")
+        operation.addObserver(
+            EventListener { _, event in
+                guard event.isEnd else { return }
+                began.open()
+                goOn.pass()
+            })
+        operation.start()
+        let ending = Task { await onThread { _ = operation.finish() } }
+        #expect(await onThread { began.pass() })
+        #expect(operation.isFinished)
+        let hasReturned = Shared(false)
+        let waiting = Task {
+            try await operation.finished()
+            hasReturned.value = true
+        }
+        await eventually("the task does not wait") { operation.withState { !$0.waiters.isEmpty } || hasReturned.value }
+        #expect(!hasReturned.value)
+        goOn.open()
+        await ending.value
+        try await waiting.value
+    }
+
     /// Whether the elements come in an order, some of whose elements may be missing.
     private func isOrdered(_ elements: [String], in order: [String]) -> Bool {
         var rest = order[...]
