@@ -85,11 +85,11 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
     func text(depth: Int) -> String {
         switch self {
         case .suboperationFailure(let name, let errors):
-            "“\(name)”: \(summary(of: errors, depth: depth))."
+            "“\(name)”: " + summary(of: errors, depth: depth)
         case .cancelled(let name, let errors, let reason):
             "“\(name)” was cancelled"
                 + (reason.flatMap { text(of: $0, depth: depth) } ?? "")
-                + (errors.isEmpty ? "." : ". Before that, \(summary(of: errors, depth: depth)).")
+                + (errors.isEmpty ? "." : ". Before that, " + summary(of: errors, depth: depth))
         case .dependencyCycle(let name, let path):
             "“\(name)” cannot run, because its operations wait for each other in a cycle: "
                 + (path + path.prefix(1)).map { "“\($0)”" }.joined(separator: " waits for ") + "."
@@ -123,12 +123,14 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         // There is nothing to add unless the reason has words of its own.
         let hasWords = (reason as? any CancellableError & LocalizedError)?.errorDescription != nil
         if reason.isCancellation, !hasWords { return nil }
-        return " (\(reason.description(depth: depth - 1).withoutFullStop))"
+        let description = reason.description(depth: depth - 1)
+        return description.isEmpty ? nil : " (\(description.withoutFullStop))"
     }
 
     /// How many descriptions of children a description spells out.
     private static let mostSpelledOut = 3
 
+    /// How many children failed, and which, as a sentence.
     private func summary(of errors: [SuboperationError], depth: Int) -> String {
         let operations = errors.count == 1 ? "operation" : "operations"
         let count =
@@ -137,19 +139,20 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
             } else {
                 "\(errors.count) \(operations) failed"
             }
-        if depth < 0 || errors.isEmpty { return count }
-        if depth == 0 { return count + ": " + Self.leaves(of: self).joined(separator: "; ") }
+        if depth < 0 || errors.isEmpty { return count + "." }
+        if depth == 0 { return count + ": " + Self.leaves(of: self).joinedAsList }
         var parts = errors.prefix(Self.mostSpelledOut).map {
             // A compound's description begins with its name.
             let isCompound = $0.error is CompoundOperationError
             let entry =
                 isCompound
-                ? $0.error.description(depth: depth - 1).withoutFullStop : $0.error.entry(of: $0.name, depth: depth - 1)
+                ? $0.error.description(depth: depth - 1) : $0.error.entry(of: $0.name, depth: depth - 1)
             if $0.blockedCount == 0 { return entry }
-            return entry + "; \($0.blockedCount) did not run because of \(isCompound ? "“\($0.name)”" : "it")"
+            return entry.withoutFullStop
+                + "; \($0.blockedCount) did not run because of \(isCompound ? "“\($0.name)”" : "it")."
         }
-        if errors.count > Self.mostSpelledOut { parts.append("and \(errors.count - Self.mostSpelledOut) more") }
-        return count + ": " + parts.joined(separator: "; ")
+        if errors.count > Self.mostSpelledOut { parts.append("and \(errors.count - Self.mostSpelledOut) more.") }
+        return count + ": " + parts.joinedAsList
     }
 
     /// The first errors at the ends of the tree, however deep they are.

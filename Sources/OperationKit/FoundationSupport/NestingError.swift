@@ -64,24 +64,27 @@ extension Error {
     /// Returns the description of an error that is inside another one.
     ///
     /// - Parameter depth: As of ``NestingError/text(depth:)``.
-    /// - Returns: The text of a nesting error to that depth, and the description of any other error.
+    /// - Returns: The text of a nesting error to that depth, and the description of any other error as a sentence, or
+    ///   as an empty text.
     func description(depth: Int) -> String {
         if let error = self as? any NestingError { return error.text(depth: depth) }
-        return (self as? any LocalizedError)?.errorDescription ?? localizedDescription
+        return ((self as? any LocalizedError)?.errorDescription ?? localizedDescription).asSentence
     }
 
     /// Text that follows the name of an operation that ended with this error: that it was cancelled, or that it failed,
-    /// with the description if the depth allows it, and a full stop.
+    /// with the description if there is one and the depth allows it, and a full stop.
     func explanation(depth: Int) -> String {
         if isCancellation { return " was cancelled." }
         if depth <= 0, self is any NestingError { return " failed." }
-        return " failed: " + description(depth: depth - 1)
+        let description = description(depth: depth - 1)
+        return description.isEmpty ? " failed." : " failed: " + description
     }
 
-    /// The entry in a list of failures for an operation that ended with this error, without a full stop.
+    /// The entry in a list of failures for an operation that ended with this error, as a sentence.
     func entry(of name: String, depth: Int) -> String {
-        if depth < 0 || !(self is any NestingError), isCancellation { return "“\(name)” was cancelled" }
-        return "“\(name)”: " + description(depth: depth).withoutFullStop
+        if depth < 0 || !(self is any NestingError), isCancellation { return "“\(name)” was cancelled." }
+        let description = description(depth: depth)
+        return description.isEmpty ? "“\(name)” failed." : "“\(name)”: " + description
     }
 
     /// Returns an error that is inside another one as Objective-C would see it.
@@ -94,8 +97,24 @@ extension Error {
 }
 
 extension String {
-    /// A sentence that becomes part of another one.
+    /// The text with a full stop, unless it ends with a mark of its own, which may be inside parentheses or quotation
+    /// marks. Empty, if there are only spaces.
+    var asSentence: String {
+        let text = trimmingCharacters(in: .whitespacesAndNewlines)
+        if text.isEmpty { return text }
+        let end = text.last { $0 != ")" && $0 != "”" }
+        return end.map { ".!?…".contains($0) } == true ? text : text + "."
+    }
+
+    /// A sentence that becomes part of another one. An ellipsis stays.
     var withoutFullStop: String {
-        hasSuffix(".") ? String(dropLast()) : self
+        hasSuffix(".") && !hasSuffix("..") ? String(dropLast()) : self
+    }
+}
+
+extension [String] {
+    /// Sentences as the entries of a list that ends as the last of them does.
+    var joinedAsList: String {
+        (dropLast().map(\.withoutFullStop) + suffix(1)).joined(separator: "; ")
     }
 }

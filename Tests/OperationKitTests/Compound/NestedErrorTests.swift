@@ -63,6 +63,96 @@ import Testing
                 == "“c1”: 1 operation failed: “c0”: 1 operation failed: “n0”: It broke.")
     }
 
+    /// An error that has a text, or an empty one.
+    private struct Worded: LocalizedError {
+        let text: String
+        var errorDescription: String? { text }
+
+        init(_ text: String) { self.text = text }
+    }
+
+    /// The description of an error without one of its own, on Linux.
+    private static let plain = "The operation could not be completed. (messages.Plain error 1.)"
+
+    @Test(
+        "A description inside another one ends with one mark, and is left out where it is empty",
+        arguments: [
+            ("The password is wrong.", " failed: The password is wrong.", ": The password is wrong."),
+            ("wrong password", " failed: wrong password.", ": wrong password."),
+            ("wrong password.\n", " failed: wrong password.", ": wrong password."),
+            ("Really?", " failed: Really?", ": Really?"), ("Stop!", " failed: Stop!", ": Stop!"),
+            ("Wait…", " failed: Wait…", ": Wait…"), ("Wait...", " failed: Wait...", ": Wait..."),
+            (plain, " failed: \(plain)", ": \(plain)"),
+            ("It says “No.”", " failed: It says “No.”", ": It says “No.”"),
+            ("“404” is no “user”", " failed: “404” is no “user”.", ": “404” is no “user”."),
+            ("disk full (sda)", " failed: disk full (sda).", ": disk full (sda)."), (")", " failed: ).", ": )."),
+            ("", " failed.", " failed."), (" \n", " failed.", " failed."),
+        ])
+    func marks(text: String, explanation: String, entry: String) {
+        let error = Worded(text)
+        let failure = SuboperationError(name: "a", index: 0, error: error)
+        #expect(failure.localizedDescription == "“a”" + explanation)
+        let dependency = DependencyError.dependencyFailed(operation: "b", dependency: "a", error: error)
+        let dependencyText = "The operation “b” did not run, because “a”" + explanation
+        #expect(dependency.localizedDescription == dependencyText)
+        let compound = CompoundOperationError.suboperationFailure(name: "c", errors: [failure])
+        #expect(compound.localizedDescription == "“c”: 1 operation failed: “a”" + entry)
+        // Three levels.
+        let outer = CompoundOperationError.cancelled(
+            name: "d", errors: [SuboperationError(name: "c", index: 0, error: compound)])
+        #expect(
+            outer.localizedDescription
+                == "“d” was cancelled. Before that, 1 operation failed: “c”: 1 operation failed: “a”" + entry)
+        #expect(
+            Self.nested(1, dependency).localizedDescription == "“c0”: 1 operation failed: “n0”: " + dependencyText)
+        // Deeper, only the ends of the tree are described.
+        let deep = Self.nested(9, error).localizedDescription
+        #expect(deep.hasSuffix(" 1 operation failed: “n0”" + entry), "\(deep)")
+    }
+
+    @Test("The description of an error without one of its own ends as Foundation's does") func plainErrors() {
+        for depth in 1...5 {
+            let text = Self.nested(depth, TestError.first, isMixed: true).localizedDescription
+            #expect(text.hasSuffix(TestError.first.localizedDescription), "\(text)")
+        }
+    }
+
+    @Test("The entries of a list lose their full stop, except for the last, and keep any other mark") func listMarks() {
+        func failures(_ texts: String...) -> [SuboperationError] {
+            texts.enumerated().map { SuboperationError(name: "n\($0)", index: $0, error: Worded($1)) }
+        }
+        func text(_ failures: [SuboperationError]) -> String {
+            CompoundOperationError.suboperationFailure(name: "c", errors: failures).localizedDescription
+        }
+        #expect(
+            text(failures("It broke.", "Really?", "Wait..."))
+                == "“c”: 3 operations failed: “n0”: It broke; “n1”: Really?; “n2”: Wait...")
+        #expect(
+            text(failures("Wait...", Self.plain, ""))
+                == "“c”: 3 operations failed: “n0”: Wait...; “n1”: \(Self.plain); “n2” failed.")
+        #expect(
+            text(failures("", "Wait…", "It broke.", "Stop!"))
+                == "“c”: 4 operations failed: “n0” failed; “n1”: Wait…; “n2”: It broke; and 1 more.")
+    }
+
+    @Test(
+        "The reason of a cancellation is in parentheses, which are left out where it is empty",
+        arguments: [
+            ("The user left.", " (The user left)."), ("timeout", " (timeout)."), ("Really?", " (Really?)."),
+            (plain, " (\(plain))."), ("", "."), ("\n", "."),
+        ])
+    func reasonMarks(reason: String, end: String) {
+        let error = CompoundOperationError.cancelled(name: "c", errors: [], reason: Worded(reason))
+        #expect(error.localizedDescription == "“c” was cancelled" + end)
+        // Two levels.
+        #expect(Self.nested(1, error).localizedDescription == "“c0”: 1 operation failed: “c” was cancelled" + end)
+        let failure = SuboperationError(name: "a", index: 0, error: Worded("Stop!"))
+        let failed = CompoundOperationError.cancelled(name: "c", errors: [failure], reason: Worded(reason))
+        #expect(
+            failed.localizedDescription
+                == "“c” was cancelled\(end) Before that, 1 operation failed: “a”: Stop!")
+    }
+
     @Test("A description asks the innermost error for its own a few times, however deep that is")
     func describingIsBounded() {
         for depth in [1, 2, 4, 8, 16, 32, 1_000] {
