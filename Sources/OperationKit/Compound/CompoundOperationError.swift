@@ -86,13 +86,24 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         switch self {
         case .suboperationFailure(let name, let errors):
             "“\(name)”: " + summary(of: errors, depth: depth)
-        case .cancelled(let name, let errors, let reason):
-            "“\(name)” was cancelled"
-                + (reason.flatMap { text(of: $0, depth: depth) } ?? "")
-                + (errors.isEmpty ? "." : ". Before that, " + summary(of: errors, depth: depth))
+        case .cancelled(let name, _, _):
+            "“\(name)”" + predicate(depth: depth)
         case .dependencyCycle(let name, let path):
             "“\(name)” cannot run, because its operations wait for each other in a cycle: "
                 + (path + path.prefix(1)).map { "“\($0)”" }.joined(separator: " waits for ") + "."
+        }
+    }
+
+    /// What the description says of the compound, for a sentence that begins with its name.
+    func predicate(depth: Int) -> String {
+        switch self {
+        case .suboperationFailure(_, let errors):
+            " failed: " + summary(of: errors, depth: depth)
+        case .cancelled(_, let errors, let reason):
+            " was cancelled" + (reason.flatMap { text(of: $0, depth: depth) } ?? "")
+                + (errors.isEmpty ? "." : ". Before that, " + summary(of: errors, depth: depth))
+        case .dependencyCycle:
+            " failed: " + text(depth: depth)
         }
     }
 
@@ -142,14 +153,10 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         if depth < 0 || errors.isEmpty { return count + "." }
         if depth == 0 { return count + ": " + Self.leaves(of: self).joinedAsList }
         var parts = errors.prefix(Self.mostSpelledOut).map {
-            // A compound's description begins with its name.
-            let isCompound = $0.error is CompoundOperationError
-            let entry =
-                isCompound
-                ? $0.error.description(depth: depth - 1) : $0.error.entry(of: $0.name, depth: depth - 1)
+            let entry = $0.error.entry(of: $0.name, depth: depth - 1)
             if $0.blockedCount == 0 { return entry }
-            return entry.withoutFullStop
-                + "; \($0.blockedCount) did not run because of \(isCompound ? "“\($0.name)”" : "it")."
+            let cause = $0.error is CompoundOperationError ? "“\($0.name)”" : "it"
+            return entry.withoutFullStop + "; \($0.blockedCount) did not run because of \(cause)."
         }
         if errors.count > Self.mostSpelledOut { parts.append("and \(errors.count - Self.mostSpelledOut) more.") }
         return count + ": " + parts.joinedAsList
@@ -167,7 +174,7 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         return texts
     }
 
-    private var name: String {
+    var name: String {
         switch self {
         case .suboperationFailure(let name, _), .cancelled(let name, _, _), .dependencyCycle(let name, _): name
         }

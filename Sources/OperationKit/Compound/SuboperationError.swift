@@ -68,7 +68,7 @@ extension SuboperationError: LocalizedError, CustomNSError, CustomStringConverti
     }
 
     func text(depth: Int) -> String {
-        "“\(name)”" + error.explanation(depth: depth)
+        "“\(name)”" + error.explanation(of: name, depth: depth)
     }
 
     func userInfo(depth: Int) -> [String: Any] {

@@ -45,7 +45,8 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
     func text(depth: Int) -> String {
         switch self {
         case .dependencyFailed(let operation, let dependency, let error):
-            "The operation “\(operation)” did not run, because “\(dependency)”" + error.explanation(depth: depth)
+            "The operation “\(operation)” did not run, because “\(dependency)”"
+                + error.explanation(of: dependency, depth: depth)
         case .dependencyUnfinished(let operation, let dependency):
             "The operation “\(operation)” did not run, because “\(dependency)” had not finished. Put it on a queue, or start it later."
         case .missingValue(let operation, let property, let dependency, let dependencyProperty):

@@ -153,6 +153,41 @@ import Testing
                 == "“c” was cancelled\(end) Before that, 1 operation failed: “a”: Stop!")
     }
 
+    @Test("A sentence that has named a compound does not name it again, and keeps any other name") func namedOnce() {
+        let failure = SuboperationError(name: "login", index: 0, error: Worded("It broke."))
+        func sentences(_ name: String, _ error: CompoundOperationError) -> [String] {
+            let errors: [any Error] = [
+                SuboperationError(name: name, index: 0, error: error),
+                DependencyError.dependencyFailed(operation: "notify", dependency: name, error: error),
+                ConditionError.prerequisiteFailed(
+                    operation: "notify", condition: "done", prerequisite: name, error: error),
+            ]
+            return errors.map(\.localizedDescription)
+        }
+        func expected(_ name: String, _ text: String) -> [String] {
+            [
+                "“\(name)” " + text, "The operation “notify” did not run, because “\(name)” " + text,
+                "The operation “notify” did not run, because “\(name)”, which its condition “done” needs, " + text,
+            ]
+        }
+        let failed = CompoundOperationError.suboperationFailure(name: "Sync", errors: [failure])
+        #expect(sentences("Sync", failed) == expected("Sync", "failed: 1 operation failed: “login”: It broke."))
+        #expect(
+            sentences("macro", failed)
+                == expected("macro", "failed: “Sync”: 1 operation failed: “login”: It broke."))
+        let cancelled = CompoundOperationError.cancelled(name: "Sync", errors: [failure])
+        #expect(
+            sentences("Sync", cancelled)
+                == expected("Sync", "was cancelled. Before that, 1 operation failed: “login”: It broke."))
+        let stopped = CompoundOperationError.cancelled(name: "Sync", errors: [], reason: Worded("No time."))
+        #expect(sentences("Sync", stopped) == expected("Sync", "was cancelled (No time)."))
+        #expect(
+            sentences("macro", stopped) == expected("macro", "failed: “Sync” was cancelled (No time)."))
+        // However deep it is.
+        let deep = Self.nested(9, stopped).localizedDescription
+        #expect(deep.hasSuffix(" 1 operation failed: “Sync” was cancelled (No time)."), "\(deep)")
+    }
+
     @Test("A description asks the innermost error for its own a few times, however deep that is")
     func describingIsBounded() {
         for depth in [1, 2, 4, 8, 16, 32, 1_000] {

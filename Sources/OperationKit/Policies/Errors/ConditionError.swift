@@ -53,7 +53,7 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
                 + error.explanation(depth: depth)
         case .prerequisiteFailed(let operation, let condition, let prerequisite, let error):
             "The operation “\(operation)” did not run, because “\(prerequisite)”, which its condition “\(condition)” needs,"
-                + error.explanation(depth: depth)
+                + error.explanation(of: prerequisite, depth: depth)
         case .prerequisiteCycle(let operation, let condition, let prerequisite):
             "The operation “\(operation)” did not run, because its condition “\(condition)” needs “\(prerequisite)”, which waits for it."
         case .satisfied(let operation, let condition):
