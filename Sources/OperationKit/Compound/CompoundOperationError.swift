@@ -89,8 +89,7 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         case .cancelled(let name, _, _):
             "“\(name)”" + predicate(depth: depth)
         case .dependencyCycle(let name, let path):
-            "“\(name)” cannot run, because its operations wait for each other in a cycle: "
-                + (path + path.prefix(1)).map { "“\($0)”" }.joined(separator: " waits for ") + "."
+            (path == [name] ? "" : "“\(name)”: ") + Self.text(ofCycle: path)
         }
     }
 
@@ -102,9 +101,18 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         case .cancelled(_, let errors, let reason):
             " was cancelled" + (reason.flatMap { text(of: $0, depth: depth) } ?? "")
                 + (errors.isEmpty ? "." : ". Before that, " + summary(of: errors, depth: depth))
-        case .dependencyCycle:
-            " failed: " + text(depth: depth)
+        case .dependencyCycle(_, let path):
+            " failed: " + Self.text(ofCycle: path)
         }
+    }
+
+    private static func text(ofCycle path: [String]) -> String {
+        let names = path.map { "“\($0)”" }
+        if names.count == 1 { return names[0] + " would wait for itself." }
+        let text = "operations would wait for each other in a cycle"
+        guard let first = names.first else { return text + "." }
+        let waits = (names.dropFirst() + [first]).joined(separator: ", which waits for ")
+        return text + ": \(first) waits for \(waits). Remove one of these dependencies."
     }
 
     func userInfo(depth: Int) -> [String: Any] {

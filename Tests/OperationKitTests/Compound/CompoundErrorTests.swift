@@ -195,7 +195,7 @@ import Testing
             (.cancelled(name: "c", errors: []), 2, "“c” was cancelled."),
             (.cancelled(name: "c", errors: [], reason: Reason()), 2, "“c” was cancelled (The user left)."),
             (.cancelled(name: "c", errors: [failure]), 2, "“c” was cancelled. Before that, 1 of 1 operation failed"),
-            (.dependencyCycle(name: "c", path: ["a", "b"]), 3, "“a” waits for “b” waits for “a”."),
+            (.dependencyCycle(name: "c", path: ["a", "b"]), 3, "“a” waits for “b”, which waits for “a”."),
         ]
         for (error, code, sentence) in cases {
             #expect(error.nsError.code == code)
@@ -204,6 +204,23 @@ import Testing
             #expect((error as NSError).domain == CompoundOperationError.errorDomain)
         }
         #expect(CompoundOperationError.dependencyCycle(name: "c", path: []).leafErrors.count == 1)
+    }
+
+    @Test("The description of a cycle names each operation on it, and the compound") func cycles() {
+        func text(_ path: String...) -> String {
+            CompoundOperationError.dependencyCycle(name: "c", path: path).localizedDescription
+        }
+        let start = "“c”: operations would wait for each other in a cycle"
+        let end = "Remove one of these dependencies."
+        #expect(text("c") == "“c” would wait for itself.")
+        #expect(text("a") == "“c”: “a” would wait for itself.")
+        #expect(text("a", "c") == "\(start): “a” waits for “c”, which waits for “a”. \(end)")
+        #expect(text("a", "b", "d") == "\(start): “a” waits for “b”, which waits for “d”, which waits for “a”. \(end)")
+        #expect(text() == start + ".")
+        let itself = CompoundOperationError.dependencyCycle(name: "c", path: ["c"])
+        #expect(
+            SuboperationError(name: "c", index: 0, error: itself).localizedDescription
+                == "“c” failed: “c” would wait for itself.")
     }
 
     private struct Reason: LocalizedError {
