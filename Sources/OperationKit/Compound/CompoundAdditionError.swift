@@ -4,7 +4,8 @@ public import Foundation
 public enum CompoundAdditionError: Error, Equatable {
     /// All children of the compound have finished, so it takes no more. Code 1.
     case compoundFinished(operation: String, compound: String)
-    /// The operation is a child already, of this compound or of another one. Code 2.
+    /// The operation is a child already, of this compound or of another one. Or a closure of the compound has made it,
+    /// and it contains the compound, or is a composite that executes, and may wait for the compound. Code 2.
     case alreadyAdded(operation: String, compound: String)
 }
 
@@ -26,7 +27,7 @@ extension CompoundAdditionError: LocalizedError, CustomNSError {
         case .compoundFinished(let operation, let compound):
             "The operation “\(operation)” was not added to “\(compound)”, which has finished. Add it before the last child ends."
         case .alreadyAdded(let operation, let compound):
-            "The operation “\(operation)” was not added to “\(compound)”: it is a child already. Add each operation once, to one compound."
+            "The operation “\(operation)” was not added to “\(compound)”: it is a child already, \(operation == compound ? "is or contains" : "contains") “\(compound)”, or may wait for “\(compound)”. Add a new operation, once, to one compound."
         }
     }
 

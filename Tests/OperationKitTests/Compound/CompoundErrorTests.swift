@@ -254,6 +254,10 @@ import Testing
             #expect(error.code == index + 1)
             #expect(error.localizedDescription.contains("“child”") && error.localizedDescription.contains("“parent”"))
         }
+        #expect(
+            errors[1].localizedDescription
+                == "The operation “child” was not added to “parent”: it is a child already, contains “parent”, "
+                + "or may wait for “parent”. Add a new operation, once, to one compound.")
     }
 
     @Test("A `SuboperationError` names the child and carries its error") func suboperationError() {

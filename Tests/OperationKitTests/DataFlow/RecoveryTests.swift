@@ -100,6 +100,7 @@ import Testing
         await Start.byHand(itself)
         around.value = nil
         #expect(itself.error as? CompoundAdditionError == .alreadyAdded(operation: "itself", compound: "itself"))
+        #expect(itself.error?.localizedDescription.contains(", is or contains “itself”, ") == true)
         let source = Self.failing("source")
         let same = source.recoverRun { [unowned source] _ in source }.with(input: 0)
         same.name = "same"
@@ -124,6 +125,7 @@ import Testing
         let recovered = Self.failing().recoverRun { _ in macro }.with(input: 0)
         await Start.byHand(recovered)
         #expect(recovered.error as? CompoundAdditionError == .alreadyAdded(operation: "macro", compound: "source"))
+        #expect(recovered.error?.localizedDescription.contains(", or may wait for “source”. ") == true)
         macro.cancel()
         await #expect(throws: CancellationError.self) { try await macro.value }
     }
