@@ -32,16 +32,18 @@ extension ChainError: LocalizedError, CustomNSError {
     /// What happened, to which operation, and what to do about it.
     public var errorDescription: String? {
         switch self {
+        case .alreadyUsed(let operation, let chain) where operation == chain:
+            "“\(chain)” cannot be continued or added as a step, because it is part of another operation. Create a new one."
         case .alreadyUsed(let operation, let chain):
-            "“\(chain)” did not run, because “\(operation)” is part of another operation already, or in it twice. Create a new one for each step."
+            "“\(chain)” did not run, because “\(operation)” is part of another operation already, or was added to “\(chain)” twice. Create a new one for each step."
         case .consumed(let chain):
             "“\(chain)” did not run, because it has become part of a longer chain. Start what then() returned."
         case .alreadyStarted(let chain):
-            "“\(chain)” had been started before it was continued. Add all steps or jobs before the start."
+            "The steps or jobs that were added to “\(chain)” did not run, because it had been started before. Add all of them before the start."
         case .notAStep(let operation, let chain):
             "“\(chain)” did not run, because a step was to take the output of “\(operation)”, which is no earlier step of it."
         case .operationNotRun(let job, let chain):
-            "The \(job) of “\(chain)” makes an operation, but does not have it run. Use thenRun, or thenDecide to pass the operation on as a value."
+            "“\(job)” of “\(chain)” makes an operation, which would not run. Use thenRun to run it, or thenDecide to pass it on as a value."
         }
     }
 

@@ -48,7 +48,7 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
             "The operation “\(operation)” did not run, because “\(dependency)”"
                 + error.explanation(of: dependency, depth: depth)
         case .dependencyUnfinished(let operation, let dependency):
-            "The operation “\(operation)” did not run, because “\(dependency)” had not finished. Put it on a queue, or start it later."
+            "The operation “\(operation)” did not run, because “\(dependency)” had not finished. Put “\(operation)” on a queue, or start it later."
         case .missingValue(let operation, let property, let dependency, let dependencyProperty):
             "The operation “\(operation)” did not run, because “\(dependency)” had no value"
                 + (dependencyProperty.map { " in “\($0)”" } ?? "") + " for " + (property.map { "“\($0)”" } ?? "it")

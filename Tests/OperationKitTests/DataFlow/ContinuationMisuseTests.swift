@@ -43,6 +43,10 @@ import Testing
         await Start.byHand(longerWaterfall)
         #expect(longerMacro.error as? ChainError == .alreadyStarted(chain: "macro"))
         #expect(longerWaterfall.error as? ChainError == .alreadyStarted(chain: "waterfall"))
+        #expect(
+            longerMacro.error?.localizedDescription
+                == "The steps or jobs that were added to “macro” did not run, because it had been started before. "
+                + "Add all of them before the start.")
         waterfall.cancel()
         step.finish(with: 2)
         await #expect(throws: CancellationError.self) { try await waterfall.finished() }
@@ -62,6 +66,10 @@ import Testing
         await Start.byHand(longerWaterfall)
         #expect(longerMacro.error as? ChainError == .alreadyUsed(operation: "macro", chain: "macro"))
         #expect(longerWaterfall.error as? ChainError == .alreadyUsed(operation: "waterfall", chain: "waterfall"))
+        #expect(
+            longerMacro.error?.localizedDescription
+                == "“macro” cannot be continued or added as a step, because it is part of another operation. "
+                + "Create a new one.")
         withExtendedLifetime(compound) {}
     }
 

@@ -29,7 +29,8 @@ import Testing
             domain: "OperationKit.DependencyError", code: 1, phrase: "because “load” was cancelled"),
         Expectation(
             error: DependencyError.dependencyUnfinished(operation: "decode", dependency: "load"),
-            domain: "OperationKit.DependencyError", code: 2, phrase: "“load” had not finished"),
+            domain: "OperationKit.DependencyError", code: 2,
+            phrase: "“load” had not finished. Put “decode” on a queue"),
         Expectation(
             error: ChainError.alreadyUsed(operation: "decode", chain: "macro"),
             domain: "OperationKit.ChainError", code: 1, phrase: "is part of another operation"),

@@ -236,6 +236,10 @@ import Testing
         macro.input = 0
         await Start.byHand(macro)
         #expect(macro.error as? ChainError == .alreadyUsed(operation: "step", chain: "macro"))
+        #expect(
+            macro.error?.localizedDescription
+                == "“macro” did not run, because “step” is part of another operation already, or was added to “macro” "
+                + "twice. Create a new one for each step.")
         #expect(log.events.isEmpty && step.isFinished)
     }
 

@@ -99,7 +99,10 @@ import Testing
         await Start.byHand(waterfall.with(input: 1))
         #expect(waterfall.error as? ChainError == .operationNotRun(job: "job 1", chain: "waterfall"))
         #expect(log.events == ["first"] && waterfall.failedStep?.index == 1)
-        #expect(waterfall.error?.localizedDescription.contains("thenRun") == true)
+        #expect(
+            waterfall.error?.localizedDescription
+                == "“job 1” of “waterfall” makes an operation, which would not run. Use thenRun to run it, "
+                + "or thenDecide to pass it on as a value.")
         let list = Waterfall<TaskOperation<Int>, TaskOperation<Int>>(name: "list").thenEach(of: [{ $0 }, { $0 }])
         await Start.byHand(list.with(input: TaskOperation { 1 }))
         #expect(list.error as? ChainError == .operationNotRun(job: "job 0", chain: "list"))
