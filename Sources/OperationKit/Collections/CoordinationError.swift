@@ -33,15 +33,15 @@ extension CoordinationError: LocalizedError, CustomNSError {
     public var errorDescription: String? {
         switch self {
         case .invalidBatchSize(let type, let batchSize):
-            "“\(type)” asks for batches of \(batchSize). Set its batchSize to 1 or more."
+            "“\(type)” asks for batches of \(batchSize) items. Set its batchSize to 1 or more."
         case .invalidLimit(let type, let limit):
-            "“\(type)” allows \(limit) at a time. Set its maxConcurrentOperationCount to 1 or more."
+            "“\(type)” allows \(limit) items at a time. Set its maxConcurrentOperationCount to 1 or more."
         case .alreadyStarted(let operation, let coordinator):
             "The operation “\(operation)” was not run by “\(coordinator)”, because it has been started before. Create a new one for each run."
         case .givenTwice(let operation, let coordinator):
             "The operation “\(operation)” was given to “\(coordinator)” twice. It ran once: give each operation once."
         case .invalidRetryPolicy(let type, let problem):
-            "“\(type)” was not run, because of its retry policy: \(problem)."
+            "“\(type)” did not run, because of its retry policy: \(problem)."
         }
     }
 

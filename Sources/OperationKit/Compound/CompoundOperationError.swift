@@ -164,7 +164,8 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
             let entry = $0.error.entry(of: $0.name, depth: depth - 1)
             if $0.blockedCount == 0 { return entry }
             let cause = $0.error is CompoundOperationError ? "“\($0.name)”" : "it"
-            return entry.withoutFullStop + "; \($0.blockedCount) did not run because of \(cause)."
+            let others = $0.blockedCount == 1 ? "1 other" : "\($0.blockedCount) others"
+            return entry.withoutFullStop + "; \(others) did not run because of \(cause)."
         }
         if errors.count > Self.mostSpelledOut { parts.append("and \(errors.count - Self.mostSpelledOut) more.") }
         return count + ": " + parts.joinedAsList

@@ -108,7 +108,7 @@ import Testing
             ])
         #expect(
             errors[0]?.localizedDescription
-                == "“Items” was not run, because of its retry policy: its maximumAttempts is 0."
+                == "“Items” did not run, because of its retry policy: its maximumAttempts is 0."
         )
         #expect(work.log.value.isEmpty)
     }

@@ -25,12 +25,12 @@ import Testing
         #expect(descriptions == Self.errors.map(\.localizedDescription))
         #expect(
             descriptions == [
-                "“Sync” asks for batches of -1. Set its batchSize to 1 or more.",
-                "“Sync” allows 0 at a time. Set its maxConcurrentOperationCount to 1 or more.",
+                "“Sync” asks for batches of -1 items. Set its batchSize to 1 or more.",
+                "“Sync” allows 0 items at a time. Set its maxConcurrentOperationCount to 1 or more.",
                 "The operation “Backup” was not run by “Nightly”, because it has been started before. "
                     + "Create a new one for each run.",
                 "The operation “Backup” was given to “Nightly” twice. It ran once: give each operation once.",
-                "“Sync” was not run, because of its retry policy: its maximumAttempts is 0.",
+                "“Sync” did not run, because of its retry policy: its maximumAttempts is 0.",
             ])
     }
 }

@@ -40,7 +40,7 @@ import Testing
         #expect(summary(error) == ["3 login 3"])
         #expect(error?.leafErrors.map { $0 as? TestError } == [.first])
         #expect(error?.localizedDescription.hasPrefix("“sync”: 1 of 4 operations failed: “login”: ") == true)
-        #expect(error?.localizedDescription.hasSuffix("; 3 did not run because of it.") == true)
+        #expect(error?.localizedDescription.hasSuffix("; 3 others did not run because of it.") == true)
         for child in children {
             guard case .dependencyFailed(child.name, "login", let error) = child.error as? DependencyError else {
                 Issue.record("\(text(child.error))")
@@ -73,7 +73,7 @@ import Testing
         #expect(summary(error) == ["0 a 1", "1 b 1"])
         let description = error?.localizedDescription ?? ""
         #expect(description.hasPrefix("“c”: 2 of 4 operations failed: “a”: "), "\(description)")
-        #expect(description.components(separatedBy: "; 1 did not run because of it").count == 3, "\(description)")
+        #expect(description.components(separatedBy: "; 1 other did not run because of it").count == 3, "\(description)")
     }
 
     @Test("A child that depends on a failed one without requiring its success runs, and counts by itself")
@@ -156,7 +156,7 @@ import Testing
         let error = await outcome(of: compound)
         #expect(summary(error) == ["1 a 2"])
         #expect(error?.leafErrors.first is DependencyError)
-        #expect(error?.localizedDescription.hasSuffix("; 2 did not run because of it.") == true)
+        #expect(error?.localizedDescription.hasSuffix("; 2 others did not run because of it.") == true)
     }
 
     @Test("A cause outside cancels the remaining children, where the policy says so")
@@ -189,7 +189,7 @@ import Testing
         let children = [requiring("a", step), requiring("b", login), requiring("c", inner)]
         let error = await outcome(of: CompoundOperation(operations: children + [macro, inner]))
         #expect(summary(error) == ["3 macro 1", "4 inner 2"])
-        #expect(error?.localizedDescription.contains("; 2 did not run because of “inner”") == true)
+        #expect(error?.localizedDescription.contains("; 2 others did not run because of “inner”") == true)
     }
 
     @Test("A cause inside a child that recovers from it is reported by the first child that it kept from running")
