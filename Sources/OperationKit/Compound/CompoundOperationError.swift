@@ -55,7 +55,7 @@ public enum CompoundOperationError: Error {
     }
 }
 
-extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringConvertible, NestingError {
+extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringConvertible, NamedNestingError {
     /// `OperationKit.CompoundOperationError`
     public static var errorDomain: String { "OperationKit.CompoundOperationError" }
 

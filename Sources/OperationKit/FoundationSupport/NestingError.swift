@@ -60,6 +60,14 @@ extension NestingError {
     }
 }
 
+/// A nesting error whose description begins with the name of an operation.
+protocol NamedNestingError: NestingError {
+    var name: String { get }
+
+    /// What follows the name.
+    func predicate(depth: Int) -> String
+}
+
 extension Error {
     /// Returns the description of an error that is inside another one.
     ///
@@ -77,7 +85,7 @@ extension Error {
     func explanation(of name: String? = nil, depth: Int) -> String {
         if isCancellation { return " was cancelled." }
         if depth <= 0, self is any NestingError { return " failed." }
-        if let error = self as? CompoundOperationError, error.name == name { return error.predicate(depth: depth - 1) }
+        if let error = self as? any NamedNestingError, error.name == name { return error.predicate(depth: depth - 1) }
         let description = description(depth: depth - 1)
         return description.isEmpty ? " failed." : " failed: " + description
     }
@@ -87,7 +95,7 @@ extension Error {
     func entry(of name: String, depth: Int) -> String {
         if depth < 0 || !(self is any NestingError), isCancellation { return "“\(name)” was cancelled." }
         let description = description(depth: depth)
-        if self is CompoundOperationError { return description }
+        if self is any NamedNestingError { return description }
         return description.isEmpty ? "“\(name)” failed." : "“\(name)”: " + description
     }
 
