@@ -85,18 +85,19 @@ package final class ManualClock: Clock, Sendable {
     /// the order in which they are due, those that are due at the same time in the order of their arrival, and shows
     /// each deadline as ``now`` meanwhile. They go on concurrently: what they do is not waited for.
     package func advance(to instant: Instant) {
+        precondition(instant >= now, "A clock does not go back from \(now) to \(instant).")
         while let sleeper = next(until: instant) { sleeper.continuation.resume(returning: true) }
     }
 
     /// Returns the next sleeper that is due, at its time; without one, the time is that instant.
     private func next(until instant: Instant) -> Sleeper? {
         state.change { state in
-            precondition(instant >= state.now, "A clock does not go back from \(state.now) to \(instant).")
             guard let first = state.sleepers.first, first.deadline <= instant else {
-                state.now = instant
+                // What was resumed may have let more time pass already.
+                state.now = max(state.now, instant)
                 return nil
             }
-            state.now = first.deadline
+            state.now = max(state.now, first.deadline)
             return state.sleepers.removeFirst()
         }
     }

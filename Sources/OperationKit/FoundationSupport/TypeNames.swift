@@ -5,10 +5,12 @@ enum TypeNames {
 
     /// The name of a type, as `String(describing:)` writes it.
     static func name(of type: Any.Type) -> String {
-        let id = ObjectIdentifier(type)
-        if let name = known.withLock({ $0[id] }) { return name }
-        let name = String(describing: type)
-        known.withLock { $0[id] = name }
-        return name
+        known.withLock { known in
+            if let name = known[ObjectIdentifier(type)] { return name }
+            // No code of a user's is called for a type.
+            let name = String(describing: type)
+            known[ObjectIdentifier(type)] = name
+            return name
+        }
     }
 }
