@@ -35,9 +35,7 @@ extension Case {
         timed: "starting the macro, or creating the compound with its children, until all have finished"
     ) { scale in
         let macro = Side("macro, \(grouped(scale.steps))", units: scale.steps, least: scale.count) {
-            let steps = (0..<scale.steps).map { _ in IOBlockOperation<Int, Int> { $0 + 1 } }
-            let macro = steps.dropFirst().reduce(MacroOperation(steps[0])) { $0.then($1) }
-            macro.input = 0
+            let (macro, steps) = makeMacro(ofSteps: scale.steps)
             return {
                 let end = End()
                 macro.asyncCompletionBlock = { _ in end.come() }
@@ -49,8 +47,6 @@ extension Case {
         let chain = Side.compound(
             "compound", scale.steps, width: OperationQueue.defaultMaxConcurrentOperationCount, least: scale.count,
             of: Leaf.chain)
-        let comparison = Comparison(
-            what: "\(grouped(scale.steps)) steps", ours: macro.name, baseline: chain.name, goal: 2)
-        return [Experiment(quantity: .nanoseconds, sides: [macro, chain], comparisons: [comparison])]
+        return [Experiment("\(grouped(scale.steps)) steps", ours: macro, baseline: chain, goal: 2)]
     }
 }

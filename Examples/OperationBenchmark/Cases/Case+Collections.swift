@@ -29,12 +29,7 @@ extension Case {
                     Comparison(
                         what: "the same, to a loop without lock", ours: sequential.name, baseline: plain.name),
                 ]),
-            Experiment(
-                quantity: .nanoseconds, sides: [parallel, group],
-                comparisons: [
-                    Comparison(
-                        what: "\(size) items, parallel", ours: parallel.name, baseline: group.name, goal: 1)
-                ]),
+            Experiment("\(size) items, parallel", ours: parallel, baseline: group, goal: 1),
         ]
     }
 
@@ -53,9 +48,7 @@ extension Case {
             }
         }
         let collection = Side("performOperation(on:), \(size)", units: items.count) { performing(Sequential(), items) }
-        let comparison = Comparison(
-            what: "\(size) items of a sequence", ours: sequence.name, baseline: collection.name, goal: 10)
-        return [Experiment(quantity: .nanoseconds, sides: [sequence, collection], comparisons: [comparison])]
+        return [Experiment("\(size) items of a sequence", ours: sequence, baseline: collection, goal: 10)]
     }
 }
 

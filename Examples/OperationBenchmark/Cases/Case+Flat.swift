@@ -15,18 +15,14 @@ extension Case {
         let stock = Side.queue("BlockOperations", scale.count, width: width) { count in
             (0..<count).map { _ in BlockOperation {} }
         }
-        let comparison = Comparison(
-            what: "\(grouped(scale.count)) operations", ours: ours.name, baseline: stock.name, goal: 1)
         let started = Side("AsyncOperations started by hand", units: scale.count) { starting(Leaf.make(scale.count)) }
         let stockStarted = Side("BlockOperations started by hand", units: scale.count) {
             starting((0..<scale.count).map { _ in BlockOperation {} })
         }
-        let byHand = Comparison(
-            what: "\(grouped(scale.count)) operations, started by hand", ours: started.name,
-            baseline: stockStarted.name)
         return [
-            Experiment(quantity: .nanoseconds, sides: [ours, stock], comparisons: [comparison]),
-            Experiment(quantity: .nanoseconds, sides: [started, stockStarted], comparisons: [byHand]),
+            Experiment("\(grouped(scale.count)) operations", ours: ours, baseline: stock, goal: 1),
+            Experiment(
+                "\(grouped(scale.count)) operations, started by hand", ours: started, baseline: stockStarted),
         ]
     }
 
@@ -49,9 +45,9 @@ extension Case {
         }
         let ours = Side.startedCompound(scale.count, width: 8)
         let stock = Side.resumedQueue(scale.count, width: 8)
-        let comparison = Comparison(
-            what: "\(grouped(scale.count)) children, width 8, added before", ours: ours.name, baseline: stock.name)
-        experiments.append(Experiment(quantity: .nanoseconds, sides: [ours, stock], comparisons: [comparison]))
+        experiments.append(
+            Experiment(
+                "\(grouped(scale.count)) children, width 8, added before", ours: ours, baseline: stock))
         experiments.append(.waiting(scale.count, width: 2))
         return experiments
     }
@@ -93,8 +89,7 @@ extension Case {
             let ours = Side.compound("compound of width \(width)", scale.count, width: width, of: RemoteLeaf.make)
             let stock = Side.queue("queue of width \(width)", scale.count, width: width, of: RemoteLeaf.make)
             let what = "\(grouped(scale.count)) children, width \(width)"
-            let comparison = Comparison(what: what, ours: ours.name, baseline: stock.name, goal: 1)
-            return Experiment(quantity: .nanoseconds, sides: [ours, stock], comparisons: [comparison])
+            return Experiment(what, ours: ours, baseline: stock, goal: 1)
         }
     }
 }
@@ -121,10 +116,7 @@ extension Experiment {
                 return queue
             }
         }
-        let comparison = Comparison(
-            what: "\(grouped(count)) children, width \(width), Foundation's wait", ours: ours.name,
-            baseline: stock.name)
-        return Experiment(quantity: .nanoseconds, sides: [ours, stock], comparisons: [comparison])
+        return Experiment("\(grouped(count)) children, width \(width), Foundation's wait", ours: ours, baseline: stock)
     }
 }
 

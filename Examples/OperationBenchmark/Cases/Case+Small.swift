@@ -10,18 +10,18 @@ extension Case {
         timed: "adding the compounds, or the operations, to the queue, until all have finished"
     ) { scale in
         let count = max(1, scale.count / 20)
-        let ours = Side.queue("compounds of 4", count, width: anyWidth, least: count) { count in
+        let ours = Side.queue("compounds of 4", count, width: anyWidth) { count in
             (0..<count).map { _ in CompoundOperation(operations: Leaf.make(4)) }
         }
-        let stock = Side.groups("groups of 4", count) { _ in
-            let leaves = Leaf.make(4)
-            let last = BlockOperation {}
-            for leaf in leaves { last.addDependency(leaf) }
-            return leaves + [last]
+        let stock = Side.queue("groups of 4", count, width: anyWidth) { count in
+            (0..<count).flatMap { _ in
+                let leaves = Leaf.make(4)
+                let last = BlockOperation {}
+                for leaf in leaves { last.addDependency(leaf) }
+                return leaves + [last]
+            }
         }
-        let comparison = Comparison(
-            what: "\(grouped(count)) compounds of 4", ours: ours.name, baseline: stock.name, goal: 0.6)
-        return [Experiment(quantity: .nanoseconds, sides: [ours, stock], comparisons: [comparison])]
+        return [Experiment("\(grouped(count)) compounds of 4", ours: ours, baseline: stock, goal: 0.6)]
     }
 
     static let smallMacros = Case(
@@ -31,22 +31,13 @@ extension Case {
         timed: "adding the macros, or the operations, to the queue, until all have finished"
     ) { scale in
         let count = max(1, scale.count / 50)
-        let ours = Side.queue("macros of 4", count, width: anyWidth, least: count) { count in
-            (0..<count).map { _ in
-                let steps = (0..<4).map { _ in IOBlockOperation<Int, Int> { $0 + 1 } }
-                let macro = steps.dropFirst().reduce(MacroOperation(steps[0])) { $0.then($1) }
-                macro.input = 0
-                return macro
-            }
+        let ours = Side.queue("macros of 4", count, width: anyWidth) { count in
+            (0..<count).map { _ in makeMacro(ofSteps: 4).macro }
         }
-        let stock = Side.groups("chains of 4", count) { _ in
-            let blocks = (0..<4).map { _ in BlockOperation {} }
-            for (block, next) in zip(blocks, blocks.dropFirst()) { next.addDependency(block) }
-            return blocks
+        let stock = Side.queue("chains of 4", count, width: anyWidth) { count in
+            (0..<count).flatMap { _ in (0..<4).map { _ in BlockOperation {} }.chained() }
         }
-        let comparison = Comparison(
-            what: "\(grouped(count)) macros of 4", ours: ours.name, baseline: stock.name, goal: 1.3)
-        return [Experiment(quantity: .nanoseconds, sides: [ours, stock], comparisons: [comparison])]
+        return [Experiment("\(grouped(count)) macros of 4", ours: ours, baseline: stock, goal: 1.3)]
     }
 
     static let singleChild = Case(
@@ -88,19 +79,6 @@ extension Case {
 }
 
 extension Side {
-    /// Groups of operations on one stock queue. What is measured is counted for each group.
-    fileprivate static func groups(_ name: String, _ count: Int, of make: @escaping (Int) -> [Operation]) -> Side {
-        Side("\(name), \(grouped(count))", units: count) {
-            let operations = (0..<count).flatMap(make)
-            return {
-                let queue = OperationQueue()
-                queue.addOperations(operations, waitUntilFinished: false)
-                queue.waitForAll()
-                return queue
-            }
-        }
-    }
-
     /// Something that is begun when what was begun before has ended.
     fileprivate static func inTurn(
         _ name: String, _ count: Int, of prepare: @escaping () -> (_ end: End) -> Void

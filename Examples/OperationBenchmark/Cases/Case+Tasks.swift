@@ -36,9 +36,7 @@ extension Case {
                     return ()
                 }
             }
-            let comparison = Comparison(
-                what: "\(grouped(scale.count)) values, \(manner)", ours: operations.name, baseline: group.name, goal: 3)
-            return Experiment(quantity: .nanoseconds, sides: [operations, group], comparisons: [comparison])
+            return Experiment("\(grouped(scale.count)) values, \(manner)", ours: operations, baseline: group, goal: 3)
         }
     }
 }

@@ -23,10 +23,8 @@ extension Case {
                     return ()
                 }
             }
-            let comparison = Comparison(
-                what: "\(grouped(count)) children of \(time) µs, width \(cores)", ours: ours.name,
-                baseline: plain.name, goal: goal)
-            return Experiment(quantity: .nanoseconds, sides: [ours, plain], comparisons: [comparison])
+            return Experiment(
+                "\(grouped(count)) children of \(time) µs, width \(cores)", ours: ours, baseline: plain, goal: goal)
         }
     }
 
@@ -39,20 +37,18 @@ extension Case {
         let width = max(1, Int(Double(scale.count / 10).squareRoot()))
         let ours = Side.compound("layers of \(width)", width * width, width: 8, least: scale.count) { _ in
             var layers = [Leaf.make(width)]
-            for number in 1..<max(2, width) {
+            for number in 1..<width {
                 let layer = Leaf.make(width)
                 for (place, leaf) in layer.enumerated() {
                     leaf.addDependency(layers[number - 1][place])
-                    if width > 1 { leaf.addDependency(layers[number - 1][(place + 1) % width]) }
+                    leaf.addDependency(layers[number - 1][(place + 1) % width])
                 }
                 layers.append(layer)
             }
-            return layers.prefix(width).flatMap(\.self)
+            return layers.flatMap(\.self)
         }
         let flat = Side.compound("no layers", width * width, width: 8, least: scale.count, of: Leaf.make)
-        let comparison = Comparison(
-            what: "\(width) layers of \(width)", ours: ours.name, baseline: flat.name, goal: 2)
-        return [Experiment(quantity: .nanoseconds, sides: [ours, flat], comparisons: [comparison])]
+        return [Experiment("\(width) layers of \(width)", ours: ours, baseline: flat, goal: 2)]
     }
 }
 

@@ -12,10 +12,24 @@ final class Leaf: AsyncOperation, @unchecked Sendable {
 
     /// Leaves of which each depends on the one before it.
     static func chain(_ count: Int) -> [Operation] {
-        let leaves = make(count)
-        for (leaf, next) in zip(leaves, leaves.dropFirst()) { next.addDependency(leaf) }
-        return leaves
+        make(count).chained()
     }
+}
+
+extension [Operation] {
+    /// Makes each operation depend on the one before it.
+    func chained() -> [Operation] {
+        for (operation, next) in zip(self, dropFirst()) { next.addDependency(operation) }
+        return self
+    }
+}
+
+/// A macro whose steps each add 1, and the steps: the macro releases them when it ends.
+func makeMacro(ofSteps count: Int) -> (macro: MacroOperation<Int, Int>, steps: [Operation]) {
+    let steps = (0..<count).map { _ in IOBlockOperation<Int, Int> { $0 + 1 } }
+    let macro = steps.dropFirst().reduce(MacroOperation(steps[0])) { $0.then($1) }
+    macro.input = 0
+    return (macro, steps)
 }
 
 /// An operation that finishes on a thread other than its own.

@@ -8,6 +8,15 @@ struct Experiment {
     var growth: Growth?
 }
 
+extension Experiment {
+    /// Measures the times of two sides, and compares them.
+    init(_ what: String, ours: Side, baseline: Side, goal: Double? = nil) {
+        self.init(
+            quantity: .nanoseconds, sides: [ours, baseline],
+            comparisons: [Comparison(what: what, ours: ours.name, baseline: baseline.name, goal: goal)])
+    }
+}
+
 /// One way to do some work. Its name says how, and how much of it.
 struct Side {
     let name: String
