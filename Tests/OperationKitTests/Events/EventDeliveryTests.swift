@@ -195,19 +195,7 @@ import Testing
                 goOn.pass()
             })
         operation.start()
-        let ending = Task { await onThread { _ = operation.finish() } }
-        #expect(await onThread { began.pass() })
-        #expect(operation.isFinished)
-        let hasReturned = Shared(false)
-        let waiting = Task {
-            try await operation.finished()
-            hasReturned.value = true
-        }
-        await eventually("the task does not wait") { operation.withState { !$0.waiters.isEmpty } || hasReturned.value }
-        #expect(!hasReturned.value)
-        goOn.open()
-        await ending.value
-        try await waiting.value
+        try await expectWait(for: operation, heldUpSince: began, until: goOn)
     }
 
     /// Whether the elements come in an order, some of whose elements may be missing.

@@ -60,19 +60,7 @@ import Testing
         let operation = ScriptedOperation.idle("load")
         operation.withState { $0.requiredPreparations().finishObserver = holder }
         operation.start()
-        let ending = Task { await onThread { _ = operation.finish() } }
-        #expect(await onThread { holder.began.pass() })
-        #expect(operation.isFinished)
-        let hasReturned = Shared(false)
-        let waiting = Task {
-            try await operation.finished()
-            hasReturned.value = true
-        }
-        await eventually("the task does not wait") { operation.withState { !$0.waiters.isEmpty } || hasReturned.value }
-        #expect(!hasReturned.value)
-        holder.goOn.open()
-        await ending.value
-        try await waiting.value
+        try await expectWait(for: operation, heldUpSince: holder.began, until: holder.goOn)
     }
 
     @Test(

@@ -11,3 +11,26 @@ extension AsyncOperation {
         }
     }
 }
+
+/// Expects that a task which begins to wait for an operation goes on only when what holds up the end is back.
+///
+/// - Parameters:
+///   - operation: An operation that is executing.
+///   - began: Opened by what holds up the end, after the operation has become finished.
+///   - goOn: What it waits for.
+/// - Throws: What the operation ends with.
+func expectWait(for operation: AsyncOperation, heldUpSince began: Gate, until goOn: Gate) async throws {
+    let ending = Task { await onThread { _ = operation.finish() } }
+    #expect(await onThread { began.pass() })
+    #expect(operation.isFinished)
+    let hasReturned = Shared(false)
+    let waiting = Task {
+        try await operation.finished()
+        hasReturned.value = true
+    }
+    await eventually("the task does not wait") { operation.withState { !$0.waiters.isEmpty } || hasReturned.value }
+    #expect(!hasReturned.value)
+    goOn.open()
+    await ending.value
+    try await waiting.value
+}
