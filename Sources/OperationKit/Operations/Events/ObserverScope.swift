@@ -4,17 +4,13 @@
 /// was derived from it, by composites inside, so that an operation needs to look at one scope only, at any depth.
 ///
 /// One lock guards the scopes of all composites: what is derived from a scope either ends with it, or is not made.
-final class ObserverScope: Sendable {
+final class ObserverScope: @unchecked Sendable {
     /// 1 once it has ended.
     private let ends = AtomicCounter()
-    private let inner = Inner()
-
-    /// The scopes that were derived from this one. The lock of ``ObserverRegistry`` guards them.
-    private final class Inner: @unchecked Sendable {
-        var scopes: [ObserverScope] = []
-        /// How many there have to be before those are removed that have ended.
-        var limit = 16
-    }
+    /// The scopes that were derived from this one. The lock of ``ObserverRegistry`` guards them, and the limit.
+    private var inner: [ObserverScope] = []
+    /// How many there have to be before those are removed that have ended.
+    private var limit = 16
 
     /// Whether it has not ended.
     var isCurrent: Bool { ends.value == 0 }
@@ -26,12 +22,12 @@ final class ObserverScope: Sendable {
     /// - Returns: `nil` if this scope has ended.
     func makeInner() -> ObserverScope? {
         guard isCurrent else { return nil }
-        if inner.scopes.count >= inner.limit {
-            inner.scopes.removeAll { !$0.isCurrent }
-            inner.limit = max(16, 2 * inner.scopes.count)
+        if inner.count >= limit {
+            inner.removeAll { !$0.isCurrent }
+            limit = max(16, 2 * inner.count)
         }
         let scope = ObserverScope()
-        inner.scopes.append(scope)
+        inner.append(scope)
         return scope
     }
 
@@ -42,7 +38,7 @@ final class ObserverScope: Sendable {
         var rest = [self]
         while let scope = rest.popLast() {
             if scope.isCurrent { scope.ends.add(1) }
-            rest += exchange(&scope.inner.scopes, with: [])
+            rest += exchange(&scope.inner, with: [])
         }
     }
 }
