@@ -70,7 +70,7 @@ extension ChildScheduler {
     }
 
     /// What a worker does: it starts one ready child after the other, until none is left or others have their turn.
-    fileprivate func work() {
+    func work() {
         var next = update { $0.workerStarted() }
         var count = 0
         while let child = next {
@@ -191,24 +191,5 @@ extension AsyncOperation {
     /// before it had finished.
     fileprivate var countsRemovedDependency: Bool {
         withState { $0.hasRemovedDependency } && unfinishedDependencies.isEmpty
-    }
-}
-
-/// An operation of the private queue that starts children.
-final class ChildWorker: Operation, @unchecked Sendable {
-    private let scheduler: ChildScheduler
-
-    init(_ scheduler: ChildScheduler, priority: Operation.QueuePriority) {
-        self.scheduler = scheduler
-        super.init()
-        if priority != .normal { queuePriority = priority }
-    }
-
-    /// Does nothing. A child that cancels all operations of its current queue also cancels the worker that is on its
-    /// way, and the scheduler would wait forever for a worker that does not arrive.
-    override func cancel() {}
-
-    override func main() {
-        scheduler.work()
     }
 }
