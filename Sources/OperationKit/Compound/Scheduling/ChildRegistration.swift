@@ -35,7 +35,9 @@ struct ChildRegistration {
         self.weight = weight
         priority = operation.queuePriority
         let dependencies = operation.dependencies
-        unfinished = isCancelled ? [] : dependencies.filter { !$0.isFinished }
+        // Usually none has finished, and no other array is needed.
+        let relevant = isCancelled ? [] : dependencies
+        unfinished = relevant.contains { $0.isFinished } ? relevant.filter { !$0.isFinished } : relevant
         ignoresDependencies = !unfinished.isEmpty && operation.ignoresDependencies
         // An operation of another class may be given a dependency later, and end before that does.
         mayHaveDependencies = !dependencies.isEmpty || !(operation is AsyncOperation)
