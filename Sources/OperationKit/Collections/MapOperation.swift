@@ -50,7 +50,7 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
     /// When the closure is called again for an element for which it has thrown.
     public let retryPolicy: RetryPolicy?
 
-    var taskWork: TaskWork<Transform>
+    var taskWork: TaskWork<[Element], [Output]>
     private let suspension = Suspension()
     // The lock of the operation guards it.
     private var unsuccessfulResults: [Result<Output, any Error>] = []
@@ -74,7 +74,10 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
         retryPolicy = policy
         self.maxConcurrentOperationCount = maxConcurrentOperationCount
         self.failurePolicy = failurePolicy
-        taskWork = TaskWork(transform)
+        taskWork = TaskWork { operation, input in
+            guard let map = operation as? MapOperation else { preconditionFailure("OperationKit: not this operation") }
+            return try await map.outputs(of: input, transform)
+        }
         super.init()
         self.name = name
     }
@@ -111,7 +114,7 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
 }
 
 extension MapOperation: TaskRunning {
-    func call(_ transform: @escaping Transform, with input: [Element]) async throws -> [Output] {
+    private func outputs(of input: [Element], _ transform: @escaping Transform) async throws -> [Output] {
         if maxConcurrentOperationCount < 1 {
             throw CoordinationError.invalidLimit(
                 type: displayName, maxConcurrentOperationCount: maxConcurrentOperationCount)

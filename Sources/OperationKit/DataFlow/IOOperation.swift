@@ -104,6 +104,11 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     public final override func main() {}
 
     final override func startWork() {
+        // Without looking up what type an optional input has.
+        if Input.self == Void.self { startWork(on: void()) } else { startWorkOnInput() }
+    }
+
+    private func startWorkOnInput() {
         if let input = requiredInput() { startWork(on: input) }
     }
 

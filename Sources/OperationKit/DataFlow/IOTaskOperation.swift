@@ -19,7 +19,7 @@ public final class IOTaskOperation<Input: Sendable, Output: Sendable>: IOOperati
     /// The work.
     public typealias Body = @Sendable (_ input: Input) async throws -> Output
 
-    var taskWork: TaskWork<Body>
+    var taskWork: TaskWork<Input, Output>
 
     /// Creates an operation that runs an asynchronous closure.
     ///
@@ -27,7 +27,7 @@ public final class IOTaskOperation<Input: Sendable, Output: Sendable>: IOOperati
     ///   - name: The name of the operation, for messages and errors.
     ///   - body: The work.
     public init(name: String? = nil, _ body: @escaping Body) {
-        taskWork = TaskWork(body)
+        taskWork = TaskWork { _, input in try await body(input) }
         super.init()
         self.name = name
     }
@@ -48,8 +48,4 @@ public final class IOTaskOperation<Input: Sendable, Output: Sendable>: IOOperati
     }
 }
 
-extension IOTaskOperation: TaskRunning {
-    func call(_ body: Body, with input: Input) async throws -> Output {
-        try await body(input)
-    }
-}
+extension IOTaskOperation: TaskRunning {}

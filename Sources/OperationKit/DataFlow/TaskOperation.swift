@@ -20,7 +20,7 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
     /// The work.
     public typealias Body = @Sendable () async throws -> Output
 
-    var taskWork: TaskWork<Body>
+    var taskWork: TaskWork<Void, Output>
 
     /// Creates an operation that runs an asynchronous closure.
     ///
@@ -28,7 +28,7 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
     ///   - name: The name of the operation, for messages and errors.
     ///   - body: The work.
     public init(name: String? = nil, _ body: @escaping Body) {
-        taskWork = TaskWork(body)
+        taskWork = TaskWork { _, _ in try await body() }
         super.init()
         self.name = name
     }
@@ -49,8 +49,4 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
     }
 }
 
-extension TaskOperation: TaskRunning {
-    func call(_ body: Body, with input: Void) async throws -> Output {
-        try await body()
-    }
-}
+extension TaskOperation: TaskRunning {}

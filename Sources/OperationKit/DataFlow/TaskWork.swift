@@ -4,14 +4,18 @@ import Foundation
 ///
 /// What is released here is returned, for the caller to release after unlocking: its deinitializers may run arbitrary
 /// code.
-struct TaskWork<Body> {
+struct TaskWork<Input, Output> {
+    /// What the task calls. It has a type of its own, not that of a generic parameter, whose size had to be looked up wherever it
+    /// is touched.
+    typealias Body = @Sendable (_ operation: AsyncOperation, _ input: Input) async throws -> Output
+
     private enum Stage { case open, returned, discarded }
 
     private var stage = Stage.open
     private var body: Body?
     private(set) var task: Task<Void, Never>?
 
-    init(_ body: Body) {
+    init(_ body: @escaping Body) {
         self.body = body
     }
 
@@ -25,7 +29,8 @@ struct TaskWork<Body> {
 
     /// The task has started: it takes the closure.
     mutating func takeBody() -> Body? {
-        body.take()
+        defer { body = nil }
+        return body
     }
 
     /// The closure has returned. What the task does from here on is to end the operation, and must not be cancelled.
@@ -38,21 +43,21 @@ struct TaskWork<Body> {
     /// - Returns: The closure, if it has not been taken, and the task, if the closure has not returned.
     mutating func discard() -> (Body?, Task<Void, Never>?) {
         if stage == .open { stage = .discarded }
-        return (body.take(), task.take())
+        defer { (body, task) = (nil, nil) }
+        return (body, task)
     }
 }
 
 /// An operation that runs an asynchronous closure in a task, and ends when the closure does.
-protocol TaskRunning: AsyncOperation {
+protocol TaskRunning<Input, Value>: AsyncOperation {
     associatedtype Input: Sendable
     /// What the closure returns. Not named `Output`, because a conforming type may have a generic parameter of that
     /// name that is another type.
     associatedtype Value: Sendable
-    associatedtype Body: Sendable
 
-    var taskWork: TaskWork<Body> { get set }
-    func call(_ body: Body, with input: Input) async throws -> Value
-    func end(with result: Result<Value, any Error>)
+    var taskWork: TaskWork<Input, Value> { get set }
+    @discardableResult
+    func finish(with output: Value) -> Bool
 }
 
 extension TaskRunning {
@@ -62,33 +67,32 @@ extension TaskRunning {
         withState { state in
             // The closure is not called before the lock is released, so from its beginning on `Task.isCancelled` is what
             // the operation's `isCancelled` is. And nothing is called when the task is cancelled here.
-            let task = Task.detached(priority: priority) {
-                guard let result = await self.result(of: input) else { return }
-                if Task.isCancelled { self.cancel() }
-                self.end(with: result)
-            }
+            let task = Task.detached(priority: priority) { await self.runTask(with: input) }
             if taskWork.created(task) || state.lifecycle.isCancelled { task.cancel() }
         }
     }
 
-    /// Calls the closure and releases it, unless the operation has ended.
-    private func result(of input: Input) async -> Result<Value, any Error>? {
-        guard let body = takeBody() else { return nil }
-        defer { lock.withLock { taskWork.bodyReturned() } }
+    private func runTask(with input: Input) async {
         do {
-            return .success(
-                try await withCancellationDelivered {
-                    self.cancel()
-                } during: {
-                    try await call(body, with: input)
-                })
+            finish(with: try await output(of: input))
         } catch {
-            return .failure(error)
+            finish(withError: error)
         }
     }
 
-    private func takeBody() -> Body? {
-        lock.withLock { taskWork.takeBody() }
+    /// Calls the closure, which is released when this returns.
+    private func output(of input: Input) async throws -> Value {
+        // Without its closure the operation has its outcome already, and goes by that.
+        guard let body = lock.withLock({ taskWork.takeBody() }) else { throw CancellationError() }
+        defer {
+            lock.withLock { taskWork.bodyReturned() }
+            if Task.isCancelled { cancel() }
+        }
+        return try await withCancellationDelivered {
+            self.cancel()
+        } during: {
+            try await body(self, input)
+        }
     }
 
     /// Cancels the task, if there is one.
