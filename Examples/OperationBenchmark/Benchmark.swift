@@ -15,6 +15,10 @@ enum Benchmark {
                 try Console.write("\(probe.grownBytes())")
             case .run(let options):
                 return try measure(options)
+            case .instructions(let options):
+                try countInstructions(options)
+            case .instructionProbe(let probe):
+                probe.run()
             }
             return .success
         } catch let error as UsageError {
@@ -29,11 +33,7 @@ enum Benchmark {
 
     private static func measure(_ options: Options) throws -> ExitStatus {
         let file = try options.json.map(ReportFile.init(path:))
-        let machine = Machine.current
-        if machine.configuration == "debug" {
-            Console.complain("This is a debug build, whose figures say little: use swift run -c release.")
-        }
-
+        let machine = currentMachine()
         let runner = Runner(rounds: options.rounds)
         let cases = try options.cases.map { item in
             CaseResult(
@@ -50,5 +50,29 @@ enum Benchmark {
         try Console.print(options.isMarkdown ? Markdown(report: report).lines : Table(report: report).lines)
         try isWritten.get()
         return options.isCheck && !report.meetsGoals ? .goalMissed : .success
+    }
+
+    private static func countInstructions(_ options: InstructionOptions) throws {
+        let environment = ProcessInfo.processInfo.environment
+        let counter = try InstructionCounter.first(searching: environment["PATH"] ?? "")
+        let machine = currentMachine()
+        let executable = Bundle.main.executablePath ?? CommandLine.arguments[0]
+        let meter = InstructionMeter(rounds: options.rounds) { probe in
+            try counter.count([executable] + probe.arguments)
+        }
+        let results = try meter.results(of: options.cases, willCount: Console.progress)
+        Console.progress("")
+        let report = InstructionReport(
+            machine: machine, tool: counter.tool, rounds: options.rounds, results: results)
+        try Console.print(options.isMarkdown ? report.markdown : report.table)
+    }
+
+    /// The machine. If the build isn't optimized, a line on standard error says so.
+    private static func currentMachine() -> Machine {
+        let machine = Machine.current
+        if machine.configuration == "debug" {
+            Console.complain("This is a debug build, whose figures say little: use swift run -c release.")
+        }
+        return machine
     }
 }

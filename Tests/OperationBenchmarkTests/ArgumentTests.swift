@@ -1,3 +1,4 @@
+import CommandLineSupport
 import OperationKitTestSupport
 import Testing
 
@@ -22,6 +23,13 @@ import Testing
             (["--json", "/"], "“/” cannot be written"),
             (["--check=yes"], "--check takes no value"),
             (["--memory-probe", "x"], "expected one of compound, children"),
+            (["--only", "life"], "Unknown case “life”: expected one of queue, flat, chain"),
+            (["--instructions=yes"], "--instructions takes no value"),
+            (["--instructions", "--only"], "or, with --instructions, of plain, creation"),
+            (["--instructions", "--only", "flat"], "Unknown case “flat” for --instructions: expected one of plain"),
+            (["--only", "flat", "--instructions"], "Unknown case “flat” for --instructions: expected one of plain"),
+            (["--instructions", "--rounds", "4"], "“4” is no value for --rounds: expected a whole number from 5"),
+            (["--instruction-probe", "flat"], "“flat” is no value for --instruction-probe: expected one of plain"),
         ])
     func mistakes(arguments: [String], sentence: String) async throws {
         let result = try await BenchmarkProcess.run(arguments: arguments)
@@ -34,19 +42,41 @@ import Testing
         #expect(lines.last?.hasPrefix("usage: OperationBenchmark ") == true)
     }
 
+    @Test(
+        "What is only for times is refused where instructions are counted",
+        arguments: [
+            ["--count", "10"], ["--json", "report.json"], ["--check"], ["--memory-probe", "children"],
+            ["--instruction-probe", "life"],
+        ])
+    func mistakesWithInstructions(option: [String]) {
+        let message = "\(option[0]) is not for --instructions: expected --only, --rounds or --markdown."
+        for arguments in [["--instructions"] + option, option + ["--instructions"]] {
+            #expect(throws: UsageError(message: message)) { try ArgumentParser.parse(arguments) }
+        }
+        // The first one is named.
+        #expect(throws: UsageError(message: message)) {
+            try ArgumentParser.parse(option + ["--instructions", "--check", "--only=flat"])
+        }
+    }
+
     @Test("Help and list are answered on standard output") func information() async throws {
         let help = try await BenchmarkProcess.run("--help", "--bogus")
         #expect(help.status == 0)
         #expect(help.errors == "")
-        let options = ["--only", "--count", "--rounds", "--json", "--markdown", "--check", "--list", "--help"]
+        let options = [
+            "--only", "--count", "--rounds", "--json", "--markdown", "--check", "--instructions", "--list", "--help",
+        ]
         for option in options { #expect(help.output.contains("  \(option)")) }
-        #expect(!help.output.contains(MemoryProbe.argument))
+        for argument in [MemoryProbe.argument, InstructionProbe.argument] { #expect(!help.output.contains(argument)) }
 
         let list = try await BenchmarkProcess.run("--list")
         #expect(list.status == 0)
-        let names = list.lines.filter { !$0.isEmpty && !$0.hasPrefix(" ") }.map { $0.split(separator: " ")[0] }
-        #expect(names.map(String.init) == Case.all.map(\.id))
+        let heading = try #require(list.lines.firstIndex(of: "With --instructions:"))
+        let names = list.lines[..<heading].filter { !$0.isEmpty && !$0.hasPrefix(" ") }
+        #expect(names.map { $0.split(separator: " ")[0] } == Case.all.map { Substring($0.id) })
         #expect(list.lines.count { $0.hasPrefix("    timed: ") } == Case.all.count)
+        let instructionNames = list.lines[(heading + 1)...].compactMap { $0.split(separator: " ").first }
+        #expect(instructionNames == InstructionCase.all.map { Substring($0.id) })
     }
 
     @Test("Options carry their values after a space or an equals sign") func options() throws {
@@ -67,5 +97,18 @@ import Testing
         #expect(Options().cases.map(\.id) == Case.all.map(\.id))
         let probe = MemoryProbe(kind: .children, count: 5)
         #expect(try ArgumentParser.parse(["--memory-probe", "children", "--count", "5"]) == .probe(probe))
+    }
+    @Test("Where instructions are counted, there are cases, rounds and a form") func instructionOptions() throws {
+        var options = InstructionOptions()
+        options.only = ["queue", "life"]
+        options.rounds = 9
+        options.isMarkdown = true
+        let arguments = ["--only", "queue", "--instructions", "--markdown", "--rounds=9", "--only=life"]
+        #expect(try ArgumentParser.parse(arguments) == .instructions(options))
+        #expect(options.cases.map(\.id) == ["life", "queue"])
+        #expect(try ArgumentParser.parse(["--instructions"]) == .instructions(InstructionOptions()))
+        #expect(InstructionOptions().cases.map(\.id) == InstructionCase.all.map(\.id))
+        let probe = InstructionProbe(id: "life", count: 5)
+        #expect(try ArgumentParser.parse(probe.arguments) == .instructionProbe(probe))
     }
 }

@@ -13,7 +13,7 @@ extension Case {
         let items = Array(0..<scale.many)
         let size = grouped(scale.many)
         let sequential = Side("SequentialItemOperation, \(size)", units: items.count) {
-            performing(Sequential(), items)
+            performing(SequentialItems(), items)
         }
         let loop = Side("guarded loop, \(size)", units: items.count) { looping(items) }
         let plain = Side("plain loop, \(size)", units: items.count) { loopingWithoutLock(items) }
@@ -43,16 +43,19 @@ extension Case {
         let size = grouped(scale.count)
         let sequence = Side("performOperation(onEach:), \(size)", units: items.count) {
             {
-                inTask { _ = try? await Sequential().performOperation(onEach: 0..<items.count) }
+                inTask { _ = try? await SequentialItems().performOperation(onEach: 0..<items.count) }
                 return items
             }
         }
-        let collection = Side("performOperation(on:), \(size)", units: items.count) { performing(Sequential(), items) }
+        let collection = Side("performOperation(on:), \(size)", units: items.count) {
+            performing(SequentialItems(), items)
+        }
         return [Experiment("\(size) items of a sequence", ours: sequence, baseline: collection, goal: 10)]
     }
 }
 
-private final class Sequential: SequentialItemOperation {
+/// Items that complete immediately, one after the other.
+final class SequentialItems: SequentialItemOperation {
     func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
 }
 

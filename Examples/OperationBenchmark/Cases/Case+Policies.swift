@@ -58,7 +58,8 @@ extension Case {
 }
 
 extension Leaf {
-    fileprivate static func timed(_ count: Int) -> [Operation] {
+    /// Leaves with a timeout that they do not reach.
+    static func timed(_ count: Int) -> [Operation] {
         (0..<count).map { _ in
             let leaf = Leaf()
             leaf.timeout = .seconds(600)

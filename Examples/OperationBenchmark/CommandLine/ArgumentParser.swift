@@ -5,6 +5,10 @@ struct ArgumentParser {
     private var arguments: ArgumentReader
     private var options = Options()
     private var probe: MemoryProbe.Kind?
+    private var instructionProbe: InstructionCase?
+    private var areInstructionsCounted = false
+    /// The first option that says nothing where instructions are counted.
+    private var timingOption: String?
 
     static func parse(_ arguments: [String]) throws(UsageError) -> Command {
         var parser = ArgumentParser(arguments: ArgumentReader(arguments, expectation: expectation(of:)))
@@ -23,14 +27,37 @@ struct ArgumentParser {
                 throw UsageError(message: "“\(operand)” is too much: expected options only, as in --only flat.")
             }
         }
+        if areInstructionsCounted { return .instructions(try instructionOptions()) }
+        try expectCases(Case.all.map(\.id), where: "")
         if let probe { return .probe(MemoryProbe(kind: probe, count: options.count)) }
+        if let instructionProbe {
+            return .instructionProbe(InstructionProbe(id: instructionProbe.id, count: options.count))
+        }
         return .run(options)
+    }
+
+    private func instructionOptions() throws(UsageError) -> InstructionOptions {
+        let argument = InstructionOptions.argument
+        if let timingOption {
+            throw UsageError(
+                message: "\(timingOption) is not for \(argument): expected --only, --rounds or --markdown.")
+        }
+        try expectCases(InstructionCase.all.map(\.id), where: " for \(argument)")
+        return InstructionOptions(only: options.only, rounds: options.rounds, isMarkdown: options.isMarkdown)
+    }
+
+    /// Throws unless the cases of `--only` are among those that there are. Which those are is known at the end only.
+    private func expectCases(_ names: [String], where place: String) throws(UsageError) {
+        guard let unknown = options.only.first(where: { !names.contains($0) }) else { return }
+        let expected = "one of " + names.joined(separator: ", ")
+        throw UsageError(message: "Unknown case “\(unknown)”\(place): expected \(expected).")
     }
 
     /// Takes in one option with its value. Returns a command if the option is one in itself.
     private mutating func option(_ name: String) throws(UsageError) -> Command? {
+        if Self.timingOptions.contains(name) { timingOption = timingOption ?? name }
         switch name {
-        case "--only": options.only.append(try caseName(of: name))
+        case "--only": options.only.append(try arguments.value(of: name))
         case "--count": options.count = try arguments.number(of: name, in: Scale.counts)
         case "--rounds": options.rounds = try arguments.number(of: name, in: Options.roundCounts)
         case "--json":
@@ -41,9 +68,14 @@ struct ArgumentParser {
             let text = try arguments.value(of: name)
             guard let kind = MemoryProbe.Kind(rawValue: text) else { throw arguments.invalid(text, for: name) }
             probe = kind
-        case "--markdown", "--check", "--list", "--help", "-h":
+        case InstructionProbe.argument:
+            let text = try arguments.value(of: name)
+            guard let item = InstructionCase.named(text) else { throw arguments.invalid(text, for: name) }
+            instructionProbe = item
+        case InstructionOptions.argument, "--markdown", "--check", "--list", "--help", "-h":
             try arguments.expectNoValue(of: name)
             switch name {
+            case InstructionOptions.argument: areInstructionsCounted = true
             case "--markdown": options.isMarkdown = true
             case "--check": options.isCheck = true
             case "--list": return .list
@@ -52,24 +84,25 @@ struct ArgumentParser {
         default:
             throw UsageError(
                 message: "Unknown option “\(name)”: expected --only, --count, --rounds, --json, --markdown, --check, "
-                    + "--list or --help.")
+                    + "--instructions, --list or --help.")
         }
         return nil
     }
 
+    private static let timingOptions = [
+        "--count", "--json", "--check", MemoryProbe.argument, InstructionProbe.argument,
+    ]
+
     private static func expectation(of name: String) -> String {
         switch name {
-        case "--only": "one of " + Case.all.map(\.id).joined(separator: ", ")
+        case "--only":
+            "one of " + Case.all.map(\.id).joined(separator: ", ") + "; or, with \(InstructionOptions.argument), of "
+                + InstructionCase.all.map(\.id).joined(separator: ", ")
         case "--count": ArgumentReader.expectation(of: Scale.counts)
         case "--rounds": ArgumentReader.expectation(of: Options.roundCounts)
         case "--json": "a file to write to"
+        case InstructionProbe.argument: "one of " + InstructionCase.all.map(\.id).joined(separator: ", ")
         default: "one of " + MemoryProbe.Kind.allCases.map(\.rawValue).joined(separator: ", ")
         }
-    }
-
-    private mutating func caseName(of name: String) throws(UsageError) -> String {
-        let text = try arguments.value(of: name)
-        if Case.all.contains(where: { $0.id == text }) { return text }
-        throw UsageError(message: "Unknown case “\(text)”: expected \(Self.expectation(of: name)).")
     }
 }

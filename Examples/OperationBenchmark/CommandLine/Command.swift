@@ -5,6 +5,9 @@ enum Command: Equatable, Sendable {
     case run(Options)
     /// In a process that another one has started, to measure memory.
     case probe(MemoryProbe)
+    case instructions(InstructionOptions)
+    /// In a process that another one has started, to count its instructions.
+    case instructionProbe(InstructionProbe)
 }
 
 /// What can be set for a run.
@@ -24,6 +27,22 @@ struct Options: Equatable, Sendable {
     /// The cases that are asked for, in their own order.
     var cases: [Case] {
         only.isEmpty ? Case.all : Case.all.filter { only.contains($0.id) }
+    }
+}
+
+/// What can be set where instructions are counted.
+struct InstructionOptions: Equatable, Sendable {
+    static let argument = "--instructions"
+
+    /// The cases by name; all if there is none.
+    var only: [String] = []
+    /// How often a case is counted in which threads meet.
+    var rounds = Options().rounds
+    var isMarkdown = false
+
+    /// The cases that are asked for, in their own order.
+    var cases: [InstructionCase] {
+        only.isEmpty ? InstructionCase.all : InstructionCase.all.filter { only.contains($0.id) }
     }
 }
 

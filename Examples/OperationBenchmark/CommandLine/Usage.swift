@@ -1,8 +1,10 @@
+import CommandLineSupport
+
 /// The texts of `--help` and `--list`.
 enum Usage {
     static let line = """
         usage: OperationBenchmark [--only NAME]... [--count N] [--rounds N] [--json FILE] [--markdown] [--check] \
-        [--list] [--help]
+        [--list] [--help] | --instructions [--only NAME]... [--rounds N] [--markdown]
         """
 
     static var list: String {
@@ -12,6 +14,14 @@ enum Usage {
                 against \(item.baseline)
                 timed: \(item.timed)
             """
+        }.joined(separator: "\n") + "\n\nWith --instructions:\n" + instructionList
+    }
+
+    private static var instructionList: String {
+        let width = InstructionCase.all.map(\.id.count).max() ?? 0
+        return InstructionCase.all.map { item in
+            let baseline = item.baseline.map { ", against \($0)" } ?? ""
+            return "  \(item.id.padded(to: width))  \(item.summary)\(baseline)"
         }.joined(separator: "\n")
     }
 
@@ -27,16 +37,20 @@ enum Usage {
         \(list)
 
         Options:
-          --only NAME  measure this case; may be given several times (default: all)
-          --count N    children in an ordinary trial; others scale with it, some up to ten times as many
-                       (default: \(Options().count))
-          --rounds N   how often each side is measured, \(Options.roundCounts.lowerBound) or more (default: \
+          --only NAME     measure this case; may be given several times (default: all)
+          --count N       children in an ordinary trial; others scale with it, some up to ten times as many
+                          (default: \(Options().count))
+          --rounds N      how often each side is measured, \(Options.roundCounts.lowerBound) or more (default: \
         \(Options().rounds))
-          --json FILE  write the report to a file, too
-          --markdown   print the tables of the documentation
-          --check      exit with status 1 if a goal is missed; the goals are meant for the default count
-          --list       list the cases
-          --help       print this text
+          --json FILE     write the report to a file, too
+          --markdown      print the tables of the documentation
+          --check         exit with status 1 if a goal is missed; the goals are meant for the default count
+          --instructions  count the instructions of an operation instead, in cases of their own. They do not depend
+                          on what else the machine does. The count is that of perf, where the processor lets it, or
+                          else that of valgrind. It differs from run to run where threads meet; of such cases, the
+                          least of all rounds is shown
+          --list          list the cases
+          --help          print this text
 
         Exit status: 0 all went well, 1 a goal was missed (with --check), 2 wrong usage or a file that cannot be
         written, 3 the measurement failed or standard output cannot be written.

@@ -23,7 +23,8 @@ struct Markdown {
         return lines
     }
 
-    private static func table(header: [String], figures: Range<Int>, rows: [[String]]) -> [String] {
+    /// A table whose columns with figures are aligned to the right.
+    static func table(header: [String], figures: Range<Int>, rows: [[String]]) -> [String] {
         let rule = header.indices.map { figures.contains($0) ? "---:" : "---" }
         return ([header, rule] + rows).map { "| " + $0.joined(separator: " | ") + " |" }
     }

@@ -10,18 +10,15 @@ struct Table {
     var lines: [String] {
         let rows = report.cases.map { ($0, Self.rows(of: $0)) }
         let all = [Self.header] + rows.flatMap(\.1)
-        let widths = Self.header.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
-        func line(_ cells: [String]) -> String {
-            zip(cells, widths).enumerated().map { column, cell in
-                // Texts to the left, figures to the right.
-                2..<7 ~= column ? cell.0.indented(to: cell.1) : cell.0.padded(to: cell.1)
-            }.joined(separator: "  ").withoutTrailingSpaces
-        }
+        var aligned = Self.aligned(all, figures: 2..<7)[...]
 
-        var lines = [report.machine.description, "\(report.rounds) rounds. " + Self.legend, "", line(Self.header)]
+        var lines = [report.machine.description, "\(report.rounds) rounds. " + Self.legend, ""]
+        lines += aligned.prefix(1)
+        aligned = aligned.dropFirst()
         for (result, rows) in rows {
             lines += ["", "\(result.id)  \(result.summary),", "    against \(result.baseline)"]
-            lines += rows.map(line)
+            lines += aligned.prefix(rows.count)
+            aligned = aligned.dropFirst(rows.count)
         }
         for result in report.cases {
             for case let growth? in result.experiments.map(\.growth) {
@@ -30,6 +27,21 @@ struct Table {
             }
         }
         return lines
+    }
+
+    /// The rows as lines whose cells stand below each other: texts to the left, figures to the right.
+    ///
+    /// - Parameters:
+    ///   - rows: The cells of each row, as many in each.
+    ///   - figures: The columns with figures.
+    /// - Returns: A line for each row.
+    static func aligned(_ rows: [[String]], figures: Range<Int>) -> [String] {
+        let widths = rows.first?.indices.map { column in rows.map { $0[column].count }.max() ?? 0 } ?? []
+        return rows.map { cells in
+            zip(cells, widths).enumerated().map { column, cell in
+                figures ~= column ? cell.0.indented(to: cell.1) : cell.0.padded(to: cell.1)
+            }.joined(separator: "  ").withoutTrailingSpaces
+        }
     }
 
     /// The cells of a case's comparisons.

@@ -8,7 +8,11 @@ enum BenchmarkProcess {
     }
 
     /// Runs the benchmark to its end. With a redirection, such as `>/dev/full`, a shell sends the output there instead.
-    static func run(arguments: [String], redirection: String? = nil) async throws -> ProductProcess.Result {
-        try await ProductProcess("OperationBenchmark", arguments, redirection: redirection).result()
+    static func run(
+        arguments: [String], environment: [String: String] = [:], redirection: String? = nil
+    ) async throws -> ProductProcess.Result {
+        try await ProductProcess(
+            "OperationBenchmark", arguments, environment: environment, redirection: redirection
+        ).result()
     }
 }

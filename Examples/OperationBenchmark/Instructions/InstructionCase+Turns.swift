@@ -1,0 +1,88 @@
+import Foundation
+import OperationKit
+
+// Operations that take turns, on a queue or in one long composite.
+extension InstructionCase {
+    static let queueBlock = InstructionCase(
+        id: "queue-block", summary: "a BlockOperation with an empty block, on a stock queue of width 1",
+        isRepeated: true
+    ) { count in
+        runOnQueue((0..<count).map { _ in BlockOperation {} })
+    }
+
+    static let queue = InstructionCase(
+        id: "queue", summary: "an operation that finishes in main(), on such a queue", baseline: "queue-block",
+        isRepeated: true
+    ) { count in
+        runOnQueue(Leaf.make(count))
+    }
+
+    static let compound = InstructionCase(
+        id: "compound", summary: "such an operation as a child of a compound of width 1", baseline: "queue"
+    ) { count in
+        runInCompound(Leaf.make(count))
+    }
+
+    static let chain = InstructionCase(
+        id: "chain", summary: "the same, each child dependent on the one before", baseline: "dependencies"
+    ) { count in
+        runInCompound(Leaf.chain(count))
+    }
+
+    static let otherThread = InstructionCase(
+        id: "other-thread", summary: "a child of such a compound that finishes on DispatchQueue.global()",
+        baseline: "compound", isRepeated: true
+    ) { count in
+        runInCompound(RemoteLeaf.make(count))
+    }
+
+    static let macro = InstructionCase(
+        id: "macro", summary: "a step of one long macro", baseline: "chain", counts: .composites
+    ) { count in
+        let (macro, steps) = makeMacro(ofSteps: count)
+        macro.start()
+        macro.waitUntilFinished()
+        withExtendedLifetime(steps) {}
+    }
+}
+
+// Composites, one for each unit.
+extension InstructionCase {
+    static let smallCompound = InstructionCase(
+        id: "small-compound", summary: "a compound of four such children, on a stock queue of width 1",
+        counts: .composites, isRepeated: true
+    ) { count in
+        runOnQueue((0..<count).map { _ in CompoundOperation(operations: Leaf.make(4)) })
+    }
+
+    static let singleChild = InstructionCase(
+        id: "single-child", summary: "a compound of one such child, started by hand, one after the other",
+        counts: .composites, isRepeated: true
+    ) { count in
+        for _ in 0..<count {
+            let compound = CompoundOperation(operations: Leaf.make(1))
+            compound.start()
+            compound.waitUntilFinished()
+        }
+    }
+
+    static let smallMacro = InstructionCase(
+        id: "small-macro", summary: "a macro of four steps, on a stock queue of width 1", counts: .composites,
+        isRepeated: true
+    ) { count in
+        runOnQueue((0..<count).map { _ in makeMacro(ofSteps: 4).macro })
+    }
+}
+
+private func runOnQueue(_ operations: [Operation]) {
+    let queue = OperationQueue()
+    queue.maxConcurrentOperationCount = 1
+    queue.addOperations(operations, waitUntilFinished: false)
+    queue.waitForAll()
+}
+
+private func runInCompound(_ children: [Operation]) {
+    let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 1)
+    compound.start()
+    compound.waitUntilFinished()
+}

@@ -1,0 +1,84 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationBenchmark
+
+/// The mode that counts instructions as it is run, with scripts in place of the tools that count.
+@Suite struct InstructionRunTests {
+    /// Returns a folder with scripts, which are the only programs to be found.
+    private static func tools(_ scripts: [String: String]) throws -> URL {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("InstructionRunTests-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        for (name, script) in scripts {
+            let file = folder.appendingPathComponent(name)
+            try Data("#!/bin/sh\n\(script)\n".utf8).write(to: file)
+            try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file.path)
+        }
+        return folder
+    }
+
+    private static let failing = "exit 1"
+    /// Pretends that operations cost 12 instructions, and the rest of a process 700. The last argument is their number.
+    private static let perf = #"""
+        for number; do :; done
+        if [ "$number" = true ]; then number=0; fi
+        echo "$((700 + 12 * number)),,instructions:u,9,100.00,," >&2
+        """#
+    private static let perfWithoutCounter = "echo '<not supported>,,instructions:u,0,100.00,,' >&2"
+    /// The same with 34 instructions.
+    private static let valgrind = #"""
+        for number; do :; done
+        echo "==1== Collected : $((700 + 34 * number))" >&2
+        """#
+
+    @Test(
+        "perf counts where it can, or else valgrind",
+        arguments: [
+            (["perf": perf, "valgrind": valgrind], "perf", "12"),
+            (["perf": perf], "perf", "12"),
+            (["perf": perfWithoutCounter, "valgrind": valgrind], "valgrind", "34"),
+            (["perf": failing, "valgrind": valgrind], "valgrind", "34"),
+            (["valgrind": valgrind], "valgrind", "34"),
+        ])
+    func choice(scripts: [String: String], tool: String, cost: String) async throws {
+        let folder = try Self.tools(scripts)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let result = try await BenchmarkProcess.run(
+            arguments: ["--instructions", "--markdown", "--only", "life"], environment: ["PATH": folder.path])
+        #expect(result.status == 0)
+        #expect(result.lines[0].contains(", counted by \(tool) on "))
+        let row = result.lines.dropLast().last ?? ""
+        #expect(row.hasPrefix("| life | ") && row.hasSuffix(" | \(cost) | creation \(cost) | 1.00× |"), "\(row)")
+    }
+
+    @Test("Without a tool that counts, both are named", arguments: [[:], ["perf": perfWithoutCounter]])
+    func noTool(scripts: [String: String]) async throws {
+        let folder = try Self.tools(scripts)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let result = try await BenchmarkProcess.run(
+            arguments: ["--instructions"], environment: ["PATH": "/no/such/folder:" + folder.path])
+        #expect(result.status == 3)
+        #expect(result.output == "")
+        let sentence = InstructionCounterError.noTool.localizedDescription
+        #expect(sentence.contains("perf") && sentence.contains("valgrind"))
+        #expect(result.errors == "OperationBenchmark: \(sentence)\n")
+    }
+
+    @Test(
+        "A count that fails is told by the exit status",
+        arguments: [
+            (failing, InstructionCounterError.failed(.valgrind, status: 1)),
+            ("echo '==1== Events : Ir' >&2", .notCounted(.valgrind)),
+        ])
+    func failure(script: String, error: InstructionCounterError) async throws {
+        let folder = try Self.tools(["valgrind": script])
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let result = try await BenchmarkProcess.run(
+            arguments: ["--instructions", "--only", "life"], environment: ["PATH": folder.path])
+        #expect(result.status == 3)
+        #expect(result.output == "")
+        #expect(result.errors.contains("OperationBenchmark: \(error.localizedDescription)"))
+    }
+}

@@ -1,0 +1,132 @@
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationBenchmark
+
+/// What is concluded from counted instructions, and how it is shown. Nothing is counted here.
+@Suite struct InstructionTests {
+    @Test("Each case has a name of its own, and is compared with one that there is") func cases() {
+        let names = InstructionCase.all.map(\.id)
+        #expect(Set(names).count == names.count)
+        #expect(names.allSatisfy { $0.wholeMatch(of: /[a-z]+(-[a-z]+)*/) != nil }, "\(names)")
+        for item in InstructionCase.all {
+            #expect(item.baseline.map { names.contains($0) && $0 != item.id } != false, "\(item.id)")
+            #expect(0 < item.counts.few && item.counts.few < item.counts.many)
+        }
+    }
+
+    @Test("The process of a case does what it is about, and prints nothing", arguments: InstructionCase.all.map(\.id))
+    func probe(id: String) async throws {
+        let result = try await BenchmarkProcess.run(arguments: InstructionProbe(id: id, count: 3).arguments)
+        #expect(result.status == 0)
+        #expect(result.output == "")
+        #expect(result.errors == "")
+    }
+
+    @Test(
+        "The count is found in the output of perf",
+        arguments: [
+            ("123456,,instructions:u,1000200,100.00,,\n", 123_456),
+            ("A word of the program, instructions, say\n42,,instructions:u,9,100.00,,", 42),
+            ("40,,cpu_core/instructions/u,9,80.00,,\n2,,cpu_atom/instructions/u,9,20.00,,\n", 42),
+            ("42,,cpu_core/instructions/u,9,80.00,,\n<not counted>,,cpu_atom/instructions/u,0,0.00,,\n", 42),
+            ("<not supported>,,instructions:u,0,100.00,,\n", nil),
+            ("7,,cycles:u,9,100.00,,\n", nil),
+            ("", nil),
+        ])
+    func perf(output: String, count: Int?) {
+        #expect(InstructionCounter.Tool.perf.count(in: output) == count)
+    }
+
+    @Test(
+        "The count is found in the output of valgrind",
+        arguments: [
+            ("==31== Callgrind, a call-graph\n==31== Events    : Ir\n==31== Collected : 123456\n==31== \n", 123_456),
+            ("==31== Collected: 7", 7),
+            ("Collected : 8\n", nil),
+            ("==31== Events    : Ir\n", nil),
+            ("", nil),
+        ])
+    func valgrind(output: String, count: Int?) {
+        #expect(InstructionCounter.Tool.valgrind.count(in: output) == count)
+    }
+
+    @Test("What happens once does not count", arguments: [InstructionCase.Counts.ordinary, .composites])
+    func difference(counts: InstructionCase.Counts) throws {
+        let item = InstructionCase(id: "x", summary: "", counts: counts) { _ in }
+        var probes: [InstructionProbe] = []
+        let meter = InstructionMeter(rounds: 5) { probe in
+            probes.append(probe)
+            return 1_000_000 + 12 * probe.count
+        }
+        #expect(try meter.cost(of: item) == 12)
+        // In this case threads do not meet.
+        #expect(probes == [counts.few, counts.many].map { InstructionProbe(id: "x", count: $0) })
+        let half = InstructionMeter(rounds: 5) { $0.count * 3 / 2 + ($0.count == counts.many ? 1 : 0) }
+        #expect(try half.cost(of: item) == 2)
+    }
+
+    @Test("Where threads meet, the least of all rounds is taken, of few and of many") func least() throws {
+        let item = InstructionCase(id: "x", summary: "", isRepeated: true) { _ in }
+        var few = [50, 10, 30, 20, 40].map { 1000 + $0 }
+        var many = [500_000, 400_000, 300_000, 101_010, 200_000]
+        let meter = InstructionMeter(rounds: 5) { probe in
+            probe.count == item.counts.few ? few.removeFirst() : many.removeFirst()
+        }
+        var texts: [String] = []
+        #expect(try meter.cost(of: item) { texts.append($0) } == 10)
+        #expect(few.isEmpty && many.isEmpty)
+        #expect(texts.prefix(3) == ["round 1 of 5: 2,000", "round 1 of 5: 12,000", "round 2 of 5: 2,000"])
+    }
+
+    @Test("A case that others are compared with is counted once") func baselines() throws {
+        let costs = ["plain": 10, "creation": 15, "life": 30]
+        var counted: [String] = []
+        let meter = InstructionMeter(rounds: 5) { probe in
+            counted.append(probe.id)
+            return try #require(costs[probe.id]) * probe.count
+        }
+        let results = try meter.results(of: [.life, .creation])
+        #expect(results.map(\.id) == ["life", "creation"])
+        #expect(results.map(\.cost) == [30, 15])
+        #expect(results.map(\.baseline) == [.init(id: "creation", cost: 15), .init(id: "plain", cost: 10)])
+        #expect(results.map(\.ratio) == [2, 1.5])
+        #expect(counted == ["life", "life", "creation", "creation", "plain", "plain"])
+    }
+
+    private static let report = InstructionReport(
+        machine: Samples.machine, tool: .valgrind, rounds: 5,
+        results: [
+            .init(id: "plain", summary: "a subclass", cost: 4_000, baseline: nil),
+            .init(id: "life", summary: "its life", cost: 10_000, baseline: .init(id: "plain", cost: 4_000)),
+            .init(id: "odd", summary: "more", cost: 10, baseline: .init(id: "none", cost: 0)),
+        ])
+    private static let head =
+        "Instructions for each operation, step or item, counted by valgrind on Abacus, 2 cores, 8 GiB, Linux, Swift "
+        + "6.2, release build. Where threads meet, the least of 5 rounds is taken."
+
+    @Test("The table of instructions has a row for each case") func table() {
+        #expect(
+            Self.report.table == [
+                Self.head,
+                "",
+                "case   what        instructions     baseline  ratio",
+                "plain  a subclass         4,000",
+                "life   its life          10,000  plain 4,000  2.50×",
+                "odd    more                  10       none 0",
+            ])
+    }
+
+    @Test("Markdown of instructions is a table of the documentation") func markdown() {
+        #expect(
+            Self.report.markdown == [
+                Self.head,
+                "",
+                "| Case | What | Instructions | Baseline | Ratio |",
+                "| --- | --- | ---: | ---: | ---: |",
+                "| plain | a subclass | 4,000 |  |  |",
+                "| life | its life | 10,000 | plain 4,000 | 2.50× |",
+                "| odd | more | 10 | none 0 |  |",
+            ])
+    }
+}
