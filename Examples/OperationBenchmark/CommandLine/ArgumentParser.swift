@@ -7,7 +7,7 @@ struct ArgumentParser {
     private var probe: MemoryProbe.Kind?
     private var instructionProbe: InstructionCase?
     private var areInstructionsCounted = false
-    /// The first option that says nothing where instructions are counted.
+    /// The first option that has no meaning where instructions are counted.
     private var timingOption: String?
 
     static func parse(_ arguments: [String]) throws(UsageError) -> Command {
@@ -46,7 +46,7 @@ struct ArgumentParser {
         return InstructionOptions(only: options.only, rounds: options.rounds, isMarkdown: options.isMarkdown)
     }
 
-    /// Throws unless the cases of `--only` are among those that there are. Which those are is known at the end only.
+    /// Throws unless the cases of `--only` are among these. The other options decide which there are, so it comes last.
     private func expectCases(_ names: [String], where place: String) throws(UsageError) {
         guard let unknown = options.only.first(where: { !names.contains($0) }) else { return }
         let expected = "one of " + names.joined(separator: ", ")

@@ -4,7 +4,7 @@ import OperationKit
 // Operations that are created, and some of them started by hand.
 extension InstructionCase {
     static let plain = InstructionCase(
-        id: "plain", summary: "creating and freeing a plain subclass of Operation, all alive together"
+        id: "plain", summary: "creating and freeing an Operation with an empty main(), all alive together"
     ) { count in
         withExtendedLifetime(Plain.make(count)) {}
     }
@@ -16,33 +16,33 @@ extension InstructionCase {
     }
 
     static let plainAlone = InstructionCase(
-        id: "plain-alone", summary: "the same as plain, each freed before the next one is created"
+        id: "plain-alone", summary: "plain, each freed before the next one is created"
     ) { count in
         for _ in 0..<count { withExtendedLifetime(Plain()) {} }
     }
 
     static let lockedAlone = InstructionCase(
-        id: "locked-alone", summary: "the same, of a plain subclass with an NSLock", baseline: "plain-alone"
+        id: "locked-alone", summary: "plain-alone, with an NSLock of its own", baseline: "plain-alone"
     ) { count in
         for _ in 0..<count { withExtendedLifetime(Locked()) {} }
     }
 
     static let creationAlone = InstructionCase(
-        id: "creation-alone", summary: "the same as creation, each freed before the next one is created",
+        id: "creation-alone", summary: "creation, each freed before the next one is created",
         baseline: "plain-alone"
     ) { count in
         for _ in 0..<count { withExtendedLifetime(Leaf()) {} }
     }
 
     static let life = InstructionCase(
-        id: "life", summary: "creation, and start() by hand of an operation that finishes in main()",
+        id: "life", summary: "creation, and start() by hand; the operation finishes in main()",
         baseline: "creation"
     ) { count in
         for operation in Leaf.make(count) { operation.start() }
     }
 
     static let observed = InstructionCase(
-        id: "observed", summary: "the same, with an observer of its own", baseline: "life"
+        id: "observed", summary: "life, with an observer of its own", baseline: "life"
     ) { count in
         let observer = Idle()
         let operations = (0..<count).map { _ in
@@ -54,20 +54,20 @@ extension InstructionCase {
     }
 
     static let global = InstructionCase(
-        id: "global", summary: "the same, with a global observer", baseline: "life"
+        id: "global", summary: "life, with a global observer", baseline: "life"
     ) { count in
         AsyncOperation.addGlobalObserver(Idle())
         for operation in Leaf.make(count) { operation.start() }
     }
 
     static let timeout = InstructionCase(
-        id: "timeout", summary: "the same, with a timeout that is not reached", baseline: "life"
+        id: "timeout", summary: "life, with a timeout that is not reached", baseline: "life"
     ) { count in
         for operation in Leaf.timed(count) { operation.start() }
     }
 
     static let dependencies = InstructionCase(
-        id: "dependencies", summary: "plain, and addDependency(_:) on the operation before"
+        id: "dependencies", summary: "plain, each dependent on the one before"
     ) { count in
         var operations = Plain.make(count).chained()
         // From the end: an operation owns the one before it, so a chain that is freed as a whole overflows the stack.

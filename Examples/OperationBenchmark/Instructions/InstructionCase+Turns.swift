@@ -11,26 +11,27 @@ extension InstructionCase {
     }
 
     static let queue = InstructionCase(
-        id: "queue", summary: "an operation that finishes in main(), on such a queue", baseline: "queue-block",
-        isRepeated: true
+        id: "queue", summary: "an AsyncOperation that finishes in main(), on a stock queue of width 1",
+        baseline: "queue-block", isRepeated: true
     ) { count in
         runOnQueue(Leaf.make(count))
     }
 
     static let compound = InstructionCase(
-        id: "compound", summary: "such an operation as a child of a compound of width 1", baseline: "queue"
+        id: "compound", summary: "an AsyncOperation that finishes in main(), in a compound of width 1",
+        baseline: "queue"
     ) { count in
         runInCompound(Leaf.make(count))
     }
 
     static let chain = InstructionCase(
-        id: "chain", summary: "the same, each child dependent on the one before", baseline: "dependencies"
+        id: "chain", summary: "compound, each child dependent on the one before", baseline: "dependencies"
     ) { count in
         runInCompound(Leaf.chain(count))
     }
 
     static let otherThread = InstructionCase(
-        id: "other-thread", summary: "a child of such a compound that finishes on DispatchQueue.global()",
+        id: "other-thread", summary: "compound, of children that finish on DispatchQueue.global()",
         baseline: "compound", isRepeated: true
     ) { count in
         runInCompound(RemoteLeaf.make(count))
@@ -49,14 +50,14 @@ extension InstructionCase {
 // Composites, one for each unit.
 extension InstructionCase {
     static let smallCompound = InstructionCase(
-        id: "small-compound", summary: "a compound of four such children, on a stock queue of width 1",
+        id: "small-compound", summary: "a compound of four that finish in main(), on a stock queue of width 1",
         counts: .composites, isRepeated: true
     ) { count in
         runOnQueue((0..<count).map { _ in CompoundOperation(operations: Leaf.make(4)) })
     }
 
     static let singleChild = InstructionCase(
-        id: "single-child", summary: "a compound of one such child, started by hand, one after the other",
+        id: "single-child", summary: "a compound of one that finishes in main(), started by hand, one after the other",
         counts: .composites, isRepeated: true
     ) { count in
         for _ in 0..<count {

@@ -37,7 +37,7 @@ extension InstructionCase {
     }
 
     static let sequence = InstructionCase(
-        id: "sequence", summary: "an item of the same with performOperation(onEach:)", baseline: "item",
+        id: "sequence", summary: "item, over a sequence with performOperation(onEach:)", baseline: "item",
         isRepeated: true
     ) { count in
         inTask { _ = try? await SequentialItems().performOperation(onEach: 0..<count) }
