@@ -6,23 +6,15 @@ import Dispatch
 /// The workers, and the completions of the units in flight, hold the driver. It holds the work, and with it the object
 /// that does it, until the run is finished. Afterward it is empty, so a completion that a user keeps holds nothing
 /// else.
-final class CollectionDriver: Sendable {
-    typealias UnitCompletion = @Sendable ((any Error)?) -> Void
+final class CollectionDriver: UnitOwner {
     typealias Completion = @Sendable ([(any Error)?]) -> Void
-
-    /// Where units start. Each block drains its autorelease pool, so that a long run of quick items does not fill one.
-    private static let queue = DispatchQueue(
-        label: "OperationKit.Coordination", attributes: .concurrent, autoreleaseFrequency: .workItem)
-
-    /// After how many units a worker goes to the end of the queue, so that others get their turn.
-    private static let share = 256
 
     private struct State {
         var machine: CollectionStateMachine
         var units: CollectionUnits?
         var completion: Completion?
         var isCancelled = false
-        var lossQueue: DispatchQueue?
+        var lossQueue = LossQueue()
     }
 
     private let qos: DispatchQoS
@@ -50,15 +42,8 @@ final class CollectionDriver: Sendable {
     /// The number of units that have ended.
     var endedCount: Int { state.withLock { $0.machine.endedCount } }
 
-    /// Where units end whose completions were lost: a queue for all of the run, which is created when it is needed.
-    var lossQueue: DispatchQueue {
-        state.withLock { state in
-            if let queue = state.lossQueue { return queue }
-            let queue = DispatchQueue.makeUnoccupied(qos: qos)
-            state.lossQueue = queue
-            return queue
-        }
-    }
+    /// Where units end whose completions were lost.
+    var lossQueue: DispatchQueue { state.withLock { $0.lossQueue.get(qos: qos) } }
 
     /// Starts the run. To be called once.
     func start() {
@@ -79,7 +64,7 @@ final class CollectionDriver: Sendable {
         case nil:
             return
         case .requestWorker:
-            CollectionDriver.queue.performAsync(qos: qos) {
+            UnitWorkers.queue.performAsync(qos: qos) {
                 let (workerAction, action) = self.state.withLock { $0.machine.workerStarted() }
                 self.perform(action)
                 self.work(workerAction)
@@ -96,21 +81,18 @@ final class CollectionDriver: Sendable {
         // Take the units, not their `start` closure: reading that one would wrap it twice for each call.
         guard let units = state.withLock({ $0.units }) else { return }
         var next = first
-        for _ in 0..<CollectionDriver.share {
+        for _ in 0..<UnitWorkers.share {
             guard case .start(let index) = next else { return }
             units.start(index, UnitToken(self, index).end)
             let (workerAction, action) = state.withLock { $0.machine.returned(index) }
             perform(action)
             next = workerAction
         }
-        if next != .stop { CollectionDriver.queue.performAsync(qos: qos) { [next] in self.work(next) } }
+        if next != .stop { UnitWorkers.queue.performAsync(qos: qos) { [next] in self.work(next) } }
     }
 
-    /// Ends a unit. `onAcceptance` is called with the lock held, if this is the first report of its end.
-    ///
-    /// - Returns: Whether it is.
     @discardableResult
-    fileprivate func ended(_ index: Int, _ error: (any Error)?, onAcceptance: () -> Void = {}) -> Bool {
+    func ended(_ index: Int, _ error: (any Error)?, onAcceptance: () -> Void) -> Bool {
         // The error may be of a user's type, so read its `isCancellation` before locking.
         let isCancellation = error?.isCancellation ?? false
         let (isAccepted, action) = state.withLock { state in
@@ -123,47 +105,16 @@ final class CollectionDriver: Sendable {
         return isAccepted
     }
 
-    /// Ends a unit soon, because nothing else can. Called where the last copy of its completion was released.
-    fileprivate func completionWasLost(_ index: Int) {
+    func completionWasLost(_ index: Int) {
         guard let units = state.withLock({ $0.machine.isInFlight(index) ? $0.units : nil }) else { return }
-        // The releasing thread may hold arbitrary locks.
-        lossQueue.performAsync {
-            let error = LostFinishError.unit(name: units.name(of: index), type: units.typeName)
-            if self.state.withLock(\.isCancelled) {
-                self.ended(index, CancellationError())
-            } else if self.ended(index, error) {
-                ExecutionRecording.current.report(.lostFinish(error, operation: nil))
-            }
-        }
+        let error = LostFinishError.unit(name: units.name(of: index), type: units.typeName)
+        endLostUnit(index, error, on: lossQueue) { self.state.withLock(\.isCancelled) }
     }
 
     private func finish(_ errors: [(any Error)?]) {
         // Release the work after unlocking and before the call: the receiver finds nothing held by the run.
         _ = state.withLock { $0.units.take() }
         state.withLock { $0.completion.take() }?(errors)
-    }
-}
-
-/// What all copies of the completion of one unit share. It goes with the last of them.
-private final class UnitToken: @unchecked Sendable {
-    private let driver: CollectionDriver
-    private let index: Int
-    /// Whether the unit was ended by this. Written with the lock of the driver held, and read by the thread that releases
-    /// the object last.
-    private var hasEnded = false
-
-    init(_ driver: CollectionDriver, _ index: Int) {
-        self.driver = driver
-        self.index = index
-    }
-
-    deinit {
-        if !hasEnded { driver.completionWasLost(index) }
-    }
-
-    /// The completion.
-    @Sendable func end(_ error: (any Error)?) {
-        driver.ended(index, error) { hasEnded = true }
     }
 }
 

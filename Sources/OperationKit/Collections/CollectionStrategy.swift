@@ -7,7 +7,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
     /// How the items of a unit, a range of a collection, are performed. The index is that of the unit, for errors.
     enum Method: Sendable {
         case completion(
-            @Sendable (_ items: [Item], _ unit: Range<Int>, _ completion: @escaping CollectionDriver.UnitCompletion)
+            @Sendable (_ items: [Item], _ unit: Range<Int>, _ completion: @escaping UnitCompletion)
                 -> Void)
         case async(@Sendable (_ items: [Item], _ unit: Range<Int>, _ index: Int) async throws -> Void)
     }

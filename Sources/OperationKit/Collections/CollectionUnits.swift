@@ -1,7 +1,7 @@
 /// The units of one run over a collection. A *unit* is what one call performs: an item, or a batch of items.
 struct CollectionUnits: Sendable {
     /// Starts a unit. The completion may be called before this returns, later, repeatedly, on any thread.
-    typealias Start = @Sendable (_ index: Int, _ completion: @escaping CollectionDriver.UnitCompletion) -> Void
+    typealias Start = @Sendable (_ index: Int, _ completion: @escaping UnitCompletion) -> Void
 
     /// With this, a ``CollectionRun`` asks the default `performOperation(on:completion:)` for its units, or for what is
     /// wrong with the options.

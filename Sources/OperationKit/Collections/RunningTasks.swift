@@ -10,7 +10,7 @@ final class RunningTasks: Sendable {
     /// Runs an asynchronous function in a task of its own, which is known until it ends.
     func run(
         _ index: Int, _ body: @escaping @Sendable () async throws -> Void,
-        completion: @escaping CollectionDriver.UnitCompletion
+        completion: @escaping UnitCompletion
     ) {
         // The task has to be stored before it ends, so it is created with the lock held. Nothing of it runs there.
         let isCancelled = state.withLock { state in
