@@ -1,8 +1,9 @@
 /// Performs units, which are items, batches or elements, in child tasks of the current task: in their order, and as
 /// many at a time as a limit allows.
 ///
-/// This is how sequences are read, and results are collected: the units are counted and their answers received in one task,
-/// so that neither needs a lock. A unit is asked for when there is room for it.
+/// This is how asynchronous sequences are read, items with an `async` method are performed, and results are collected:
+/// the units are counted and their answers received in one task, so that neither needs a lock. A unit is asked for when
+/// there is room for it.
 ///
 /// - Parameters:
 ///   - limit: The maximum number of units in flight, at least 1.

@@ -6,24 +6,34 @@ extension CollectionOperation {
     ///
     /// An item is taken from the sequence when there is room for it. So there are never more items in memory than may
     /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy apply
-    /// as for collections. With `cancelRemaining`, the first failure also cancels the items in flight if the method that
-    /// performs them is `async`. The item or batch method is called, even if the type has its own
-    /// `performOperation(on:completion:)`.
+    /// as for collections. With `cancelRemaining`, the first failure also cancels the items in flight if the method
+    /// that performs them is `async`, and the run ends once the sequence has given an item that it was asked for. The
+    /// item or batch method is called, even if the type has its own `performOperation(on:completion:)`.
     ///
-    /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items in
-    /// flight have ended. These are cancelled if their method is `async`.
+    /// The sequence is read one item at a time, by the thread of a dispatch queue that performs the item. Neither the
+    /// caller's task nor its task-local values are there. Only if the items are performed in tasks, because their
+    /// method is `async` or there is a ``retryPolicy``, the sequence is read in the task of the caller.
+    ///
+    /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items
+    /// in flight have ended. These are cancelled if their method is `async`. Nothing is thrown if the end of the
+    /// sequence was reached before, or a failure has ended the run.
     ///
     /// - Parameters:
-    ///   - sequence: The items. It is read in the task of the caller, one item at a time.
-    ///   - failed: Called with each item that failed, as soon as it has; for parallel types concurrently, from several
-    ///     threads.
+    ///   - sequence: The items.
+    ///   - failed: Called with each item that failed, soon after it has, never from inside a completion, and before the
+    ///     run ends; for parallel types concurrently, from several threads.
     /// - Throws: ``CoordinationError`` if the options are wrong; nothing runs then. `CancellationError` if the task is
     ///   cancelled.
     public nonisolated(nonsending) func performOperation<Items: Sequence>(
         onEach sequence: sending Items, failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws where Items.Element == CollectionType {
+        let strategy = try CollectionStrategy(of: self)
         var iterator = sequence.makeIterator()
-        try await performOperation(next: { iterator.next() }, failed: failed)
+        guard case .completion(let perform) = strategy.method else {
+            return try await performOperation(by: strategy, next: { iterator.next() }, failed: failed)
+        }
+        let reader = SequenceReader(iterator, unitSize: strategy.unitSize, perform: perform, failed: failed)
+        if await SequenceDriver.run(reader, by: strategy) { throw CancellationError() }
     }
 
     /// Performs the operation on all items of an asynchronous sequence, without loading it whole, and suspends until
@@ -31,12 +41,12 @@ extension CollectionOperation {
     ///
     /// An item is taken from the sequence when there is room for it. So there are never more items in memory than may
     /// be in flight; with batches, as many times the batch size. The strategy, its limit and its failure policy apply
-    /// as for collections. With `cancelRemaining`, the first failure also cancels the items in flight if the method that
-    /// performs them is `async`, and the run ends once the sequence has given the next item. The item or batch method is
-    /// called, even if the type has its own `performOperation(on:completion:)`.
+    /// as for collections. With `cancelRemaining`, the first failure also cancels the items in flight if the method
+    /// that performs them is `async`, and the run ends once the sequence has given the next item. The item or batch
+    /// method is called, even if the type has its own `performOperation(on:completion:)`.
     ///
-    /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items in
-    /// flight have ended. These are cancelled if their method is `async`.
+    /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items
+    /// in flight have ended. These are cancelled if their method is `async`.
     ///
     /// - Parameters:
     ///   - sequence: The items. It is read in the task of the caller, one item at a time.
@@ -47,8 +57,9 @@ extension CollectionOperation {
     public nonisolated(nonsending) func performOperation<Items: AsyncSequence>(
         onEach sequence: sending Items, failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws where Items.Element == CollectionType {
+        let strategy = try CollectionStrategy(of: self)
         var iterator = sequence.makeAsyncIterator()
-        try await performOperation(next: { try await iterator.next() }, failed: failed)
+        try await performOperation(by: strategy, next: { try await iterator.next() }, failed: failed)
     }
 
     /// Performs the operation on all items of a sequence, without loading it whole, and returns those that failed.
@@ -96,10 +107,9 @@ extension CollectionOperation {
 extension CollectionOperation {
     /// Runs units, items or batches, in child tasks, as many at a time as the strategy allows.
     private nonisolated(nonsending) func performOperation(
-        next: () async throws -> CollectionType?,
+        by strategy: CollectionStrategy<CollectionType>, next: () async throws -> CollectionType?,
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws {
-        let strategy = try CollectionStrategy(of: self)
         // While the current task waits for the next item, it cannot cancel the units in flight.
         let tasks = strategy.failurePolicy == .cancelRemaining ? RunningTasks() : nil
         let hasFailed = Locked(false)

@@ -4,11 +4,13 @@
 /// Everything that differs between items and batches, parallel and sequential types, completions and `async` methods is
 /// in this value. A strategy is read from the object once for each run.
 struct CollectionStrategy<Item: Sendable>: Sendable {
+    /// Performs the items of a unit, a range of a collection. The completion may be called before this returns, later,
+    /// repeatedly, on any thread.
+    typealias Perform = @Sendable (_ items: [Item], _ unit: Range<Int>, _ completion: @escaping UnitCompletion) -> Void
+
     /// How the items of a unit, a range of a collection, are performed. The index is that of the unit, for errors.
     enum Method: Sendable {
-        case completion(
-            @Sendable (_ items: [Item], _ unit: Range<Int>, _ completion: @escaping UnitCompletion)
-                -> Void)
+        case completion(Perform)
         case async(@Sendable (_ items: [Item], _ unit: Range<Int>, _ index: Int) async throws -> Void)
     }
 

@@ -1,0 +1,180 @@
+#if DEBUG
+import Foundation
+import OperationKitTestSupport
+
+@testable import OperationKit
+
+/// A run over a sequence in a run of virtual threads, which writes down what is read, performed and delivered.
+final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
+    private typealias Completion = @Sendable ((any Error)?) -> Void
+
+    private struct Record {
+        var taken = 0
+        var isReading = false
+        var isAtEnd = false
+        var begun: [Int] = []
+        var inFlight: Set<Int> = []
+        var kept: [Int: Completion] = [:]
+        /// Held items that may end, or lose their completions.
+        var released: Set<Int> = []
+        var failures: [Int: String] = [:]
+        /// Virtual threads that call a completion.
+        var reporting: Set<ObjectIdentifier?> = []
+        var isCancelled = false
+        /// How many items had been asked for when the cancellation was complete.
+        var askedAtCancel: Int?
+        var asked = 0
+        /// Whether the run was cancelled, of each of its ends.
+        var ends: [Bool] = []
+        var problems: [String] = []
+    }
+
+    private let driver: SequenceDriver
+    private let count: Int
+    private let held: Set<Int>
+    private let failing: Set<Int>
+    private let policy: FailurePolicy
+    private let record: Shared<Record>
+
+    /// Creates a run that has not started.
+    ///
+    /// - Parameters:
+    ///   - count: How many items there are.
+    ///   - limit: How many may be in flight.
+    ///   - held: Which items do not end by themselves.
+    ///   - failing: Which items fail.
+    ///   - policy: What a failure means.
+    init(
+        count: Int, limit: Int, held: Set<Int> = [], failing: Set<Int> = [], policy: FailurePolicy = .continueAll
+    ) {
+        let record = Shared(Record())
+        (self.count, self.held, self.failing, self.policy, self.record) = (count, held, failing, policy, record)
+        let operation = ParallelItems(limit, 1, policy) { items, completion in
+            SequenceSubject.perform(items[0], isHeld: held.contains(items[0]), limit, record) { error in
+                completion(failing.contains(items[0]) ? TestError.first : error)
+            }
+        }
+        VirtualThread.expectRelease(of: operation, "the object")
+        let read: @Sendable (Int) -> Int? = { index in
+            record.change { record in
+                if record.isReading { record.problems.append("two threads read") }
+                record.isReading = true
+                record.asked += 1
+            }
+            VirtualThread.place("reads")
+            return record.change { record in
+                record.isReading = false
+                if index < count { record.taken += 1 } else { record.isAtEnd = true }
+                return index < count ? index : nil
+            }
+        }
+        let failed: @Sendable (CollectionFailure<Int>) -> Void = { failure in
+            VirtualThread.place("receives a failure")
+            let thread = VirtualThread.current.map { ObjectIdentifier($0) }
+            record.change { record in
+                if record.reporting.contains(thread) { record.problems.append("delivered inside a completion") }
+                if !record.ends.isEmpty { record.problems.append("delivered after the end") }
+                record.failures[failure.index] = text(failure.error)
+            }
+        }
+        driver = SequenceSubject.driver(of: operation, read, failed)
+        VirtualThread.expectRelease(of: driver, "the driver")
+    }
+
+    private static func driver(
+        of operation: ParallelItems, _ read: @escaping @Sendable (Int) -> Int?,
+        _ failed: @escaping @Sendable (CollectionFailure<Int>) -> Void
+    ) -> SequenceDriver {
+        guard let strategy = try? CollectionStrategy(of: operation), case .completion(let perform) = strategy.method
+        else { preconditionFailure("The options are wrong.") }
+        var index = 0
+        let iterator = AnyIterator {
+            defer { index += 1 }
+            return read(index)
+        }
+        let reader = SequenceReader(iterator, unitSize: 1, perform: perform, failed: failed)
+        return SequenceDriver(reader, by: strategy)
+    }
+
+    private static func perform(
+        _ item: Int, isHeld: Bool, _ limit: Int, _ record: Shared<Record>, _ completion: @escaping Completion
+    ) {
+        record.change { record in
+            record.begun.append(item)
+            record.inFlight.insert(item)
+            if record.inFlight.count > limit { record.problems.append("\(record.inFlight.count) are in flight") }
+            if !record.ends.isEmpty { record.problems.append("\(item) began after the end") }
+        }
+        VirtualThread.place("item")
+        let end: Completion = { error in
+            let thread = VirtualThread.current.map { ObjectIdentifier($0) }
+            record.change { record in
+                record.inFlight.remove(item)
+                record.reporting.insert(thread)
+            }
+            completion(error)
+            record.change { _ = $0.reporting.remove(thread) }
+        }
+        let isOver = record.change { record in
+            if isHeld, !record.released.contains(item) {
+                record.kept[item] = end
+                return false
+            }
+            return true
+        }
+        if isOver { end(nil) }
+    }
+
+    func start() {
+        driver.start { [record] isCancelled in
+            VirtualThread.place("end")
+            record.change { $0.ends.append(isCancelled) }
+        }
+    }
+
+    /// Lets a held item end, now or as soon as it begins.
+    func end(_ item: Int) {
+        release(item)?(nil)
+    }
+
+    /// Releases the completion of a held item, if it has begun.
+    func lose(_ item: Int) {
+        let completion = release(item)
+        record.change { if completion != nil { $0.inFlight.remove(item) } }
+    }
+
+    private func release(_ item: Int) -> Completion? {
+        record.change { record in
+            record.released.insert(item)
+            return record.kept.removeValue(forKey: item)
+        }
+    }
+
+    func cancel() {
+        record.change { $0.isCancelled = true }
+        VirtualThread.withRuntimeLock { driver.cancel() }
+        record.change { $0.askedAtCancel = $0.asked }
+    }
+
+    func endAll() {
+        record.change { if $0.kept.isEmpty, $0.ends.isEmpty { $0.problems.append("the run is forgotten") } }
+        for item in held { end(item) }
+    }
+
+    func problems() -> [String] {
+        let record = record.value
+        var problems = record.problems
+        if record.ends.count != 1 { problems.append("ends: \(record.ends)") }
+        let stopsAtFailure = policy == .cancelRemaining && record.failures.values.contains { $0 != "cancelled" }
+        if record.ends == [true], !record.isCancelled || stopsAtFailure { problems.append("ended as cancelled") }
+        if record.ends == [false], !record.isAtEnd, !stopsAtFailure { problems.append("ended before the sequence") }
+        if record.ends == [false], !stopsAtFailure, record.begun.count != count { problems.append("items are missing") }
+        if let most = record.askedAtCancel, record.asked > most { problems.append("taken after the cancellation") }
+        if record.begun.sorted() != Array(0..<record.begun.count) { problems.append("begun: \(record.begun)") }
+        if !record.inFlight.isEmpty { problems.append("in flight after the end: \(record.inFlight)") }
+        let expected = Set(record.begun).intersection(failing)
+        if !expected.isSubset(of: record.failures.keys) { problems.append("failures: \(record.failures)") }
+        return problems
+    }
+}
+#endif

@@ -1,0 +1,288 @@
+import Dispatch
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+/// How a run over a sequence ends whose items have a completion: cancelled, after a failure, with completions that are
+/// lost, and what it leaves behind. They block dispatch threads, so one at a time.
+@Suite("Ends of runs over sequences", .serialized, .hangGuard) struct SequenceEndTests {
+    private typealias Failures = [CollectionFailure<Int>]
+
+    // MARK: - Cancellation
+
+    @Test("In a task that was cancelled before, no item is taken", arguments: Strategy.allCases)
+    func cancelledBefore(strategy: Strategy) async {
+        let (taken, mayBegin) = (Shared(0), Gate())
+        let operation = strategy.make { _, completion in completion(nil) }
+        let task = Task {
+            // Returns immediately: the task has been cancelled.
+            await mayBegin.opened()
+            return try await operation.performOperation(
+                onEach: Reads { _ in
+                    taken.change { $0 += 1 }; return 0
+                })
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(taken.value == 0)
+    }
+
+    /// A run that is cancelled by what is inside it.
+    private func run(
+        _ operation: some CollectionOperation<Int> & Sendable, _ sequence: @escaping @Sendable (Int) -> Int?
+    ) -> (task: Task<Failures, any Error>, begin: Gate) {
+        let begin = Gate()
+        let task = Task {
+            await begin.opened()
+            return try await operation.performOperation(onEach: Reads(sequence))
+        }
+        return (task, begin)
+    }
+
+    @Test(
+        "A sequence that cancels the task gives no further item, and the one it gives is not performed",
+        arguments: Strategy.allCases, [false, true])
+    func cancelledWhileReading(strategy: Strategy, isAtEnd: Bool) async {
+        let (log, taken, cancel) = (WorkLog(), Shared(0), Shared<(@Sendable () -> Void)?>(nil))
+        let operation = strategy.make { items, completion in
+            log.began(items)
+            elsewhere { completion(nil) }
+        }
+        let (task, begin) = run(operation) { index in
+            taken.change { $0 += 1 }
+            if index == 10 { cancel.value?() }
+            return isAtEnd && index == 10 ? nil : index
+        }
+        cancel.value = { task.cancel() }
+        begin.open()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(taken.value == 11 && log.units.count == 10)
+    }
+
+    @Test("Once an item has cancelled the task, no further item is taken", arguments: Strategy.allCases)
+    func cancelledByAnItem(strategy: Strategy) async {
+        let (log, taken, cancel) = (WorkLog(), Shared(0), Shared<(@Sendable () -> Void)?>(nil))
+        let takenAtCancel = Shared(0)
+        let operation = strategy.make { items, completion in
+            log.began(items)
+            if items[0] == 10 {
+                cancel.value?()
+                takenAtCancel.value = taken.value
+            }
+            completion(nil)
+        }
+        let (task, begin) = run(operation) { index in
+            taken.change { $0 += 1 }
+            return index
+        }
+        cancel.value = { task.cancel() }
+        begin.open()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        // A thread that has looked before may still be about to take one.
+        #expect(taken.value <= takenAtCancel.value + (strategy.isParallel ? 1 : 0))
+        if !strategy.isParallel { #expect(log.units.count == 11 && taken.value == 11) }
+    }
+
+    @Test("A cancelled run waits for the items in flight", arguments: Strategy.allCases)
+    func itemsInFlight(strategy: Strategy) async {
+        let (log, taken, full, isOver) = (WorkLog(), Shared(0), Gate(), Gate())
+        let width = strategy.width(3)
+        let operation = strategy.make { items, completion in
+            log.keep(completion)
+            if log.keptCount == width { full.open() }
+        }
+        let failed = EventLog()
+        let task = Task {
+            defer { isOver.open() }
+            let sequence = Reads { index in
+                taken.value = index + 1
+                return index
+            }
+            try await operation.performOperation(onEach: sequence) { failed.add("\($0.index) \(text($0.error))") }
+        }
+        await full.opened()
+        task.cancel()
+        let kept = log.takeKept()
+        for completion in kept.dropLast() { completion(nil) }
+        #expect(!isOver.isOpen)
+        kept.last?(TestError.first)
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(taken.value == width && failed.events.count == 1 && failed.events[0].hasSuffix("first"))
+    }
+
+    #if DEBUG
+    /// Keeps what is left to workers, so that the test runs it.
+    private final class HeldWorkers: SchedulingProbe.Observer {
+        private var held: [@Sendable () -> Void] = []
+
+        func reached(_ place: SchedulingProbe.Place) {}
+        func makeQueue() -> CompositeQueue { CompositeQueue() }
+        func runWorker(_ work: @escaping @Sendable () -> Void) { held.append(work) }
+
+        /// Runs what the worker does that was requested first.
+        func runFirst() { held.removeFirst()() }
+    }
+
+    @Test(
+        "A run that is cancelled after the end of the sequence was reached is not cancelled", arguments: [false, true])
+    func cancelledAfterTheEnd(isReached: Bool) async throws {
+        let log = WorkLog()
+        let operation = ParallelItems(2, 1, .continueAll) { _, completion in log.keep(completion) }
+        let strategy = try CollectionStrategy(of: operation)
+        guard case .completion(let perform) = strategy.method else {
+            Issue.record("The method has no completion.")
+            return
+        }
+        let workers = HeldWorkers()
+        SchedulingProbe.observed(by: workers) {
+            let reader = SequenceReader(
+                Reads { $0 == 0 ? 0 : nil }, unitSize: 1, perform: perform, failed: { _ in })
+            let (driver, ends) = (SequenceDriver(reader, by: strategy), Shared<[Bool]>([]))
+            driver.start { isCancelled in ends.change { $0.append(isCancelled) } }
+            workers.runFirst()
+            // The first worker has ended with the item in flight, and the second one is to read on.
+            if isReached { workers.runFirst() }
+            driver.cancel()
+            if !isReached { workers.runFirst() }
+            #expect(ends.value.isEmpty)
+            for completion in log.takeKept() { completion(nil) }
+            #expect(ends.value == [!isReached])
+        }
+    }
+    #endif
+
+    // MARK: - Failures
+
+    @Test(
+        "After the first failure, an item that is being read is not performed",
+        arguments: Strategy.allCases.filter(\.isParallel))
+    func failureWhileReading(strategy: Strategy) async throws {
+        let (log, reading, mayGive) = (WorkLog(), Gate(), Gate())
+        let operation = strategy.make(limit: 2, policy: .cancelRemaining) { items, completion in
+            log.began(items)
+            log.keep(completion)
+        }
+        let failed = Gate()
+        let task = Task {
+            let sequence = Reads { index in
+                if index == 1 {
+                    reading.open()
+                    mayGive.pass()
+                }
+                return index
+            }
+            try await operation.performOperation(onEach: sequence) { _ in failed.open() }
+        }
+        await reading.opened()
+        await eventually("not begun") { log.keptCount == 1 }
+        for completion in log.takeKept() { completion(TestError.first) }
+        await failed.opened()
+        mayGive.open()
+        try await task.value
+        #expect(log.units.count == 1)
+    }
+
+    @Test("A failure that ends the run takes the place of a cancellation", arguments: Strategy.allCases)
+    func failureAfterACancellation(strategy: Strategy) async throws {
+        for policy in [FailurePolicy.continueAll, .cancelRemaining] {
+            let (log, kept) = (WorkLog(), Gate())
+            let operation = strategy.make(limit: 1, policy: policy) { items, completion in
+                log.keep(completion)
+                kept.open()
+            }
+            let task = Task { try await operation.performOperation(onEach: 0...) }
+            await kept.opened()
+            task.cancel()
+            for completion in log.takeKept() { completion(TestError.first) }
+            if policy == .continueAll {
+                await #expect(throws: CancellationError.self) { try await task.value }
+            } else {
+                #expect(try await task.value.map { text($0.error) } == ["first"])
+            }
+        }
+    }
+
+    // MARK: - Lost completions
+
+    @Test(
+        "Items whose completions are lost end, in their calls and later, on other threads", arguments: Strategy.allCases
+    )
+    func lostCompletions(strategy: Strategy) async throws {
+        let operation = strategy.make(limit: 2) { items, completion in
+            switch items[0] % 3 {
+            case 0: completion(nil)
+            case 1: break
+            default: elsewhere { withExtendedLifetime(completion) {} }
+            }
+        }
+        let failures = try await operation.performOperation(onEach: 0..<30)
+        #expect(failures.map(\.index) == (0..<30).filter { $0 % 3 != 0 })
+        let type = String(describing: type(of: operation))
+        for failure in failures {
+            let name = "\(strategy.isBatch ? "batch" : "item") \(failure.index)"
+            #expect(failure.error as? LostFinishError == .unit(name: name, type: type))
+        }
+    }
+
+    @Test(
+        "A completion that is lost after the cancellation of the task ends as cancelled", arguments: Strategy.allCases)
+    func lostAfterTheCancellation(strategy: Strategy) async {
+        let (log, kept, failed) = (WorkLog(), Gate(), EventLog())
+        let operation = strategy.make(limit: 1) { _, completion in
+            log.keep(completion)
+            kept.open()
+        }
+        let task = Task { try await operation.performOperation(onEach: 0...) { failed.add(text($0.error)) } }
+        await kept.opened()
+        task.cancel()
+        _ = log.takeKept()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(failed.events == ["cancelled"])
+    }
+
+    // MARK: - What is left behind
+
+    private final class Performer: ParallelItemOperation, Sendable {
+        let maxConcurrentOperationCount = 2
+        let kept = Shared<[@Sendable ((any Error)?) -> Void]>([])
+        let isSynchronous: Bool
+
+        init(isSynchronous: Bool) { self.isSynchronous = isSynchronous }
+
+        func performOperation(onItem item: LeakTracker.Token, completion: @escaping ItemCompletion) {
+            kept.change { $0.append(completion) }
+            let error = kept.value.count % 2 == 0 ? TestError.first : nil
+            if isSynchronous { completion(error) } else { elsewhere { completion(error) } }
+        }
+    }
+
+    @Test("When a run returns, it holds nothing, although completions are kept", arguments: [false, true])
+    func releases(isSynchronous: Bool) async throws {
+        for _ in 0..<TestExtent.choose(20, long: 200) {
+            let leaks = LeakTracker()
+            let kept = try await keptCompletions(leaks, isSynchronous: isSynchronous)
+            #expect(kept.count == 20)
+            // Another thread that has reported the end of an item may be about to release it.
+            try #require(leaks.alive.filter { isSynchronous || $0 != "item" }.isEmpty)
+            withExtendedLifetime(kept) {}
+        }
+    }
+
+    /// Performs items that keep their completions.
+    private func keptCompletions(
+        _ leaks: LeakTracker, isSynchronous: Bool
+    ) async throws -> [@Sendable ((any Error)?) -> Void] {
+        let operation = leaks.track(Performer(isSynchronous: isSynchronous), "performer")
+        let (inIterator, inFailed) = (leaks.token("iterator"), leaks.token("failed"))
+        var count = 0
+        let sequence = AnyIterator {
+            inIterator.use()
+            count += 1
+            return count <= 20 ? leaks.token("item") : nil
+        }
+        try await operation.performOperation(onEach: sequence) { _ in inFailed.use() }
+        return operation.kept.change { exchange(&$0, with: []) }
+    }
+}
