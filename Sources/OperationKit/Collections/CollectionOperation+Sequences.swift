@@ -117,7 +117,9 @@ extension CollectionOperation {
             limit: strategy.limit,
             next: {
                 var unit: [CollectionType] = []
-                while unit.count < strategy.unitSize, !Task.isCancelled, let item = try await next() {
+                while unit.count < strategy.unitSize, !Task.isCancelled, !hasFailed.withLock(\.self),
+                    let item = try await next()
+                {
                     unit.append(item)
                 }
                 return unit.isEmpty || hasFailed.withLock(\.self) ? nil : unit

@@ -18,7 +18,10 @@ final class SequenceDriver: Sendable {
     private let reader: any UnitReader
     private let typeName: String
     private let unitName: String
+    private let stopsAtFirstFailure: Bool
     private let cancellations = AtomicCounter()
+    /// The failures that have stopped the run.
+    private let stops = AtomicCounter()
     private let state: Locked<State>
 
     /// Creates a run that has not started.
@@ -30,8 +33,8 @@ final class SequenceDriver: Sendable {
         self.reader = reader
         typeName = strategy.typeName
         unitName = strategy.unitName
-        let machine = SequenceStateMachine(
-            limit: strategy.limit, stopsAtFirstFailure: strategy.failurePolicy == .cancelRemaining)
+        stopsAtFirstFailure = strategy.failurePolicy == .cancelRemaining
+        let machine = SequenceStateMachine(limit: strategy.limit, stopsAtFirstFailure: stopsAtFirstFailure)
         state = Locked(State(machine: machine))
     }
 
@@ -96,7 +99,7 @@ extension SequenceDriver {
 
     /// - Returns: A unit that has to be performed. `nil` if the worker ends.
     private func readUnit() -> SequenceUnit? {
-        var unit = reader.read { isCancelled }.map { SequenceUnit(self, $0) }
+        var unit = reader.read { isCancelled || stops.value > 0 }.map { SequenceUnit(self, $0) }
         let wasCancelled = isCancelled
         let isAtEnd = unit == nil
         let (workerAction, action) = state.withLock { state in
@@ -128,6 +131,7 @@ extension SequenceDriver {
             let answer = machine.ended(&progress, outcome)
             if answer.isAccepted {
                 unit.error = error
+                if outcome == .failure, stopsAtFirstFailure { stops.add(1) }
                 onAcceptance()
             }
             return answer

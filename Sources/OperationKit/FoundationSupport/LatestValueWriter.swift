@@ -13,11 +13,13 @@
 /// }
 /// ```
 ///
-/// A thread whose value is left to another one goes on before the target has it.
+/// A thread whose value is left to another one goes on before the target has it. What must not happen before that is left to
+/// that thread, too: see ``isWriting``.
 struct LatestValueWriter<Value: Equatable> {
     /// The value that the target has, or is going to have.
     private(set) var latest: Value
-    private var isWriting = false
+    /// Whether a thread is about to write.
+    private(set) var isWriting = false
 
     /// - Parameter value: What the target has.
     init(_ value: Value) {

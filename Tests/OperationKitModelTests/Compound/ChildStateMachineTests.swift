@@ -161,9 +161,9 @@ import Testing
         #expect(first == QueueSettings(limit: 2, isSuspended: false))
         let suspended = scene { $0.suspensionChanged(to: true) }
         #expect(suspended.settings == nil)
-        let second = scene.machine.settingsApplied(first)
+        let second = scene.machine.settingsApplied(first).next
         #expect(second == QueueSettings(limit: 2, isSuspended: true))
-        #expect(scene.machine.settingsApplied(try #require(second)) == nil)
+        #expect(scene.machine.settingsApplied(try #require(second)).next == nil)
     }
 
     @Test("When the last child has ended, the queue is not paused any more: a worker may be on its way")

@@ -184,6 +184,42 @@ import Testing
         #expect(log.units.count == 1)
     }
 
+    private final class Batches: ParallelBatchOperation, Sendable {
+        let batchSize = 3
+        let maxConcurrentOperationCount = 2
+        let failurePolicy = FailurePolicy.cancelRemaining
+        let log = WorkLog()
+
+        func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) {
+            log.began(batch)
+            log.keep(completion)
+        }
+    }
+
+    @Test("A batch is not read to its end after a failure that ends the run")
+    func failureWhileABatchIsRead() async throws {
+        let (batches, failed, reading, mayGive) = (Batches(), Gate(), Gate(), Gate())
+        let reads = Shared(0)
+        let task = Task {
+            let sequence = Reads { index in
+                reads.value = index + 1
+                if index == 3 {
+                    reading.open()
+                    mayGive.pass()
+                }
+                return index
+            }
+            try await batches.performOperation(onEach: sequence) { _ in failed.open() }
+        }
+        await reading.opened()
+        await eventually("not begun") { batches.log.keptCount == 1 }
+        for completion in batches.log.takeKept() { completion(TestError.first) }
+        await failed.opened()
+        mayGive.open()
+        try await task.value
+        #expect(reads.value == 4)
+    }
+
     @Test("A failure that ends the run takes the place of a cancellation", arguments: Strategy.allCases)
     func failureAfterACancellation(strategy: Strategy) async throws {
         for policy in [FailurePolicy.continueAll, .cancelRemaining] {

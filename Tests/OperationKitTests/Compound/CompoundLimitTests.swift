@@ -24,6 +24,35 @@ import Testing
         #expect((1...limit).contains(running.value.most))
     }
 
+    @Test(
+        "No more children run than the limit allows, where some end on other threads and the queue starts others",
+        arguments: [1, 2, 3, 4])
+    func limitOfMixedChildren(limit: Int) async throws {
+        for _ in 0..<40 {
+            let running = Shared((now: 0, most: 0))
+            let work: @Sendable (Int) -> Void = { number in
+                running.change {
+                    $0.now += 1
+                    $0.most = max($0.most, $0.now)
+                }
+                var random = SplitMix64(seed: UInt64(number))
+                random.spinRandomly(upTo: 3_000)
+                running.change { $0.now -= 1 }
+            }
+            let children = (0..<40).map { number -> Operation in
+                if number.isMultiple(of: 2) { return BlockOperation { work(number) } }
+                return AsyncBlockOperation { finish in
+                    DispatchQueue.global().async {
+                        work(number)
+                        finish()
+                    }
+                }
+            }
+            try await OperationQueue().run(CompoundOperation(operations: children, maxConcurrentOperationCount: limit))
+            #expect((1...limit).contains(running.value.most))
+        }
+    }
+
     @Test("As many children run at the same time as the limit allows", arguments: [-1, 3])
     func limitIsReached(limit: Int) async throws {
         let line = StartLine(3)

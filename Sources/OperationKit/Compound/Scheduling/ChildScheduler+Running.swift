@@ -79,6 +79,13 @@ extension ChildScheduler {
         }
     }
 
+    #if !canImport(ObjectiveC)
+    /// - Returns: Whether a worker without a child may give its place on the queue back. If not, it is ended later.
+    func mayLeave(_ worker: ChildWorker) -> Bool {
+        machine.withLock { $0.workerLeaves(worker) }
+    }
+    #endif
+
     /// - Returns: The next child for this worker.
     private func work(on child: ChildReference, turn: WorkerTurn) -> ChildReference? {
         switch start(child) {

@@ -126,7 +126,12 @@ final class ChildScheduler: Sendable {
         var next: QueueSettings? = settings
         while let settings = next {
             queue.childSettings = (settings.limit, settings.isSuspended)
-            next = machine.withLock { $0.settingsApplied(settings) }
+            let answer = machine.withLock { $0.settingsApplied(settings) }
+            next = answer.next
+            for child in answer.held.queued { enqueue(child) }
+            #if !canImport(ObjectiveC)
+            for worker in answer.held.leavingWorkers { worker.end() }
+            #endif
         }
     }
 

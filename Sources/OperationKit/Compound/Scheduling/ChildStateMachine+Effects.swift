@@ -120,10 +120,14 @@ extension ChildStateMachine {
         let finished = isFinished ? finish() : nil
         let externals = externals.takeChanges(isStarted: schedule.isStarted)
         let hasOthers = finished != nil || externals != nil || rejection != nil
+        let newSettings = settings.changed(to: schedule.queueSettings)
+        // Another thread sets them.
+        let isHeld = newSettings == nil && settings.isWriting
+        if isHeld, let queued { held.queued.append(queued) }
         return Effects(
-            next: next, queued: queued, ended: ended, requestsWorker: requestsWorker,
+            next: next, queued: isHeld ? nil : queued, ended: ended, requestsWorker: requestsWorker,
             workerPriority: requestsWorker ? schedule.places.workerPriority : .normal,
-            cancelsChildren: cancelsChildren, settings: settings.changed(to: schedule.queueSettings),
+            cancelsChildren: cancelsChildren, settings: newSettings,
             others: hasOthers
                 ? Others(externals: externals, rejection: rejection, finished: finished) : nil)
     }

@@ -34,6 +34,19 @@ extension ChildStateMachine {
         return effects(next: next(for: turn))
     }
 
+    /// A worker has no child, and gives its place on the private queue back.
+    ///
+    /// A child that goes on without its worker keeps its place among the children, so the limit of the private queue is lowered
+    /// before the worker leaves: the queue would start another child in its place. If a thread is about to set it, the worker
+    /// leaves after that.
+    ///
+    /// - Returns: Whether it leaves. If not, ``settingsApplied(_:)`` returns it.
+    mutating func workerLeaves(_ worker: ChildWorker) -> Bool {
+        guard settings.isWriting, schedule.places.queued > 0 else { return true }
+        held.leavingWorkers.append(worker)
+        return false
+    }
+
     /// A worker cannot start a child, so the private queue has to. The worker leaves if the queue has no place for the child
     /// otherwise.
     mutating func handedToQueue(_ child: ChildReference, turn: WorkerTurn) -> Effects {
@@ -198,8 +211,9 @@ extension ChildStateMachine {
 
     /// The private queue was given its settings.
     ///
-    /// - Returns: The settings to give it next, because they have changed meanwhile.
-    mutating func settingsApplied(_ applied: QueueSettings) -> QueueSettings? {
-        settings.wrote(applied)
+    /// - Returns: The settings to give it next, because they have changed meanwhile; or else what had to wait for them.
+    mutating func settingsApplied(_ applied: QueueSettings) -> (next: QueueSettings?, held: HeldBySettings) {
+        if let next = settings.wrote(applied) { return (next, HeldBySettings()) }
+        return (nil, exchange(&held, with: HeldBySettings()))
     }
 }

@@ -31,6 +31,15 @@ struct ChildStateMachine {
     var cancellingThreads: Set<ObjectIdentifier> = []
     /// The settings that the private queue is given.
     var settings: LatestValueWriter<QueueSettings>
+    var held = HeldBySettings()
+
+    /// What must not happen before the private queue has the settings that another thread is about to give it: a lower limit, as a
+    /// rule, without which the queue would start one child too many.
+    struct HeldBySettings {
+        var leavingWorkers: [ChildWorker] = []
+        /// Children that the queue is handed then.
+        var queued: [ChildReference] = []
+    }
 
     init(limit: Int, failureRules: FailureCollection.Rules) {
         schedule = ReadySchedule(limit: limit, keepsOrder: failureRules.countsCancellations)

@@ -3,7 +3,8 @@ import Foundation
 /// An operation of the private queue that starts children.
 ///
 /// On Linux it has a `start()` of its own and no `main()`. A queue looks for itself whether an operation has finished
-/// inside its `start()`, so nothing has to be announced.
+/// inside its `start()`, so nothing has to be announced. One that must not leave its place on the queue yet ends later:
+/// see ``ChildStateMachine/workerLeaves(_:)``.
 final class ChildWorker: Operation, @unchecked Sendable {
     private let scheduler: ChildScheduler
 
@@ -29,7 +30,13 @@ final class ChildWorker: Operation, @unchecked Sendable {
 
     override func start() {
         scheduler.work()
+        if scheduler.mayLeave(self) { ends.add(1) }
+    }
+
+    /// Ends a worker that has returned from its `start()`.
+    func end() {
         ends.add(1)
+        didChangeValue(forKey: "isFinished")
     }
     #endif
 }
