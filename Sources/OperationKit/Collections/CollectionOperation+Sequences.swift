@@ -16,7 +16,12 @@ extension CollectionOperation {
     ///
     /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items
     /// in flight have ended. These are cancelled if their method is `async`. Nothing is thrown if the end of the
-    /// sequence was reached before, or a failure has ended the run.
+    /// sequence was reached before, or a failure has ended the run. What was read of a batch by then is neither performed nor
+    /// reported.
+    ///
+    /// An item that has ended is released by the thread that reported its end, if that came after the method had returned. A
+    /// completion that is called with a lock held must not be that of an item whose deinitializer takes the same lock.
+    /// While an item is being released, the next one may be read, and the run may end.
     ///
     /// - Parameters:
     ///   - sequence: The items.
