@@ -41,8 +41,7 @@ extension InstructionCase {
         id: "macro", summary: "a step of one long macro", baseline: "chain", counts: .composites
     ) { count in
         let (macro, steps) = makeMacro(ofSteps: count)
-        macro.start()
-        macro.waitUntilFinished()
+        run(macro)
         withExtendedLifetime(steps) {}
     }
 }
@@ -61,9 +60,7 @@ extension InstructionCase {
         counts: .composites, isRepeated: true
     ) { count in
         for _ in 0..<count {
-            let compound = CompoundOperation(operations: Leaf.make(1))
-            compound.start()
-            compound.waitUntilFinished()
+            run(CompoundOperation(operations: Leaf.make(1)))
         }
     }
 
@@ -83,7 +80,11 @@ private func runOnQueue(_ operations: [Operation]) {
 }
 
 private func runInCompound(_ children: [Operation]) {
-    let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 1)
-    compound.start()
-    compound.waitUntilFinished()
+    run(CompoundOperation(operations: children, maxConcurrentOperationCount: 1))
+}
+
+/// Starts a composite by hand.
+private func run(_ composite: AsyncOperation) {
+    composite.start()
+    composite.waitUntilFinished()
 }

@@ -18,9 +18,8 @@ final class SequenceDriver: Sendable {
     private let reader: any UnitReader
     private let typeName: String
     private let unitName: String
-    private let stopsAtFirstFailure: Bool
     private let cancellations = AtomicCounter()
-    /// The failures that have stopped the run.
+    /// More than 0 once the machine is stopping, for the worker that reads without the lock.
     private let stops = AtomicCounter()
     private let state: Locked<State>
 
@@ -33,8 +32,8 @@ final class SequenceDriver: Sendable {
         self.reader = reader
         typeName = strategy.typeName
         unitName = strategy.unitName
-        stopsAtFirstFailure = strategy.failurePolicy == .cancelRemaining
-        let machine = SequenceStateMachine(limit: strategy.limit, stopsAtFirstFailure: stopsAtFirstFailure)
+        let machine = SequenceStateMachine(
+            limit: strategy.limit, stopsAtFirstFailure: strategy.failurePolicy == .cancelRemaining)
         state = Locked(State(machine: machine))
     }
 
@@ -131,7 +130,7 @@ extension SequenceDriver {
             let answer = machine.ended(&progress, outcome)
             if answer.isAccepted {
                 unit.error = error
-                if outcome == .failure, stopsAtFirstFailure { stops.add(1) }
+                if machine.isStopping { stops.add(1) }
                 onAcceptance()
             }
             return answer

@@ -80,6 +80,11 @@ struct SequenceStateMachine {
     /// The number of units that have been read and have not ended.
     private(set) var inFlightCount = 0
 
+    /// Whether nothing more is read, and units in flight are waited for.
+    var isStopping: Bool {
+        if case .stopping = stage { true } else { false }
+    }
+
     /// - Parameters:
     ///   - limit: The maximum number of units in flight, at least 1.
     ///   - stopsAtFirstFailure: Whether no unit is read after the first failure.

@@ -155,19 +155,22 @@ import Testing
 
     // MARK: - Failures
 
-    @Test(
-        "After the first failure, an item that is being read is not performed",
-        arguments: Strategy.allCases.filter(\.isParallel))
-    func failureWhileReading(strategy: Strategy) async throws {
-        let (log, reading, mayGive) = (WorkLog(), Gate(), Gate())
-        let operation = strategy.make(limit: 2, policy: .cancelRemaining) { items, completion in
+    /// Lets the first unit fail while the sequence is asked for an item of the second one, which it gives after that.
+    ///
+    /// - Returns: The units that were performed, and how many items were asked for.
+    private func failWhileReading(
+        item waitingIndex: Int, _ strategy: Strategy, batchSize: Int = 1
+    ) async throws -> (units: [[Int]], reads: Int) {
+        let (log, failed, reading, mayGive) = (WorkLog(), Gate(), Gate(), Gate())
+        let operation = strategy.make(limit: 2, batchSize: batchSize, policy: .cancelRemaining) { items, completion in
             log.began(items)
             log.keep(completion)
         }
-        let failed = Gate()
+        let reads = Shared(0)
         let task = Task {
             let sequence = Reads { index in
-                if index == 1 {
+                reads.value = index + 1
+                if index == waitingIndex {
                     reading.open()
                     mayGive.pass()
                 }
@@ -181,43 +184,21 @@ import Testing
         await failed.opened()
         mayGive.open()
         try await task.value
-        #expect(log.units.count == 1)
+        return (log.units, reads.value)
     }
 
-    private final class Batches: ParallelBatchOperation, Sendable {
-        let batchSize = 3
-        let maxConcurrentOperationCount = 2
-        let failurePolicy = FailurePolicy.cancelRemaining
-        let log = WorkLog()
-
-        func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) {
-            log.began(batch)
-            log.keep(completion)
-        }
+    @Test(
+        "After the first failure, an item that is being read is not performed",
+        arguments: Strategy.allCases.filter(\.isParallel))
+    func failureWhileReading(strategy: Strategy) async throws {
+        let (units, _) = try await failWhileReading(item: 1, strategy)
+        #expect(units.count == 1)
     }
 
     @Test("A batch is not read to its end after a failure that ends the run")
     func failureWhileABatchIsRead() async throws {
-        let (batches, failed, reading, mayGive) = (Batches(), Gate(), Gate(), Gate())
-        let reads = Shared(0)
-        let task = Task {
-            let sequence = Reads { index in
-                reads.value = index + 1
-                if index == 3 {
-                    reading.open()
-                    mayGive.pass()
-                }
-                return index
-            }
-            try await batches.performOperation(onEach: sequence) { _ in failed.open() }
-        }
-        await reading.opened()
-        await eventually("not begun") { batches.log.keptCount == 1 }
-        for completion in batches.log.takeKept() { completion(TestError.first) }
-        await failed.opened()
-        mayGive.open()
-        try await task.value
-        #expect(reads.value == 4)
+        let (_, reads) = try await failWhileReading(item: 3, .parallelBatches, batchSize: 3)
+        #expect(reads == 4)
     }
 
     @Test("A failure that ends the run takes the place of a cancellation", arguments: Strategy.allCases)
