@@ -31,6 +31,9 @@ extension Lifecycle {
         }
     }
 
+    /// Whether `main()` is yet to be called, and nothing has ended or cancelled the operation.
+    var awaitsMain: Bool { isBeforeMain && !isCancelled }
+
     /// Whether a preparation takes time.
     var isWaiting: Bool {
         if case .executing(.waiting) = state { true } else { false }

@@ -7,8 +7,9 @@ import Testing
 @Suite("Prerequisites that are shared, or misused", .hangGuard) struct SharedPrerequisiteTests {
     /// A condition that needs what a closure makes.
     private struct Needs: OperationCondition {
-        let name = "signed in"
         let id: (any Hashable & Sendable)?
+        /// What its name waits for.
+        var isNamed: Gate?
         let log: EventLog
         let make: @Sendable (AsyncOperation) -> Operation?
 
@@ -22,6 +23,11 @@ import Testing
             self.id = id
             self.log = log
             self.make = make
+        }
+
+        var name: String {
+            isNamed?.pass()
+            return "signed in"
         }
 
         var sharingID: AnyHashable? { id.map { AnyHashable($0) } }
@@ -146,6 +152,29 @@ import Testing
             #expect(operation.isCancelled)
         }
         await leaks.expectAllReleased()
+        #expect(log.events == ["ask"])
+    }
+
+    @Test(
+        "Nothing runs for an operation that is cancelled while the thread that starts it tells for what it waits",
+        arguments: [false, true])
+    func cancelledBeforeItWaits(isShared: Bool) async throws {
+        let cancelled = Gate()
+        // Observers are told its name, so the thread that starts the operation waits for the gate.
+        var condition = Needs(id: isShared ? Needs.newID() : nil, log) { [login] operation in
+            operation.cancel()
+            cancelled.open()
+            return login()
+        }
+        let isNamed = Gate()
+        condition.isNamed = isNamed
+        let operation = work(condition)
+        operation.addObserver(EventListener())
+        elsewhere { operation.start() }
+        await cancelled.opened()
+        for _ in 0..<100 { await Task.detached {}.value }
+        isNamed.open()
+        await #expect(throws: CancellationError.self) { try await operation.finished() }
         #expect(log.events == ["ask"])
     }
 

@@ -54,11 +54,13 @@ extension AsyncOperation {
         return preparation?.stage == .requirement ? preparation?.waitDescription : nil
     }
 
+    fileprivate final var awaitsMain: Bool { withState(\.lifecycle.awaitsMain) }
+
     /// Evaluates a condition, in a task of its own, and goes on or ends.
     fileprivate final func evaluate(_ condition: any OperationCondition) async {
         let answer = await condition.answer(for: self)
         // The operation has ended, or waits for its children only. Or else the evaluation itself has cancelled its task.
-        if Task.isCancelled { return cancel() }
+        if Task.isCancelled || !awaitsMain { return cancel() }
         do {
             switch try answer.get() {
             case .satisfied: preparationEnded()
@@ -82,8 +84,8 @@ extension OperationCondition {
         try Task.checkCancellation()
         // One that does not equal itself could not be found again.
         if let id = sharingID, id == id {
-            try await SharedPrerequisites.shared.run(id, for: operation) { prerequisite(for: operation) }
-        } else if let prerequisite = prerequisite(for: operation) {
+            try await SharedPrerequisites.shared.run(id, for: operation) { ask(operation) }
+        } else if let prerequisite = ask(operation) {
             try Task.checkCancellation()
             let isNew = RunningPrerequisites.shared.began(prerequisite)
             if isNew { RunningPrerequisites.shared.waits(operation, for: prerequisite) }
@@ -91,6 +93,14 @@ extension OperationCondition {
         }
         try Task.checkCancellation()
         return try await evaluate(for: operation)
+    }
+
+    /// Asks for the prerequisite. Code of the user's may end or cancel the operation meanwhile, and the thread that has started
+    /// it may not have come to cancelling the task then.
+    private func ask(_ operation: AsyncOperation) -> Operation? {
+        let prerequisite = prerequisite(for: operation)
+        if !operation.awaitsMain { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+        return prerequisite
     }
 
     /// The result, or what is thrown instead.
