@@ -38,7 +38,7 @@ import Testing
         notify.addDependency(inner)
         let compound = stalls.watch(CompoundOperation(name: "Sync", operations: [inner, notify]))
         compound.start()
-        await eventually("login has not started") { login.isExecuting }
+        await stalls.watched(3)
         #expect(
             StalledOperations.text(try await report()) == """
                 OperationKit: “login” (ScriptedOperation) has not finished 30 s after its start: executing.
@@ -112,7 +112,7 @@ import Testing
         let compound = CompoundOperation(name: "compound", operations: [child, block])
         stalls.watch(compound)
         compound.start()
-        await eventually("the child has not started") { child.isExecuting }
+        await stalls.watched(2)
         compound.finish()
         let report = try await report()
         #expect(report.name == "child" && report.isCancelled && report.exceededTimeout == nil)

@@ -7,10 +7,13 @@ import Testing
 @Suite("Observers", .hangGuard) struct ObserverTests {
     @Test("Each method of an observer is called for its event") func methods() async throws {
         final class Observer: OperationObserver {
-            let log = EventLog()
+            let (log, waits) = (EventLog(), Gate())
             func operation(_ operation: AsyncOperation, wasAddedTo composite: OperationID) { log.add("added") }
             func operationStarted(_ operation: AsyncOperation) { log.add("started") }
-            func operation(_ operation: AsyncOperation, waitsFor reason: String) { log.add(reason) }
+            func operation(_ operation: AsyncOperation, waitsFor reason: String) {
+                log.add(reason)
+                waits.open()
+            }
             func operationRuns(_ operation: AsyncOperation) { log.add("runs") }
             func operationWasCancelled(_ operation: AsyncOperation) { log.add("cancelled \(operation.isCancelled)") }
             func operation(
@@ -29,7 +32,10 @@ import Testing
             throw TestError.first
         }
         retry.addObserver(observer)
-        retry.addCondition(name: "ready") { _ in .satisfied }
+        retry.addCondition(name: "ready") { _ in
+            await observer.waits.opened()
+            return .satisfied
+        }
         let compound = CompoundOperation(name: "compound")
         try compound.addOperation(retry)
         try? await OperationQueue().run(compound)

@@ -110,17 +110,27 @@ import Testing
 
     @Test("An element that fails ends those that wait for their turn") func firstErrorOnANarrowQueue() async throws {
         let queue = OperationQueue.serial(name: "serial")
-        let log = EventLog()
-        // The tasks of the elements may come to the queue in any order, so the first one that runs fails.
-        let isFirst = Shared(true)
-        await #expect(throws: TestError.first) {
-            try await queue.map(0..<100, limit: 10) { _ in
+        let (log, failing, othersEnded, waiting) = (EventLog(), Gate(), Gate(), LeakTracker())
+        let map = Task {
+            // The tasks of the elements may come to the queue in any order, so the first one that runs fails.
+            let isFirst = Shared(true)
+            let elements = (0..<100).lazy.map { _ in waiting.track(LeakTracker.Token()) }
+            return try await queue.map(elements, limit: 10) { _ in
                 log.add("ran")
-                if !isFirst.change({ exchange(&$0, with: false) }) { try await cancellation() }
-                throw TestError.first
+                if isFirst.change({ exchange(&$0, with: false) }) {
+                    await eventually("\(queue.operationCount) elements are on the queue") { queue.operationCount == 10 }
+                    failing.open()
+                    throw TestError.first
+                }
+                // It keeps the queue, also when it is cancelled.
+                await Task.detached { await othersEnded.opened() }.value
             }
         }
         // The next one may begin before the failure is known.
+        await failing.opened()
+        await eventually("\(waiting.alive.count) elements have not ended") { waiting.alive.count <= 1 }
+        othersEnded.open()
+        await #expect(throws: TestError.first) { try await map.value }
         #expect(log.events.count <= 2)
         #expect(try await queue.run { "free" } == "free")
     }
