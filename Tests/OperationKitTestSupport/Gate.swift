@@ -7,7 +7,7 @@ extension Trait where Self == TimeLimitTrait {
 }
 
 /// How long a wait that blocks a thread, or that cannot be cancelled, lasts at most before it is reported as a failure.
-package let hangTimeout: TimeInterval = 400
+package let hangTimeout: TimeInterval = 200
 
 /// A gate that is opened once and stays open: holds work until the test lets it go, and tells the test how far the work
 /// is.
