@@ -29,6 +29,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
         let type = operation.displayName
         typeName = type
         unitName = operation.unitName
+        if operation is any ItemOperation, operation is any BatchOperation { throw .itemsAndBatches(type: type) }
         let batchSize = (operation as? any BatchOperation)?.batchSize
         if let batchSize, batchSize < 1 { throw .invalidBatchSize(type: type, batchSize: batchSize) }
         unitSize = batchSize ?? 1

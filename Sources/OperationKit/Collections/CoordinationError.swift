@@ -12,6 +12,8 @@ public enum CoordinationError: Error, Equatable {
     case givenTwice(operation: String, coordinator: String)
     /// The retry policy makes no sense; nothing was run. `problem` says what is wrong with it. Code 5.
     case invalidRetryPolicy(type: String, problem: String)
+    /// The type conforms to a protocol for items and to one for batches; nothing was run. Code 6.
+    case itemsAndBatches(type: String)
 }
 
 extension CoordinationError: LocalizedError, CustomNSError {
@@ -26,6 +28,7 @@ extension CoordinationError: LocalizedError, CustomNSError {
         case .alreadyStarted: 3
         case .givenTwice: 4
         case .invalidRetryPolicy: 5
+        case .itemsAndBatches: 6
         }
     }
 
@@ -42,6 +45,8 @@ extension CoordinationError: LocalizedError, CustomNSError {
             "The operation “\(operation)” was given to “\(coordinator)” twice. It ran once: give each operation once."
         case .invalidRetryPolicy(let type, let problem):
             "“\(type)” did not run, because of its retry policy: \(problem)."
+        case .itemsAndBatches(let type):
+            "“\(type)” works item by item and by batches. Conform to one of these protocols only."
         }
     }
 

@@ -91,8 +91,8 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
     }
 
     /// The outcome of each element, in the order of the input, once the operation has finished: its output or its
-    /// error, which is `CancellationError` where it did not start. Empty before, and if no element could start. Can be
-    /// read from any thread, from `asyncCompletionBlock` on.
+    /// error, which is `CancellationError` where it did not start. Empty before, if no element could start, and if other
+    /// code has ended the operation with an error. Can be read from any thread, from `asyncCompletionBlock` on.
     public var results: [Result<Output, any Error>] {
         output?.map { .success($0) } ?? lock.withLock { unsuccessfulResults }
     }
@@ -140,7 +140,8 @@ extension MapOperation: TaskRunning {
             })
         if let outputs = collected.outputs(count: input.count) { return outputs }
         let results = collected.results(count: input.count)
-        lock.withLock { unsuccessfulResults = results }
+        // Not if it has ended with an outcome from outside: what can be read from then on does not change any more.
+        withState { if $0.lifecycle.acceptsOutcome { unsuccessfulResults = results } }
         throw error(of: results)
     }
 

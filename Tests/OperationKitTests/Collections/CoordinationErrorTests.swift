@@ -10,13 +10,14 @@ import Testing
         .alreadyStarted(operation: "Backup", coordinator: "Nightly"),
         .givenTwice(operation: "Backup", coordinator: "Nightly"),
         .invalidRetryPolicy(type: "Sync", problem: "its maximumAttempts is 0"),
+        .itemsAndBatches(type: "Sync"),
     ]
 
     @Test("Domain and codes are stable")
     func domainAndCodes() {
         let errors = Self.errors.map { $0 as NSError }
-        #expect(errors.map(\.domain) == Array(repeating: "OperationKit.CoordinationError", count: 5))
-        #expect(errors.map(\.code) == [1, 2, 3, 4, 5])
+        #expect(errors.map(\.domain) == Array(repeating: "OperationKit.CoordinationError", count: 6))
+        #expect(errors.map(\.code) == [1, 2, 3, 4, 5, 6])
     }
 
     @Test("Descriptions are sentences with the names")
@@ -31,6 +32,7 @@ import Testing
                     + "Create a new one for each run.",
                 "The operation “Backup” was given to “Nightly” twice. It ran once: give each operation once.",
                 "“Sync” did not run, because of its retry policy: its maximumAttempts is 0.",
+                "“Sync” works item by item and by batches. Conform to one of these protocols only.",
             ])
     }
 }

@@ -31,6 +31,36 @@ import Testing
         #expect(operation.seen == Array(1...7))
     }
 
+    /// One of the methods would never be called.
+    private final class Both: SequentialItemOperation, SequentialBatchOperation, Sendable {
+        let batchSize = 2
+        let unitName = "item"
+        let log = EventLog()
+
+        func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {
+            log.add("item \(item)")
+            completion(nil)
+        }
+
+        func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) {
+            log.add("batch \(batch)")
+            completion(nil)
+        }
+    }
+
+    @Test("A class that works by items and by batches is an error that names it, and nothing is performed")
+    func itemsAndBatches() async throws {
+        let both = Both()
+        let errors = await both.performOperation(on: [1, 2, 3])
+        #expect(errors.map { $0 as? CoordinationError } == [.itemsAndBatches(type: "Both")])
+        await #expect(throws: CoordinationError.itemsAndBatches(type: "Both")) {
+            try await both.performOperation(onEach: 1...3)
+        }
+        let run = both.makeOperation(on: [1, 2, 3])
+        await #expect(throws: (any Error).self) { try await OperationQueue().run(run) }
+        #expect(both.log.events.isEmpty)
+    }
+
     /// A run is a part of what is around it, with each of its items.
     @Test("A run counts in the progress of its compound, item by item")
     func progressOfTheCompound() async throws {
