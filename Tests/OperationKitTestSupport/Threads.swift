@@ -6,7 +6,12 @@ package func onThread<Answer: Sendable>(
     stackSize: Int? = nil, _ body: @escaping @Sendable () -> Answer
 ) async -> Answer {
     await withCheckedContinuation { continuation in
-        let thread = Thread { continuation.resume(returning: body()) }
+        // When the caller goes on, the thread holds nothing of it. A process that ended then would seem to leak it.
+        let body = Shared<(@Sendable () -> Answer)?>(body)
+        let thread = Thread {
+            let answer = body.change { $0.take() }!()
+            continuation.resume(returning: answer)
+        }
         if let stackSize { thread.stackSize = stackSize }
         thread.start()
     }
