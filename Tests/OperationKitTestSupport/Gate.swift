@@ -67,6 +67,11 @@ package final class Gate: @unchecked Sendable {
         withExtendedLifetime(identity) {}
     }
 
+    /// Suspends until the gate is open, also if the task is cancelled.
+    package func openedDespiteCancellation() async {
+        await Task.detached { await self.opened() }.value
+    }
+
     private final class Identity: Sendable {}
 }
 

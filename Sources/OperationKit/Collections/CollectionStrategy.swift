@@ -29,8 +29,9 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
         let type = operation.displayName
         typeName = type
         unitName = operation.unitName
-        if operation is any ItemOperation, operation is any BatchOperation { throw .itemsAndBatches(type: type) }
-        let batchSize = (operation as? any BatchOperation)?.batchSize
+        let batches = operation as? any BatchOperation
+        if batches != nil, operation is any ItemOperation { throw .itemsAndBatches(type: type) }
+        let batchSize = batches?.batchSize
         if let batchSize, batchSize < 1 { throw .invalidBatchSize(type: type, batchSize: batchSize) }
         unitSize = batchSize ?? 1
         limit =

@@ -30,7 +30,7 @@ import Testing
             map = MapOperation { _ in
                 token.use()
                 begun.open()
-                await Task.detached { await mayEnd.opened() }.value
+                await mayEnd.openedDespiteCancellation()
                 throw TestError.second
             }
         }

@@ -47,7 +47,7 @@ import Testing
         let operation = kind.make {
             seen.change { $0.append(Task.isCancelled) }
             begun.open()
-            await Task.detached { await cancelled.opened() }.value
+            await cancelled.openedDespiteCancellation()
             seen.change { $0.append(Task.isCancelled) }
         }
         operation.start()

@@ -114,7 +114,7 @@ import Testing
         let map = Task {
             // The tasks of the elements may come to the queue in any order, so the first one that runs fails.
             let isFirst = Shared(true)
-            let elements = (0..<100).lazy.map { _ in waiting.track(LeakTracker.Token()) }
+            let elements = (0..<100).lazy.map { _ in waiting.token("an element") }
             return try await queue.map(elements, limit: 10) { _ in
                 log.add("ran")
                 if isFirst.change({ exchange(&$0, with: false) }) {
@@ -123,7 +123,7 @@ import Testing
                     throw TestError.first
                 }
                 // It keeps the queue, also when it is cancelled.
-                await Task.detached { await othersEnded.opened() }.value
+                await othersEnded.openedDespiteCancellation()
             }
         }
         // The next one may begin before the failure is known.
