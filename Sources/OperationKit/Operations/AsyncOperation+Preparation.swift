@@ -142,15 +142,23 @@ extension AsyncOperation {
         remaining?.last?.withdraw()
     }
 
-    /// The operation has ended: what it has got in its preparations is given back. The end has not been announced.
-    final func giveBackWhatWasPrepared(error: (any Error)?, _ list: inout Worklist) {
-        let observer = withState { $0.preparations?.finishObserver.take() }
-        observer?.operationFinished(self, error: error, &list)
+    /// Takes what the operation was granted, once nothing of its work is left.
+    final func takeGrant(error: (any Error)?) -> (any PreparationGrant)? {
+        let grant = withState { $0.preparations?.grant.take() }
+        grant?.operationEnds(self, error: error)
+        return grant
     }
 
     /// Ends an operation that cannot start its work, from inside its `main()`. A composite's children finish first.
     final func fail(beforeRunning error: any Error) {
         finish(withError: error)
         perform(withState { $0.lifecycle.mainSkipped() })
+    }
+}
+
+extension [AsyncOperation] {
+    /// Goes on with each of them after its current preparation, which took time. Called with nothing locked.
+    func preparationEnded() {
+        for operation in self { operation.preparationEnded() }
     }
 }

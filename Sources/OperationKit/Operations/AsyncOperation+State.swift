@@ -32,9 +32,8 @@ extension AsyncOperation {
             self.lifecycle = lifecycle
         }
 
-        /// Whether tasks that wait for the end go on: the operation has finished, has given back what it was given before its
-        /// work, and has called its observers.
-        var isOver: Bool { lifecycle.isFinished && (isAnnounced || preparations == nil && observation == nil) }
+        /// Whether tasks that wait for the end go on: the operation has finished, and has called its observers.
+        var isOver: Bool { lifecycle.isFinished && (isAnnounced || observation == nil) }
 
         /// Returns the preparations, which are created if there are none.
         mutating func requiredPreparations() -> Preparations {

@@ -79,6 +79,7 @@ extension AsyncOperation {
         if preparations != nil { withdrawPreparations() }
         releaseWork()
         children?.outcomeWasDelivered()
+        let grant = preparations == nil ? nil : takeGrant(error: error)
 
         // On Linux, Foundation listens only to `isExecuting` becoming true.
         #if canImport(ObjectiveC)
@@ -86,12 +87,12 @@ extension AsyncOperation {
         #endif
         willChange("isFinished")
         var hold: DeliveryHold?
-        let ended = withState { state in
+        let (ended, granted) = withState { state in
             state.lifecycle.ended()
-            return state.note(.finished(error: error), hold: DeliveryHold.create(&hold))
+            let granted = grant?.released()
+            return (state.note(.finished(error: error), hold: DeliveryHold.create(&hold)), granted)
         }
-        // Before the next operation of a queue can start because of the announcement.
-        if preparations != nil { giveBackWhatWasPrepared(error: error, &list) }
+        granted?.preparationEnded()
         #if canImport(ObjectiveC)
         if wasExecuting { didChange("isExecuting") }
         #endif

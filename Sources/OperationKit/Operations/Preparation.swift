@@ -39,6 +39,18 @@ extension Preparation {
     var waitReason: String? { waitDescription }
 }
 
+/// What an operation was granted in its preparations, until its end.
+protocol PreparationGrant: AnyObject {
+    /// The outcome stands, and nothing of the work is left. Called once, with nothing locked, before `isFinished` becomes true.
+    func operationEnds(_ operation: AsyncOperation, error: (any Error)?)
+
+    /// `isFinished` becomes true. Called once, in the same step: with the operation's lock held. On Linux a queue that finds an
+    /// operation finished when its `start()` returns begins the next one, whether or not the end has been announced.
+    ///
+    /// - Returns: The operations that are granted what they wait for because of that. The caller tells them after unlocking.
+    func released() -> [AsyncOperation]
+}
+
 /// The order of preparations.
 enum PreparationStage: Int, Comparable, Sendable {
     /// Values are handed over, and the success of what the operation depends on is checked.

@@ -10,8 +10,8 @@ final class Preparations {
     private var hasEndedEarly = false
     /// Whether it is known where the operation goes on after a preparation that takes time.
     private(set) var isQueueKnown = false
-    /// What gives back what the operation has got. It is told right after `isFinished` has become true, before that is announced.
-    var finishObserver: (any FinishObserving)?
+    /// What the operation was granted.
+    var grant: (any PreparationGrant)?
     /// What the time is measured with; `nil` for the default.
     var clock: ClockReference?
     /// The last one is made first, so that each can be released when it has been made.

@@ -45,23 +45,42 @@ import Testing
         #expect(operations.compactMap { $0.error.map(String.init(describing:)) }.isEmpty)
     }
 
-    @Test("A task that begins to wait for an operation while that gives back what it had waits for this, too")
-    func awaitedMeanwhile() async throws {
-        /// Takes its time to give back what an operation had.
-        final class Holder: FinishObserving, Sendable {
-            let (began, goOn) = (Gate(), Gate())
-
-            func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist) {
-                began.open()
-                goOn.pass()
+    #if DEBUG
+    /// A queue looks whether an operation is finished when its `start()` returns, at any moment of the end on another thread.
+    @Test("An operation that is finished has nothing any more, at whichever moment another one begins")
+    func nothingIsHeldAfterTheEnd() {
+        var hasBegun = false
+        for place in 0..<Interruption.bound {
+            let clock = ManualClock()
+            let breaker = CircuitBreaker("service", minimumCalls: 1, clock: clock)
+            let database = ExclusiveAccess("database", maximumWaiting: 0)
+            let rate = RateLimit("rate", 2, per: .seconds(1))
+            func operation(_ name: String) -> AsyncOperation {
+                let operation = ScriptedOperation.idle(name)
+                operation.require(database)
+                operation.require(rate)
+                return operation
             }
+            let (first, second) = (operation("first"), operation("second"))
+            first.require(breaker)
+            first.start()
+            let isOpen = Shared(false)
+            let interruption = Interruption(at: place) {
+                guard first.isFinished else { return }
+                isOpen.value = breaker.state == .open
+                second.start()
+            }
+            SchedulingProbe.observed(by: interruption) { _ = first.finish(withError: TestError.first) }
+            if !interruption.hasRun { break }
+            #expect(second.error == nil, "place \(place)")
+            guard second.isExecuting else { continue }
+            hasBegun = true
+            #expect(isOpen.value, "place \(place)")
+            second.finish()
         }
-        let holder = Holder()
-        let operation = ScriptedOperation.idle("load")
-        operation.withState { $0.requiredPreparations().finishObserver = holder }
-        operation.start()
-        try await expectWait(for: operation, heldUpSince: holder.began, until: holder.goOn)
+        #expect(hasBegun)
     }
+    #endif
 
     @Test(
         "What a circuit breaker counts is counted when the next operation of a queue starts", arguments: [true, false])

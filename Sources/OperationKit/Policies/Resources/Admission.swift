@@ -6,13 +6,16 @@ import Dispatch
 /// idle ──requested──▶ requested ──all granted, circuits closed──▶ admitting ──permits used──▶ admitted
 ///   └──────────────────────┴─────────ended, refused, released─────────┴────────▶ over ◀─────────┘
 /// ```
-final class Admission: Preparation, FinishObserving {
+final class Admission: Preparation, PreparationGrant {
     private enum Phase { case idle, requested, admitting, admitted, over }
 
     private struct State: Sendable {
         var phase = Phase.idle
         weak var operation: AsyncOperation?
-        var holding = Holding()
+        var request: RequestID?
+        /// Whether permits are given back one by one, if at all, and not with the request.
+        var usesPermits = false
+        var calls = Calls()
         var deadline: ArmedDeadline?
     }
 
@@ -28,11 +31,12 @@ final class Admission: Preparation, FinishObserving {
     }
 
     deinit {
-        let (holding, phase) = state.withLock { ($0.holding, $0.phase) }
-        guard holding.request != nil || !holding.calls.isEmpty else { return }
+        let (calls, request, usesPermits) = state.withLock { ($0.calls, $0.request, $0.usesPermits) }
+        guard request != nil || !calls.isEmpty else { return }
         // The operation was released, and the releasing thread may hold arbitrary locks. What it requires lasts until then.
         Admission.releases.performAsync { [requirements] in
-            holding.end(.cancellation, hasBegun: phase == .admitted, isAdmitted: phase == .admitted)
+            calls.end(.cancellation, hasBegun: true)
+            if let request { ResourceArbiter.shared.ended(request, givesBackPermits: !usesPermits).preparationEnded() }
             withExtendedLifetime(requirements) {}
         }
     }
@@ -71,10 +75,10 @@ final class Admission: Preparation, FinishObserving {
     private func requested(_ request: RequestID) -> Bool {
         let isWanted = state.withLock { state in
             if state.phase == .over { return false }
-            state.holding.request = request
+            state.request = request
             return true
         }
-        if !isWanted { ResourceArbiter.shared.ended(request, givesBackPermits: true) }
+        if !isWanted { ResourceArbiter.shared.ended(request, givesBackPermits: true).preparationEnded() }
         return isWanted
     }
 
@@ -95,7 +99,7 @@ final class Admission: Preparation, FinishObserving {
 
     /// The operation has waited too long, unless everything has been granted meanwhile. Called with nothing locked.
     func waitExpired() {
-        let (request, operation) = state.withLock { ($0.holding.request, $0.operation) }
+        let (request, operation) = state.withLock { ($0.request, $0.operation) }
         guard let request, let operation, let shortest = requirements.shortest,
             let missing = ResourceArbiter.shared.expired(request)
         else { return }
@@ -119,71 +123,75 @@ final class Admission: Preparation, FinishObserving {
     fileprivate func admit(_ operation: AsyncOperation) throws {
         let deadline = state.withLock { $0.deadline.take() }
         deadline?.disarm()
-        var entered = Holding()
+        var calls = Calls()
         for circuitBreaker in requirements.circuitBreakers {
             switch circuitBreaker.called() {
             case .admitted(let call):
-                entered.calls.append((circuitBreaker, call))
+                calls.admitted.append((circuitBreaker, call))
             case .rejected(let rejection):
-                entered.end(.cancellation, hasBegun: false, isAdmitted: false)
-                end(.cancellation, hasBegun: false)
+                calls.end(.cancellation, hasBegun: false)
+                withdraw()
                 throw circuitBreaker.error(rejection, for: operation)
             }
         }
         let isAdmitting = state.withLock { state in
             if state.phase == .over { return false }
             state.phase = .admitting
+            state.usesPermits = true
             return true
         }
         // An operation that ends from here on leaves the permits to this thread.
         if isAdmitting {
-            entered.permits = requirements.resources.compactMap { entry in
+            calls.permits = requirements.resources.compactMap { entry in
                 (entry.resource as? RateLimit).map { ($0, $0.use()) }
             }
         }
         let isOver = state.withLock { state in
             if state.phase == .over { return true }
             state.phase = .admitted
-            entered.request = state.holding.request
-            state.holding = entered
+            state.calls = calls
             return false
         }
-        if isOver { entered.end(.cancellation, hasBegun: false, isAdmitted: true) }
+        if isOver { calls.end(.cancellation, hasBegun: false) }
     }
 
     // MARK: - Ending
 
     func withdraw() {
         end(.cancellation, hasBegun: false)
+        released().preparationEnded()
     }
 
-    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist) {
+    func operationEnds(_ operation: AsyncOperation, error: (any Error)?) {
         let hasBegun = operation.withState { $0.lifecycle.reachedMain }
         end(hasBegun ? .init(error) : .cancellation, hasBegun: hasBegun)
     }
 
-    /// Gives everything back that has not been given back before.
-    private func end(_ outcome: Holding.Outcome, hasBegun: Bool) {
-        let (holding, phase, deadline) = state.withLock { state in
-            defer {
-                state.phase = .over
-                state.holding = Holding()
-            }
-            return (state.holding, state.phase, state.deadline.take())
+    /// Ends what has not ended before, other than the request.
+    private func end(_ outcome: Calls.Outcome, hasBegun: Bool) {
+        let (calls, deadline) = state.withLock { state in
+            state.phase = .over
+            return (exchange(&state.calls, with: Calls()), state.deadline.take())
         }
         deadline?.disarm()
-        holding.end(outcome, hasBegun: hasBegun, isAdmitted: phase == .admitting || phase == .admitted)
+        calls.end(outcome, hasBegun: hasBegun)
+    }
+
+    func released() -> [AsyncOperation] {
+        let (request, usesPermits) = state.withLock { ($0.request.take(), $0.usesPermits) }
+        guard let request else { return [] }
+        return ResourceArbiter.shared.ended(request, givesBackPermits: !usesPermits)
     }
 
     // MARK: - Diagnostics
 
     var waitDescription: String? {
-        guard let reason = waitReason, let request = state.withLock({ $0.holding.request }) else { return nil }
+        guard let reason = waitReason, let request = state.withLock({ $0.request }) else { return nil }
         return reason + (ResourceArbiter.shared.isDeadlocked(request) ? ", which can never be granted" : "")
     }
 
     var waitReason: String? {
-        guard let request = state.withLock({ $0.holding.request }),
+        guard let request = state.withLock({ $0.request }),
             let missing = ResourceArbiter.shared.missingResources(of: request), !missing.isEmpty
         else { return nil }
         let parts = missing.map { entry in
@@ -203,8 +211,8 @@ extension ResourceArbiter.MissingResource {
     }
 }
 
-/// What an operation has of what it requires, as a value.
-private struct Holding: Sendable {
+/// The calls of an operation that were let through, and its permits, as a value.
+private struct Calls: Sendable {
     enum Outcome {
         case success, cancellation
         case failure(any Error)
@@ -218,18 +226,18 @@ private struct Holding: Sendable {
         }
     }
 
-    var request: RequestID?
-    var calls: [(circuitBreaker: CircuitBreaker, call: CircuitBreakerStateMachine.Call)] = []
+    var admitted: [(circuitBreaker: CircuitBreaker, call: CircuitBreakerStateMachine.Call)] = []
     var permits: [(limit: RateLimit, permit: RatePermit)] = []
 
-    /// Gives it back. Called with nothing locked.
+    var isEmpty: Bool { admitted.isEmpty && permits.isEmpty }
+
+    /// They end. Called with nothing locked.
     ///
     /// - Parameters:
     ///   - outcome: The outcome of the work.
     ///   - hasBegun: Whether there was any, so that permits were used.
-    ///   - isAdmitted: Whether permits are given back one by one, if so, and not with the request.
-    func end(_ outcome: Outcome, hasBegun: Bool, isAdmitted: Bool) {
-        for (circuitBreaker, call) in calls {
+    func end(_ outcome: Outcome, hasBegun: Bool) {
+        for (circuitBreaker, call) in admitted {
             switch outcome {
             case .success: circuitBreaker.succeeded(call)
             case .failure(let error): circuitBreaker.failed(call, error)
@@ -239,7 +247,6 @@ private struct Holding: Sendable {
         if !hasBegun {
             for (limit, permit) in permits { limit.giveBack(permit) }
         }
-        if let request { ResourceArbiter.shared.ended(request, givesBackPermits: !isAdmitted) }
     }
 }
 
@@ -267,14 +274,14 @@ extension AsyncOperation {
     fileprivate final func addAdmission(_ preparation: AdmittedPreparation) {
         withState { state in
             // If the end has passed by already, this was withdrawn before.
-            state.preparations?.finishObserver = preparation.admission
+            state.preparations?.grant = preparation.admission
             if state.lifecycle.isPreparing { state.preparations?.add(preparation) }
         }
     }
 
     /// The names of the resources that the operation has, from the grant to the end.
     final var heldResourceNames: [String] {
-        let admission = withState { $0.preparations?.finishObserver } as? Admission
+        let admission = withState { $0.preparations?.grant } as? Admission
         return admission?.requirements.resources.map(\.resource.name) ?? []
     }
 }

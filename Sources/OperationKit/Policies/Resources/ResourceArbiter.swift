@@ -59,7 +59,7 @@ final class ResourceArbiter: Sendable {
 
     /// Permits of a rate limit can be used again. Called with nothing locked.
     func permitsReturned(_ count: Int, of id: ResourceID) {
-        letGoOn { $0.machine.permitsReturned(count, of: id) }
+        granted { $0.machine.permitsReturned(count, of: id) }.preparationEnded()
     }
 
     // MARK: - Requests
@@ -87,7 +87,7 @@ final class ResourceArbiter: Sendable {
             }
             return (answer, [], [])
         }
-        for other in others { other.preparationEnded() }
+        others.preparationEnded()
         return switch answer {
         case .granted(let id): .granted(id)
         case .waiting(let id, _): .waiting(id)
@@ -96,10 +96,12 @@ final class ResourceArbiter: Sendable {
         }
     }
 
-    /// The operation of a request has ended, or does not want the resources any more. Called any number of times, with nothing
-    /// locked.
-    func ended(_ id: RequestID, givesBackPermits: Bool) {
-        letGoOn { state in
+    /// The operation of a request has ended, or does not want the resources any more. Called any number of times. The lock of
+    /// that operation may be held.
+    ///
+    /// - Returns: The operations that are granted theirs because of that, for the caller to tell them after unlocking.
+    func ended(_ id: RequestID, givesBackPermits: Bool) -> [AsyncOperation] {
+        granted { state in
             state.removeEntry(of: id)
             return state.machine.ended(id, givesBackPermits: givesBackPermits)
         }
@@ -112,22 +114,22 @@ final class ResourceArbiter: Sendable {
         // Asked before, because names may be overridden, and the holders are known now.
         guard let missing = missingResources(of: id) else { return nil }
         var isWaiting = false
-        letGoOn { state in
+        let granted = granted { state in
             guard state.machine.requests[id]?.isGranted == false else { return [] }
             isWaiting = true
             state.removeEntry(of: id)
             return state.machine.ended(id)
         }
+        granted.preparationEnded()
         return isWaiting ? missing : nil
     }
 
-    /// Lets the operations go on whose requests are granted because of a change.
-    private func letGoOn(after change: (inout State) -> [RequestID]) {
-        let operations = state.withLock { state in
+    /// The operations whose requests are granted because of a change.
+    private func granted(because change: (inout State) -> [RequestID]) -> [AsyncOperation] {
+        state.withLock { state in
             let granted = change(&state)
             return state.granted(granted)
         }
-        for operation in operations { operation.preparationEnded() }
     }
 }
 
