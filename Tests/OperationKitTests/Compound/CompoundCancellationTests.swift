@@ -46,7 +46,7 @@ import Testing
         let isBegun = Gate()
         leaf.completionBlock = {}
         OperationQueue().addOperation(compound)
-        await eventually("not begun") { leaf.isExecuting }
+        await eventually("not begun") { leaf.isAtWork }
         isBegun.open()
         compound.cancel()
         #expect(leaf.isCancelled)
@@ -86,7 +86,7 @@ import Testing
         let failing = ThrowingBlockOperation { throw TestError.first }
         let compound = CompoundOperation(operations: [failing, running], maxConcurrentOperationCount: 1)
         OperationQueue().addOperation(compound)
-        await eventually("not begun") { running.isExecuting }
+        await eventually("not begun") { running.isAtWork }
         compound.cancel(withError: TestError.reason)
         running.finish(withError: TestError.second)
         let error = await ended(compound)
@@ -157,7 +157,7 @@ import Testing
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: limit)
         compound.isSuspended = true
         OperationQueue().addOperation(compound)
-        await eventually("not begun") { compound.isExecuting }
+        await eventually("not begun") { compound.isAtWork }
         compound.cancel()
         #expect(isCancelled(await ended(compound)))
         #expect(compound.isSuspended)
@@ -173,7 +173,7 @@ import Testing
             for child in children { child.addDependency(external) }
             let compound = tracker.track(CompoundOperation(operations: children, maxConcurrentOperationCount: 1))
             OperationQueue().addOperation(compound)
-            await eventually("not begun") { compound.isExecuting }
+            await eventually("not begun") { compound.isAtWork }
             compound.cancel()
             #expect(isCancelled(await ended(compound)))
             #expect(children.allSatisfy { $0.isFinished })
@@ -203,7 +203,7 @@ import Testing
         let waiting = BlockOperation { Issue.record("It does not run.") }
         let compound = CompoundOperation(operations: [running, waiting], maxConcurrentOperationCount: 1)
         OperationQueue().addOperation(compound)
-        await eventually("not begun") { running.isExecuting }
+        await eventually("not begun") { running.isAtWork }
         #expect(compound.finish(withError: error))
         #expect(running.isCancelled && waiting.isCancelled)
         #expect(!compound.isFinished)
@@ -229,7 +229,7 @@ import Testing
         let running = ScriptedOperation.idle()
         let compound = CompoundOperation(operations: [running])
         OperationQueue().addOperation(compound)
-        await eventually("not begun") { running.isExecuting }
+        await eventually("not begun") { running.isAtWork }
         compound.cancel()
         #expect(compound.finish(withError: TestError.first))
         running.finish()
@@ -262,7 +262,7 @@ import Testing
         child.addDependency(external)
         let compound = CompoundOperation(operations: [child])
         OperationQueue().addOperation(compound)
-        await eventually("not begun") { compound.isExecuting }
+        await eventually("not begun") { compound.isAtWork }
         child.cancel()
         try await compound.finished()
         #expect(!compound.isCancelled)

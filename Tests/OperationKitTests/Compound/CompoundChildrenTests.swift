@@ -185,7 +185,7 @@ import Testing
         let running = ScriptedOperation.idle()
         let compound = CompoundOperation(operations: [running])
         OperationQueue().addOperation(compound)
-        await eventually("not begun") { running.isExecuting }
+        await eventually("not begun") { running.isAtWork }
         compound.cancel()
         let late = BlockOperation { Issue.record("It does not run.") }
         try compound.addOperation(late)
@@ -236,7 +236,7 @@ import Testing
         OperationQueue().addOperation(compound)
         await eventually("not ended") { child.isFinished }
         #expect(throws: CompoundAdditionError.self) { try compound.addOperation(child) }
-        await eventually("not begun") { hold.isExecuting }
+        await eventually("not begun") { hold.isAtWork }
         hold.finish()
         try await compound.finished()
     }

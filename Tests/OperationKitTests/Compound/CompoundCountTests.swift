@@ -16,7 +16,7 @@ import Testing
         }
         #expect(compound.operationCount == 4 && compound.finishedOperationCount == 0)
         compound.start()
-        await eventually("not begun") { hold.isExecuting }
+        await eventually("not begun") { hold.isAtWork }
         #expect(compound.operationCount == 4 && compound.finishedOperationCount == 2)
         try compound.addOperation(BlockOperation {})
         #expect(compound.operationCount == 5)
@@ -46,7 +46,7 @@ import Testing
         #expect(progress.localizedDescription == "0 of 2 operations have finished")
         #endif
         compound.start()
-        await eventually("not begun") { first.isExecuting && second.isExecuting }
+        await eventually("not begun") { first.isAtWork && second.isAtWork }
         second.progress.totalUnitCount = 2
         second.progress.completedUnitCount = 1
         #expect(progress.completedUnitCount == 0 && progress.fractionCompleted == 0.125)

@@ -14,7 +14,7 @@ import Testing
         let children = (0..<count).map { _ in ScriptedOperation() }
         let compound = CompoundOperation(name: "Many", operations: children + [last], maxConcurrentOperationCount: 1)
         compound.start()
-        await eventually("it has not begun") { last.isExecuting }
+        await eventually("it has not begun") { last.isAtWork }
         let lines = withoutAges(compound).split(separator: "\n")
         #expect(lines.count == 102)
         #expect(lines[0] == "“Many”: executing, 0 of \(count + 1) children have ended")
@@ -56,7 +56,7 @@ import Testing
             let compound = tracker.track(CompoundOperation(name: "Sync", operations: [child, later]))
             #expect(compound.debugDescription.contains("later"))
             compound.start()
-            await eventually("it has not begun") { child.isExecuting }
+            await eventually("it has not begun") { child.isAtWork }
             #expect(compound.debugDescription.contains("later"))
             child.finish()
             try? await compound.finished()

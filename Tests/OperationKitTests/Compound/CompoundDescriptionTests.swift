@@ -68,7 +68,7 @@ import Testing
         upload.addDependency(login)
         let compound = CompoundOperation(name: "Sync", operations: [login, upload])
         compound.start()
-        await eventually("it has not begun") { login.isExecuting }
+        await eventually("it has not begun") { login.isAtWork }
         let began = try #require(login.withState { $0.execution?.startTime })
         let text = OperationTree(compound, at: began + .seconds(31)).text
         #expect(text.contains("\n  “login”: executing for 31 s\n"))
@@ -150,7 +150,7 @@ import Testing
         let child = ScriptedOperation.idle("stubborn")
         let compound = CompoundOperation(name: "Sync", operations: [child])
         compound.start()
-        await eventually("it has not begun") { child.isExecuting }
+        await eventually("it has not begun") { child.isAtWork }
         compound.cancel()
         #expect(
             withoutAges(compound) == """
@@ -165,7 +165,7 @@ import Testing
         let child = ScriptedOperation.idle("stubborn")
         let compound = CompoundOperation(name: "Sync", operations: [child])
         compound.start()
-        await eventually("it has not begun") { child.isExecuting }
+        await eventually("it has not begun") { child.isAtWork }
         compound.finish()
         #expect(
             withoutAges(compound).replacingOccurrences(of: ", executing, 0", with: ", 0") == """
@@ -201,7 +201,7 @@ import Testing
         let compound = CompoundOperation(
             name: "Sync", operations: [first, second], maxConcurrentOperationCount: 1)
         compound.start()
-        await eventually("it has not begun") { first.isExecuting }
+        await eventually("it has not begun") { first.isAtWork }
         second.cancel()
         #expect(
             withoutAges(compound) == """

@@ -32,7 +32,7 @@ import Testing
                 expectNoError { try compound.addOperation(child) }
             }
             OperationQueue().addOperation(compound)
-            await eventually("not begun") { root.isExecuting }
+            await eventually("not begun") { root.isAtWork }
             await concurrently([{ compound.cancel() }, { root.finish() }])
             try? await compound.finished()
         }
@@ -112,7 +112,7 @@ import Testing
             compound.asyncCompletionBlock = { _ in finished.open() }
             compound.start()
         }
-        await eventually("not begun") { child.isExecuting }
+        await eventually("not begun") { child.isAtWork }
         #expect(tracker.alive == ["CompoundOperation"])
         child.finish()
         await finished.opened()

@@ -64,7 +64,7 @@ import Testing
         let children = (0..<200).map { _ in ScriptedOperation.idle() }
         let compound = CompoundOperation(operations: children)
         OperationQueue().addOperation(compound)
-        await eventually("not all begun") { children.allSatisfy { $0.isExecuting } }
+        await eventually("not all begun") { children.allSatisfy { $0.isAtWork } }
         for child in children { child.finish() }
         try await compound.finished()
     }
@@ -75,10 +75,10 @@ import Testing
         let third = ScriptedOperation.idle()
         let compound = CompoundOperation(operations: [first, second, third], maxConcurrentOperationCount: 2)
         OperationQueue().addOperation(compound)
-        await eventually("not begun") { first.isExecuting && second.isExecuting }
+        await eventually("not begun") { first.isAtWork && second.isAtWork }
         #expect(!third.isExecuting)
         second.finish()
-        await eventually("not begun") { third.isExecuting }
+        await eventually("not begun") { third.isAtWork }
         #expect(first.isExecuting)
         first.finish()
         third.finish()
@@ -91,7 +91,7 @@ import Testing
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 0)
         func executing() -> Int { children.count { $0.isExecuting } }
         OperationQueue().addOperation(compound)
-        await eventually("not begun") { compound.isExecuting }
+        await eventually("not begun") { compound.isAtWork }
         #expect(executing() == 0)
         compound.maxConcurrentOperationCount = 2
         await eventually("not begun") { executing() == 2 }
@@ -104,7 +104,7 @@ import Testing
         for child in children.dropLast() { child.finish() }
         #expect(!late.isExecuting)
         children[5].finish()
-        await eventually("not begun") { late.isExecuting }
+        await eventually("not begun") { late.isAtWork }
         late.finish()
         try await compound.finished()
     }
@@ -113,9 +113,9 @@ import Testing
         let children = (0..<101).map { _ in ScriptedOperation.idle() }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 100)
         OperationQueue().addOperation(compound)
-        await eventually("not begun") { children.count { $0.isExecuting } == 100 }
+        await eventually("not begun") { children.count { $0.isAtWork } == 100 }
         compound.maxConcurrentOperationCount = -1
-        await eventually("not begun") { children.allSatisfy { $0.isExecuting } }
+        await eventually("not begun") { children.allSatisfy { $0.isAtWork } }
         for child in children { child.finish() }
         try await compound.finished()
     }

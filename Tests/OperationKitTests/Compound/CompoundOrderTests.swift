@@ -132,7 +132,7 @@ import Testing
         a.addDependency(b)
         let compound = CompoundOperation(name: "cycle", operations: [hold, a])
         if isRunning { OperationQueue().addOperation(compound) }
-        if isRunning { await eventually("not begun") { hold.isExecuting } }
+        if isRunning { await eventually("not begun") { hold.isAtWork } }
         b.addDependency(a)
         let error = #expect(throws: CompoundOperationError.self) { try compound.addOperation(b) }
         guard case .dependencyCycle("cycle", let path) = try #require(error) else { throw TestError.first }

@@ -86,7 +86,7 @@ import Testing
                 }
                 expectNoError { try compound.addOperation(ask) }
                 compound.start()
-                await eventually("not begun") { first.isExecuting && second.isExecuting }
+                await eventually("not begun") { first.isAtWork && second.isAtWork }
                 await concurrently([
                     { compound.isSuspended = true },
                     { second.finish() },
@@ -180,7 +180,7 @@ import Testing
         let hold = ScriptedOperation.idle()
         let compound = CompoundOperation(operations: [hold, child], maxConcurrentOperationCount: 1)
         compound.start()
-        await eventually("not begun") { hold.isExecuting }
+        await eventually("not begun") { hold.isAtWork }
         DispatchQueue.global().async { child.start() }
         await begun.opened()
         if hasEnded { await eventually("not ended") { child.isFinished } }

@@ -95,7 +95,7 @@ import Testing
             let hold = ScriptedOperation.idle()
             let compound = CompoundOperation(operations: [hold])
             OperationQueue().addOperation(compound)
-            await eventually("not begun") { hold.isExecuting }
+            await eventually("not begun") { hold.isAtWork }
             let children = Shared<[Operation]>([])
             let adding: @Sendable () -> Void = {
                 for _ in 0..<10 {

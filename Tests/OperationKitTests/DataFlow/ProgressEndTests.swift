@@ -57,7 +57,7 @@ import Testing
             let progress = compound.progress
             child.progress.totalUnitCount = 4
             compound.start()
-            await eventually("not begun") { child.isExecuting }
+            await eventually("not begun") { child.isAtWork }
             let ends = Shared(true)
             let isReached = await onThread {
                 let interruption = Interruption(at: place) {

@@ -99,7 +99,7 @@ import Testing
         stalls.watch(compound)
         compound.start()
         for child in children {
-            await eventually("\(child.displayName) has not started") { child.isExecuting }
+            await eventually("\(child.displayName) has not started") { child.isAtWork }
             await stalls.clock.pass(.seconds(20))
             child.finish()
         }

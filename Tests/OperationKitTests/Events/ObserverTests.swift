@@ -134,7 +134,7 @@ import Testing
             let listener = tracker.track(EventListener())
             compound.addObserver(listener)
             compound.start()
-            await eventually("not all have started") { children.allSatisfy(\.isExecuting) }
+            await eventually("not all have started") { children.allSatisfy(\.isAtWork) }
             compound.removeObserver(listener)
         }
         for _ in 0..<2 { compound.addObserver(tracker.track(EventListener())) }

@@ -69,7 +69,7 @@ import Testing
         let held = ScriptedOperation.idle("held")
         let compound = CompoundOperation(name: "all", operations: [ScriptedOperation("done"), held])
         compound.start()
-        await eventually("done has not finished") { compound.finishedOperationCount == 1 && held.isExecuting }
+        await eventually("done has not finished") { compound.finishedOperationCount == 1 && held.isAtWork }
         let graph = compound.graph
         #expect(graph.nodes.map(\.name) == ["all", "held"] && graph.nodes.map(\.state) == [.executing, .executing])
         #expect(graph.nodes[0].remarks == ["1 of 2 children have ended"] && graph.nodes[1].parent == 0)

@@ -112,7 +112,7 @@ import Testing
             awaited.start()
             waiting.start()
         }
-        await eventually("not begun") { waiting.isExecuting }
+        await eventually("not begun") { waiting.isAtWork }
         awaited.finish()
         await started
         #expect(log.events == ["waited"])
@@ -125,7 +125,7 @@ import Testing
         let compound = CompoundOperation(operations: [leaf, other])
         let progress = compound.progress
         compound.start()
-        await eventually("not begun") { leaf.isExecuting && other.isExecuting }
+        await eventually("not begun") { leaf.isAtWork && other.isAtWork }
         leaf.progress.totalUnitCount = 4
         leaf.progress.completedUnitCount = -3
         #expect(progress.fractionCompleted == 0)

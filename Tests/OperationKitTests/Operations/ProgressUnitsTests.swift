@@ -30,7 +30,7 @@ import Testing
         let compound = CompoundOperation(operations: [failed, running])
         let progress = compound.progress
         compound.start()
-        await eventually("not ended") { failed.isFinished && running.isExecuting }
+        await eventually("not ended") { failed.isFinished && running.isAtWork }
         await eventually("not counted") { progress.fractionCompleted == 0.5 }
         failed.progress.completedUnitCount = 1
         #expect(progress.fractionCompleted == 0.5)

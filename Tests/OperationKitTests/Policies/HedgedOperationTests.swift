@@ -22,7 +22,7 @@ import Testing
         subscript(number: Int) -> IOTestOperation? { all.value[number] }
 
         func begun(_ number: Int) async {
-            await eventually("attempt \(number) has not begun") { self[number]?.isExecuting == true }
+            await eventually("attempt \(number) has not begun") { self[number]?.isAtWork == true }
         }
 
         func removeAll() { all.value = [:] }

@@ -55,7 +55,7 @@ import Testing
         }
         let sync = sync(gate, id: isShared ? UUID() : nil, prerequisite)
         sync.start()
-        await eventually("does not execute") { sync.isExecuting }
+        await eventually("does not execute") { sync.isAtWork }
         let export = logged("export", database, host)
         export.start()
         await eventually("does not wait") { host.waitingCount == 1 }

@@ -4,6 +4,10 @@ import Testing
 @testable import OperationKit
 
 extension AsyncOperation {
+    /// Whether `main()` has been called, so that what cancels the operation leaves its end to its work. An operation that is
+    /// executing may be about to call it.
+    var isAtWork: Bool { withState { $0.lifecycle.reachedMain && $0.lifecycle.isExecuting } }
+
     /// Suspends until a task waits for the end of the operation, in `finished()` for example.
     func becomesAwaited(_ location: SourceLocation = #_sourceLocation) async {
         await eventually("no task waits for \(name ?? "the operation")", location) {
