@@ -3,9 +3,9 @@ import Dispatch
 /// One run over a sequence: a ``SequenceStateMachine`` decides, a lock guards it, and what follows is performed after
 /// unlocking.
 ///
-/// The workers, and the completions of the units in flight, hold the driver. A unit that has ended holds no items, and
-/// when the run is finished the driver holds neither the sequence nor the object that performs the items. So a
-/// completion that a user keeps holds nothing else.
+/// The workers, and the completions of the units in flight, hold the driver. A unit holds no items when its place is given to
+/// another one, and when the run is finished the driver holds neither the sequence nor the object that performs the items. So
+/// a completion that a user keeps holds nothing else.
 final class SequenceDriver: Sendable {
     typealias Completion = @Sendable (_ isCancelled: Bool) -> Void
 
@@ -72,6 +72,10 @@ final class SequenceDriver: Sendable {
         case .requestDelivery:
             guard let unit else { return }
             UnitWorkers.queue.performAsync { self.work(self.deliverFailure(of: unit)) }
+        case .releaseUnit:
+            guard let unit else { return }
+            unit.release()
+            perform(report(unit) { $0.detachedUnitReleased(&$1) })
         case .finish(let isCancelled):
             // Release the sequence before the call: the receiver finds nothing held by the run.
             reader.close()
@@ -91,29 +95,45 @@ extension SequenceDriver {
             unit.start()
             let (workerAction, action) = report(unit) { $0.returned(&$1) }
             perform(action)
-            next = workerAction == .deliverFailure ? deliverFailure(of: unit) : workerAction
+            next =
+                switch workerAction {
+                case .deliverFailure: deliverFailure(of: unit)
+                case .release: release(unit)
+                case .read, .perform, .stop: workerAction
+                }
         }
         if next == .read { perform(state.withLock { $0.machine.workerYielded() }) }
     }
 
     /// - Returns: A unit that has to be performed. `nil` if the worker ends.
     private func readUnit() -> SequenceUnit? {
-        var unit = reader.read { isCancelled || stops.value > 0 }.map { SequenceUnit(self, $0) }
+        var next = reader.read { isCancelled || stops.value > 0 }.map { SequenceUnit(self, $0) }
         let wasCancelled = isCancelled
-        let isAtEnd = unit == nil
-        let (workerAction, action) = state.withLock { state in
-            if wasCancelled { return state.machine.cancelled() }
-            return isAtEnd ? state.machine.sequenceEnded() : state.machine.unitRead()
+        // Release a unit that is not performed while the run is not finished, because this worker reads.
+        if wasCancelled { next = nil }
+        guard let unit = next else {
+            let (_, action) = state.withLock { wasCancelled ? $0.machine.cancelled() : $0.machine.sequenceEnded() }
+            perform(action)
+            return nil
         }
-        // Release a unit that is not performed before the run is finished.
-        if workerAction != .perform { unit = nil }
+        let (workerAction, action) = report(unit) { $0.unitRead(&$1) }
         perform(action)
-        return unit
+        if workerAction == .perform { return unit }
+        _ = release(unit)
+        return nil
     }
 
     private func deliverFailure(of unit: SequenceUnit) -> SequenceStateMachine.WorkerAction {
         unit.deliverFailure()
+        unit.release()
         let (workerAction, action) = report(unit) { $0.failureDelivered(&$1) }
+        perform(action)
+        return workerAction
+    }
+
+    private func release(_ unit: SequenceUnit) -> SequenceStateMachine.WorkerAction {
+        unit.release()
+        let (workerAction, action) = report(unit) { $0.released(&$1) }
         perform(action)
         return workerAction
     }
@@ -150,23 +170,18 @@ extension SequenceDriver {
     private func report<Answer>(
         _ unit: SequenceUnit, _ event: (inout SequenceStateMachine, inout SequenceStateMachine.Unit) -> Answer
     ) -> Answer {
-        // Release the work of a unit that has ended after unlocking, and before the run is finished.
-        let (answer, _) = state.withLock { state in
-            let answer = event(&state.machine, &unit.progress)
-            return (answer, unit.progress == .ended ? unit.work.take() : nil)
-        }
-        return answer
+        state.withLock { event(&$0.machine, &unit.progress) }
     }
 }
 
 /// A unit in flight, and what its completions report to.
 ///
-/// The lock of the driver guards it. Only the worker that starts the unit, and later the one that delivers its failure,
-/// look at it without the lock: no other thread changes it then.
+/// The lock of the driver guards it. Only the worker that starts the unit, and later the thread that delivers its failure or
+/// releases it, look at it without the lock: no other thread does then.
 private final class SequenceUnit: UnitOwner, @unchecked Sendable {
     let index: Int
     var progress = SequenceStateMachine.Unit.onStack
-    var work: UnitWork?
+    private var work: UnitWork?
     var error: (any Error)?
     private let driver: SequenceDriver
 
@@ -182,6 +197,11 @@ private final class SequenceUnit: UnitOwner, @unchecked Sendable {
 
     func deliverFailure() {
         if let error = error.take() { work?.fail(error) }
+    }
+
+    /// Releases the items.
+    func release() {
+        work = nil
     }
 
     func ended(_ index: Int, _ error: (any Error)?, onAcceptance: () -> Void) -> Bool {

@@ -8,20 +8,24 @@
 /// One worker reads at a time. A worker that would read while another one does ends, and the one that reads requests
 /// the next worker when it has its unit. At most one worker is requested at any time.
 ///
-/// A unit is in flight until the call that performs it has returned, its end was reported, and its failure was
-/// delivered. A worker delivers it, and never the thread that reports the end, which may hold a lock.
+/// A unit is in flight until the call that performs it has returned, its end was reported, its failure was delivered, and it
+/// has been released: nothing of it is left when its place is free. A worker delivers the failure, and never the thread that
+/// reports the end, which may hold a lock.
 struct SequenceStateMachine {
     /// What a worker has to do.
     enum WorkerAction: Equatable {
-        /// Read a unit, then report ``SequenceStateMachine/unitRead()``, ``SequenceStateMachine/sequenceEnded()`` or
+        /// Read a unit, then report ``SequenceStateMachine/unitRead(_:)``, ``SequenceStateMachine/sequenceEnded()`` or
         /// ``SequenceStateMachine/cancelled()``.
         case read
         /// Perform the unit that was read, then report ``SequenceStateMachine/returned(_:)``.
         case perform
-        /// Deliver the failure of the unit whose call has returned, then report
+        /// Deliver the failure of the unit whose call has returned, and release the unit, then report
         /// ``SequenceStateMachine/failureDelivered(_:)``.
         case deliverFailure
-        /// Nothing more: the worker ends. A unit that it has read is not performed.
+        /// Release the unit, whose call has returned, or which is not performed, then report
+        /// ``SequenceStateMachine/released(_:)``.
+        case release
+        /// Nothing more: the worker ends.
         case stop
     }
 
@@ -29,9 +33,11 @@ struct SequenceStateMachine {
     enum Action: Equatable {
         /// Start a worker. It reports ``SequenceStateMachine/workerStarted()``.
         case requestWorker
-        /// Start a worker that delivers the failure of the unit that has ended, and then reports
+        /// Start a worker that delivers the failure of the unit that has ended, releases the unit, and then reports
         /// ``SequenceStateMachine/failureDelivered(_:)``.
         case requestDelivery
+        /// Release the unit that has ended, then report ``SequenceStateMachine/detachedUnitReleased(_:)``.
+        case releaseUnit
         /// Finish the run. Given once. Nothing is read or in flight then.
         case finish(isCancelled: Bool)
     }
@@ -48,6 +54,10 @@ struct SequenceStateMachine {
         case detached
         /// The call that performs it has returned, and its failure is being delivered.
         case failing
+        /// A worker releases it.
+        case releasing
+        /// The thread that has reported its end releases it.
+        case releasingDetached
         case ended
 
         /// Whether its end has not been reported.
@@ -120,12 +130,15 @@ extension SequenceStateMachine {
     }
 
     /// The worker has read a unit.
-    mutating func unitRead() -> (workerAction: WorkerAction, action: Action?) {
-        guard isReading else { impossible("unitRead") }
+    mutating func unitRead(_ unit: inout Unit) -> (workerAction: WorkerAction, action: Action?) {
+        guard isReading, unit == .onStack else { impossible("unitRead(\(unit))") }
         isReading = false
-        // A unit may have failed meanwhile.
-        guard case .running = stage else { return stopWorker() }
         inFlightCount += 1
+        guard case .running = stage else {
+            // Another unit has failed meanwhile.
+            unit = .releasing
+            return (.release, nil)
+        }
         return (.perform, action())
     }
 
@@ -153,12 +166,12 @@ extension SequenceStateMachine {
             detachedCount += 1
             return workers + detachedCount > limit ? stopWorker() : readNext()
         case .succeededOnStack:
-            end(&unit)
-            return readNext()
+            unit = .releasing
+            return (.release, nil)
         case .failedOnStack:
             unit = .failing
             return (.deliverFailure, nil)
-        case .detached, .failing, .ended:
+        case .detached, .failing, .releasing, .releasingDetached, .ended:
             impossible("returned(\(unit))")
         }
     }
@@ -170,28 +183,45 @@ extension SequenceStateMachine {
         switch unit {
         case .onStack:
             unit = outcome == .success ? .succeededOnStack : .failedOnStack
+        case .detached where outcome == .success:
+            unit = .releasingDetached
         case .detached:
+            // The unit has a place, so there is one for the worker.
+            unit = .failing
             detachedCount -= 1
-            if outcome == .success {
-                end(&unit)
-            } else {
-                // The unit has a place, so there is one for the worker.
-                unit = .failing
-                workers += 1
-            }
-        case .succeededOnStack, .failedOnStack, .failing, .ended:
+            workers += 1
+        case .succeededOnStack, .failedOnStack, .failing, .releasing, .releasingDetached, .ended:
             return (false, nil)
         }
         // A failure replaces a cancellation that was found before.
         if outcome == .failure, stopsAtFirstFailure { stage = .stopping(isCancelled: false) }
-        return (true, unit == .failing ? .requestDelivery : action())
+        return switch unit {
+        case .failing: (true, .requestDelivery)
+        case .releasingDetached: (true, .releaseUnit)
+        default: (true, nil)
+        }
     }
 
-    /// The worker has delivered the failure of a unit.
+    /// The worker has delivered the failure of a unit, and released the unit.
     mutating func failureDelivered(_ unit: inout Unit) -> (workerAction: WorkerAction, action: Action?) {
         guard unit == .failing else { impossible("failureDelivered(\(unit))") }
         end(&unit)
         return readNext()
+    }
+
+    /// The worker has released a unit.
+    mutating func released(_ unit: inout Unit) -> (workerAction: WorkerAction, action: Action?) {
+        guard unit == .releasing else { impossible("released(\(unit))") }
+        end(&unit)
+        return readNext()
+    }
+
+    /// The thread that has reported the end of a unit has released the unit.
+    mutating func detachedUnitReleased(_ unit: inout Unit) -> Action? {
+        guard unit == .releasingDetached else { impossible("detachedUnitReleased(\(unit))") }
+        detachedCount -= 1
+        end(&unit)
+        return action()
     }
 }
 

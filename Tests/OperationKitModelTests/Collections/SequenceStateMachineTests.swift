@@ -30,7 +30,9 @@ import Testing
         var unit = Unit.onStack
         #expect(machine.ended(&unit, .success) == (true, nil))
         #expect(machine.inFlightCount == 1, "Its call has not returned")
-        #expect(machine.returned(&unit) == (.read, nil))
+        #expect(machine.returned(&unit) == (.release, nil))
+        #expect(machine.inFlightCount == 1, "Its items are there")
+        #expect(machine.released(&unit) == (.read, nil))
         #expect(unit == .ended && machine.inFlightCount == 0)
         #expect(machine.sequenceEnded() == (.stop, .finish(isCancelled: false)))
     }
@@ -41,7 +43,9 @@ import Testing
         #expect(machine.unitRead() == (.perform, nil))
         var unit = Unit.onStack
         #expect(machine.returned(&unit) == (.stop, nil))
-        #expect(machine.ended(&unit, .success) == (true, .requestWorker))
+        #expect(machine.ended(&unit, .success) == (true, .releaseUnit))
+        #expect(machine.inFlightCount == 1, "Its items are there")
+        #expect(machine.detachedUnitReleased(&unit) == .requestWorker)
         #expect(machine.workerStarted() == (.read, nil))
     }
 
@@ -64,7 +68,8 @@ import Testing
         #expect(machine.unitRead() == (.perform, .requestWorker))
         var unit = Unit.onStack
         _ = machine.ended(&unit, .success)
-        #expect(machine.returned(&unit) == (.read, nil), "It does not wait for the worker on its way")
+        _ = machine.returned(&unit)
+        #expect(machine.released(&unit) == (.read, nil), "It does not wait for the worker on its way")
         #expect(machine.workerStarted() == (.stop, nil))
         #expect(machine.unitRead() == (.perform, .requestWorker))
     }
@@ -76,7 +81,8 @@ import Testing
         #expect(machine.workerStarted() == (.read, nil))
         var unit = Unit.onStack
         _ = machine.ended(&unit, .success)
-        #expect(machine.returned(&unit) == (.stop, nil))
+        _ = machine.returned(&unit)
+        #expect(machine.released(&unit) == (.stop, nil))
         #expect(machine.sequenceEnded() == (.stop, .finish(isCancelled: false)))
     }
 
@@ -88,7 +94,8 @@ import Testing
         #expect(machine.unitRead() == (.perform, .requestWorker))
         var unit = Unit.onStack
         _ = machine.ended(&unit, .success)
-        #expect(machine.returned(&unit) == (.read, nil))
+        _ = machine.returned(&unit)
+        #expect(machine.released(&unit) == (.read, nil))
         #expect(machine.workerYielded() == nil)
         #expect(machine.workerStarted() == (.read, nil))
     }
@@ -105,7 +112,11 @@ import Testing
                 #expect(machine.ended(&unit, .failure) == (false, nil))
                 if !isDetached { _ = machine.returned(&unit) }
                 #expect(machine.ended(&unit, .failure) == (false, nil))
-                if outcome != .success { _ = machine.failureDelivered(&unit) }
+                switch (outcome, isDetached) {
+                case (.success, false): _ = machine.released(&unit)
+                case (.success, true): _ = machine.detachedUnitReleased(&unit)
+                default: _ = machine.failureDelivered(&unit)
+                }
                 #expect(unit == .ended && machine.ended(&unit, .failure) == (false, nil))
             }
         }
@@ -138,11 +149,12 @@ import Testing
         var machine = started(limit: 2, stopsAtFirstFailure: true)
         _ = machine.unitRead()
         #expect(machine.workerStarted() == (.read, nil))
-        var unit = Unit.onStack
+        var (unit, next) = (Unit.onStack, Unit.onStack)
         #expect(machine.ended(&unit, .failure) == (true, nil))
-        #expect(machine.unitRead() == (.stop, nil))
+        #expect(machine.unitRead(&next) == (.release, nil))
         #expect(machine.returned(&unit) == (.deliverFailure, nil))
-        #expect(machine.failureDelivered(&unit) == (.stop, .finish(isCancelled: false)))
+        #expect(machine.failureDelivered(&unit) == (.stop, nil), "The one that was read has not been released")
+        #expect(machine.released(&next) == (.stop, .finish(isCancelled: false)))
     }
 
     @Test("A run that is cancelled ends after the units in flight, and late workers end")
@@ -153,10 +165,12 @@ import Testing
         #expect(machine.unitRead() == (.perform, .requestWorker))
         var (first, second) = (Unit.onStack, Unit.onStack)
         _ = machine.ended(&first, .success)
-        #expect(machine.returned(&first) == (.read, nil))
+        _ = machine.returned(&first)
+        #expect(machine.released(&first) == (.read, nil))
         #expect(machine.cancelled() == (.stop, nil))
         _ = machine.returned(&second)
-        #expect(machine.ended(&second, .success) == (true, .finish(isCancelled: true)))
+        #expect(machine.ended(&second, .success) == (true, .releaseUnit))
+        #expect(machine.detachedUnitReleased(&second) == .finish(isCancelled: true))
         #expect(machine.workerStarted() == (.stop, nil))
     }
 
@@ -173,5 +187,13 @@ import Testing
             if !isCancelledFirst { #expect(machine.cancelled() == (.stop, nil)) }
             #expect(machine.failureDelivered(&unit) == (.stop, .finish(isCancelled: false)))
         }
+    }
+}
+
+extension SequenceStateMachine {
+    /// The worker has read a unit of which the test needs no more.
+    fileprivate mutating func unitRead() -> (workerAction: WorkerAction, action: Action?) {
+        var unit = Unit.onStack
+        return unitRead(&unit)
     }
 }

@@ -55,8 +55,10 @@ private struct SequenceSearch {
         }
 
         var inFlight: Int { units.values.count { $0 != .ended } }
-        var detached: Int { units.values.count { $0 == .detached } }
-        var workers: Int { readers + calls.count + deliveries.count + (isWorkerRequested ? 1 : 0) }
+        var detached: Int { units.values.count { $0 == .detached || $0 == .releasingDetached } }
+        /// Units that a worker releases.
+        var releases: Int { units.values.count { $0 == .releasing } }
+        var workers: Int { readers + calls.count + deliveries.count + releases + (isWorkerRequested ? 1 : 0) }
     }
 
     private let count: Int
@@ -109,6 +111,14 @@ private struct SequenceSearch {
                 return world.machine.failureDelivered(&world.units[unit, default: .ended])
             }
         }
+        for (unit, progress) in world.units where progress == .releasing {
+            step(world, unit: unit) { $0.machine.released(&$0.units[unit, default: .ended]) }
+        }
+        for (unit, progress) in world.units where progress == .releasingDetached {
+            var next = world
+            perform(next.machine.detachedUnitReleased(&next.units[unit, default: .ended]), in: &next)
+            visit(next)
+        }
         for (unit, progress) in world.units where progress.isOpen {
             for outcome in [SequenceStateMachine.Outcome.success, .cancellation, .failure] {
                 end(unit, outcome, in: world)
@@ -149,10 +159,11 @@ private struct SequenceSearch {
                 return world.machine.sequenceEnded()
             }
         }
-        step(world, unit: count - world.remaining) { world in
+        let unit = count - world.remaining
+        step(world, unit: unit) { world in
             world.readers -= 1
             world.remaining -= 1
-            return world.machine.unitRead()
+            return world.machine.unitRead(&world.units[unit, default: .onStack])
         }
     }
 
@@ -165,7 +176,11 @@ private struct SequenceSearch {
         if again.machine.ended(&again.units[unit, default: .ended], .success).isAccepted {
             problems.insert("\(unit) ended twice")
         }
-        if action == .requestDelivery { next.deliveries.insert(unit) } else { perform(action, in: &next) }
+        switch action {
+        case .requestDelivery: next.deliveries.insert(unit)
+        case .releaseUnit: break
+        default: perform(action, in: &next)
+        }
         visit(next)
     }
 
@@ -179,10 +194,11 @@ private struct SequenceSearch {
             next.readers += 1
         case .perform:
             if next.stop != nil { problems.insert("a unit is performed after \(String(describing: next.stop))") }
-            unit.map { next.units[$0] = .onStack }
             unit.map { _ = next.calls.insert($0) }
         case .deliverFailure:
             unit.map { _ = next.deliveries.insert($0) }
+        case .release:
+            if unit.map({ next.units[$0] }) != .releasing { problems.insert("nothing to release") }
         case .stop:
             break
         }
@@ -196,8 +212,8 @@ private struct SequenceSearch {
         case .requestWorker:
             if world.isWorkerRequested { problems.insert("two workers on their way") }
             world.isWorkerRequested = true
-        case .requestDelivery:
-            problems.insert("a delivery without a unit")
+        case .requestDelivery, .releaseUnit:
+            problems.insert("a delivery or a release without a unit")
         case .finish(let isCancelled):
             if world.isFinished { problems.insert("finished twice") }
             if world.stop == nil { problems.insert("finished without a reason") }

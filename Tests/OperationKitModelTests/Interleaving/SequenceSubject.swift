@@ -10,6 +10,8 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
 
     private struct Record {
         var taken = 0
+        /// How many items have not been released.
+        var alive = 0
         var isReading = false
         var isAtEnd = false
         var begun: [Int] = []
@@ -27,6 +29,25 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
         /// Whether the run was cancelled, of each of its ends.
         var ends: [Bool] = []
         var problems: [String] = []
+    }
+
+    /// An item that is counted until it is released.
+    private final class Item: Sendable {
+        let index: Int
+        private let record: Shared<Record>
+
+        init(_ index: Int, _ limit: Int, _ record: Shared<Record>) {
+            (self.index, self.record) = (index, record)
+            record.change { record in
+                record.alive += 1
+                if record.alive > limit { record.problems.append("\(record.alive) items at a time") }
+            }
+        }
+
+        deinit {
+            VirtualThread.place("is released")
+            record.change { $0.alive -= 1 }
+        }
     }
 
     private let driver: SequenceDriver
@@ -68,7 +89,7 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
                 return index < count ? index : nil
             }
         }
-        let failed: @Sendable (CollectionFailure<Int>) -> Void = { failure in
+        let failed: @Sendable (CollectionFailure<Item>) -> Void = { failure in
             VirtualThread.place("receives a failure")
             let thread = VirtualThread.current.map { ObjectIdentifier($0) }
             record.change { record in
@@ -77,13 +98,14 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
                 record.failures[failure.index] = text(failure.error)
             }
         }
-        driver = SequenceSubject.driver(of: operation, read, failed)
+        let item: @Sendable (Int) -> Item? = { index in read(index).map { Item($0, limit, record) } }
+        driver = SequenceSubject.driver(of: operation, item, failed)
         VirtualThread.expectRelease(of: driver, "the driver")
     }
 
     private static func driver(
-        of operation: ParallelItems, _ read: @escaping @Sendable (Int) -> Int?,
-        _ failed: @escaping @Sendable (CollectionFailure<Int>) -> Void
+        of operation: ParallelItems, _ read: @escaping @Sendable (Int) -> Item?,
+        _ failed: @escaping @Sendable (CollectionFailure<Item>) -> Void
     ) -> SequenceDriver {
         guard let strategy = try? CollectionStrategy(of: operation), case .completion(let perform) = strategy.method
         else { preconditionFailure("The options are wrong.") }
@@ -92,7 +114,8 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
             defer { index += 1 }
             return read(index)
         }
-        let reader = SequenceReader(iterator, unitSize: 1, perform: perform, failed: failed)
+        let reader = SequenceReader(
+            iterator, unitSize: 1, perform: { perform($0.map(\.index), $1, $2) }, failed: failed)
         return SequenceDriver(reader, by: strategy)
     }
 
@@ -128,7 +151,10 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
     func start() {
         driver.start { [record] isCancelled in
             VirtualThread.place("end")
-            record.change { $0.ends.append(isCancelled) }
+            record.change { record in
+                record.ends.append(isCancelled)
+                if record.alive > 0 { record.problems.append("\(record.alive) items are alive at the end") }
+            }
         }
     }
 
