@@ -106,6 +106,35 @@ import Testing
         #expect(operation.isCancelled && log.count(of: "main") == 0)
     }
 
+    @Test("An evaluation that cancels the operation and throws does not fail it, before it waits for the evaluation")
+    func cancelsAndThrows() async {
+        /// Has its name late. Observers are told it, so the thread that starts the operation waits for the gate.
+        struct Late: OperationCondition {
+            let hasCancelled = Gate()
+            let isNamed = Gate()
+
+            var name: String {
+                isNamed.pass()
+                return "late"
+            }
+
+            func evaluate(for operation: AsyncOperation) async throws -> ConditionResult {
+                operation.cancel()
+                hasCancelled.open()
+                throw TestError.first
+            }
+        }
+        let condition = Late()
+        let operation = logged(condition)
+        operation.addObserver(EventListener())
+        elsewhere { operation.start() }
+        await condition.hasCancelled.opened()
+        for _ in 0..<100 { await Task.detached {}.value }
+        condition.isNamed.open()
+        await #expect(throws: CancellationError.self) { try await operation.finished() }
+        #expect(log.count(of: "main") == 0)
+    }
+
     @Test("An alternative that throws, or whose prerequisite fails, has failed, and the next one is asked")
     func throwingAlternatives() async throws {
         struct Unreachable: OperationCondition {
