@@ -142,11 +142,11 @@ extension AsyncOperation {
         remaining?.last?.withdraw()
     }
 
-    /// Takes what the operation was granted, once nothing of its work is left.
-    final func takeGrant(error: (any Error)?) -> (any PreparationGrant)? {
-        let grant = withState { $0.preparations?.grant.take() }
-        grant?.operationEnds(self, error: error)
-        return grant
+    /// Takes what the operation holds of what it requires, once nothing of its work is left.
+    final func takeHeldResources(error: (any Error)?) -> (any HeldResources)? {
+        let held = withState { $0.preparations?.held.take() }
+        held?.workEnded(of: self, error: error)
+        return held
     }
 
     /// Ends an operation that cannot start its work, from inside its `main()`. A composite's children finish first.

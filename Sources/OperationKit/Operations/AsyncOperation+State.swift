@@ -32,7 +32,7 @@ extension AsyncOperation {
             self.lifecycle = lifecycle
         }
 
-        /// Whether tasks that wait for the end go on: the operation has finished, and has called its observers.
+        /// Whether tasks that wait for the end go on: the operation has finished, and those who observe its events know.
         var isOver: Bool { lifecycle.isFinished && (isAnnounced || observation == nil) }
 
         /// Returns the preparations, which are created if there are none.

@@ -1,6 +1,7 @@
 import Foundation
 
-// How an operation moves from state to state: ``Lifecycle`` decides, and what it decides is done here, without the lock.
+// How an operation moves from state to state: ``Lifecycle`` decides, and what it decides is done here, without the lock. What an
+// operation holds of what it requires is released with the lock held: nothing is called there.
 extension AsyncOperation {
     /// Performs an action of the life cycle, and all that follows from it. Callers hold no lock.
     final func perform(_ action: Lifecycle.Action?) {
@@ -79,7 +80,7 @@ extension AsyncOperation {
         if preparations != nil { withdrawPreparations() }
         releaseWork()
         children?.outcomeWasDelivered()
-        let grant = preparations == nil ? nil : takeGrant(error: error)
+        let held = preparations == nil ? nil : takeHeldResources(error: error)
 
         // On Linux, Foundation listens only to `isExecuting` becoming true.
         #if canImport(ObjectiveC)
@@ -87,12 +88,13 @@ extension AsyncOperation {
         #endif
         willChange("isFinished")
         var hold: DeliveryHold?
-        let (ended, granted) = withState { state in
+        let (ended, others) = withState { state in
             state.lifecycle.ended()
-            let granted = grant?.released()
-            return (state.note(.finished(error: error), hold: DeliveryHold.create(&hold)), granted)
+            let ended = state.note(.finished(error: error), hold: DeliveryHold.create(&hold))
+            // In one step with the end, and after it for those who observe both.
+            return (ended, held?.release())
         }
-        granted?.preparationEnded()
+        others?.preparationEnded()
         #if canImport(ObjectiveC)
         if wasExecuting { didChange("isExecuting") }
         #endif

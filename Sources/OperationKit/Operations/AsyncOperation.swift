@@ -317,7 +317,8 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
     /// a typed operation returns an error.
     func validated(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome { outcome }
 
-    /// Reads and changes the state, with the lock held. `body` calls nothing that might lock again.
+    /// Reads and changes the state, with the lock held. `body` calls nothing that might lock again, apart
+    /// from resources, whose locks are always the last ones.
     final func withState<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
         try lock.withLock { try unsafe body(&state) }
     }

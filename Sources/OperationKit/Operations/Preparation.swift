@@ -39,16 +39,16 @@ extension Preparation {
     var waitReason: String? { waitDescription }
 }
 
-/// What an operation was granted in its preparations, until its end.
-protocol PreparationGrant: AnyObject {
+/// What an operation holds of what it requires, until its end.
+protocol HeldResources: AnyObject {
     /// The outcome stands, and nothing of the work is left. Called once, with nothing locked, before `isFinished` becomes true.
-    func operationEnds(_ operation: AsyncOperation, error: (any Error)?)
+    func workEnded(of operation: AsyncOperation, error: (any Error)?)
 
-    /// `isFinished` becomes true. Called once, in the same step: with the operation's lock held. On Linux a queue that finds an
-    /// operation finished when its `start()` returns begins the next one, whether or not the end has been announced.
+    /// Releases all. Called once, in the step that makes `isFinished` true: with the operation's lock held. On Linux a queue that
+    /// finds an operation finished when its `start()` returns begins the next one, whether or not the end has been announced.
     ///
-    /// - Returns: The operations that are granted what they wait for because of that. The caller tells them after unlocking.
-    func released() -> [AsyncOperation]
+    /// - Returns: The operations that get it. The caller lets them go on, after unlocking.
+    func release() -> [AsyncOperation]
 }
 
 /// The order of preparations.

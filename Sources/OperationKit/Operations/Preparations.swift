@@ -10,8 +10,8 @@ final class Preparations {
     private var hasEndedEarly = false
     /// Whether it is known where the operation goes on after a preparation that takes time.
     private(set) var isQueueKnown = false
-    /// What the operation was granted.
-    var grant: (any PreparationGrant)?
+    /// What the operation holds of what it requires, from its request on.
+    var held: (any HeldResources)?
     /// What the time is measured with; `nil` for the default.
     var clock: ClockReference?
     /// The last one is made first, so that each can be released when it has been made.

@@ -4,8 +4,8 @@ import Testing
 
 @testable import OperationKit
 
-/// What is free, and counted, when an end is announced.
-@Suite("Releases before the announcement of an end", .hangGuard) struct ResourceReleaseTests {
+/// What is free, and counted, when an operation is finished.
+@Suite("Releases at the end", .hangGuard) struct ResourceReleaseTests {
     enum Order: CaseIterable { case serialQueue, dependencies, compound, awaited }
 
     private func run(_ operations: [AsyncOperation], _ order: Order) async throws {
@@ -47,18 +47,16 @@ import Testing
 
     #if DEBUG
     /// A queue looks whether an operation is finished when its `start()` returns, at any moment of the end on another thread.
-    @Test("An operation that is finished has nothing any more, at whichever moment another one begins")
+    @Test("An operation that has worked and is finished has nothing any more, at whichever moment another one begins")
     func nothingIsHeldAfterTheEnd() {
         var hasBegun = false
         for place in 0..<Interruption.bound {
             let clock = ManualClock()
             let breaker = CircuitBreaker("service", minimumCalls: 1, clock: clock)
             let database = ExclusiveAccess("database", maximumWaiting: 0)
-            let rate = RateLimit("rate", 2, per: .seconds(1))
             func operation(_ name: String) -> AsyncOperation {
                 let operation = ScriptedOperation.idle(name)
                 operation.require(database)
-                operation.require(rate)
                 return operation
             }
             let (first, second) = (operation("first"), operation("second"))
@@ -81,6 +79,29 @@ import Testing
         #expect(hasBegun)
     }
     #endif
+
+    @Test("Those who observe operations see the end of one before the next one can work") func order() async throws {
+        /// Notes when it is released, and takes a moment for it.
+        final class Resource: HeldResources {
+            let time = Shared<ContinuousClock.Instant?>(nil)
+
+            func workEnded(of operation: AsyncOperation, error: (any Error)?) {}
+
+            func release() -> [AsyncOperation] {
+                let now = ContinuousClock.now
+                time.value = now
+                while ContinuousClock.now == now {}
+                return []
+            }
+        }
+        let (resource, end) = (Resource(), Shared<ContinuousClock.Instant?>(nil))
+        let operation = ScriptedOperation.idle("load")
+        operation.addObserver(EventListener { _, event in if event.isEnd { end.value = event.time } })
+        operation.withState { $0.requiredPreparations().held = resource }
+        operation.start()
+        operation.finish()
+        #expect(try #require(end.value) <= #require(resource.time.value))
+    }
 
     @Test(
         "What a circuit breaker counts is counted when the next operation of a queue starts", arguments: [true, false])

@@ -4,8 +4,8 @@ import Testing
 @testable import OperationKit
 
 extension AsyncOperation {
-    /// Whether `main()` has been called, so that what cancels the operation leaves its end to its work. An operation that is
-    /// executing may be about to call it.
+    /// Whether nothing keeps `main()` from being called any more, so that what cancels the operation leaves its end to its work.
+    /// An operation that is only executing may end without it.
     var isAtWork: Bool { withState { $0.lifecycle.reachedMain && $0.lifecycle.isExecuting } }
 
     /// Suspends until a task waits for the end of the operation, in `finished()` for example.

@@ -6,7 +6,7 @@ import Dispatch
 /// idle ──requested──▶ requested ──all granted, circuits closed──▶ admitting ──permits used──▶ admitted
 ///   └──────────────────────┴─────────ended, refused, released─────────┴────────▶ over ◀─────────┘
 /// ```
-final class Admission: Preparation, PreparationGrant {
+final class Admission: Preparation, HeldResources {
     private enum Phase { case idle, requested, admitting, admitted, over }
 
     private struct State: Sendable {
@@ -15,7 +15,7 @@ final class Admission: Preparation, PreparationGrant {
         var request: RequestID?
         /// Whether permits are given back one by one, if at all, and not with the request.
         var usesPermits = false
-        var calls = Calls()
+        var admitted = Admitted()
         var deadline: ArmedDeadline?
     }
 
@@ -31,11 +31,11 @@ final class Admission: Preparation, PreparationGrant {
     }
 
     deinit {
-        let (calls, request, usesPermits) = state.withLock { ($0.calls, $0.request, $0.usesPermits) }
-        guard request != nil || !calls.isEmpty else { return }
+        let (admitted, request, usesPermits) = state.withLock { ($0.admitted, $0.request, $0.usesPermits) }
+        guard request != nil || !admitted.isEmpty else { return }
         // The operation was released, and the releasing thread may hold arbitrary locks. What it requires lasts until then.
         Admission.releases.performAsync { [requirements] in
-            calls.end(.cancellation, hasBegun: true)
+            admitted.end(.cancellation, hasBegun: true)
             if let request { ResourceArbiter.shared.ended(request, givesBackPermits: !usesPermits).preparationEnded() }
             withExtendedLifetime(requirements) {}
         }
@@ -48,18 +48,19 @@ final class Admission: Preparation, PreparationGrant {
             if let answer = circuitBreaker.rejection() { throw circuitBreaker.error(answer, for: operation) }
         }
         operation.addAdmission(AdmittedPreparation(self))
-        let isWithdrawn = state.withLock { state in
+        state.withLock { state in
             state.operation = operation
             if state.phase == .idle { state.phase = .requested }
-            return state.phase == .over
         }
-        if isWithdrawn || requirements.resources.isEmpty { return true }
-        switch ResourceArbiter.shared.request(requirements.resources.map(\.resource.id), for: operation) {
-        case .granted(let request):
-            _ = requested(request)
+        if requirements.resources.isEmpty { return true }
+        let answer = ResourceArbiter.shared.request(requirements.resources.map(\.resource.id), for: operation) {
+            request in state.withLock { $0.request = request }
+        }
+        switch answer {
+        case .granted, nil:
             return true
         case .waiting(let request):
-            return requested(request) ? try waitBegan(request, operation) : false
+            return try waitBegan(request, operation)
         case .tooManyWaiting(let id):
             let resource = requirements.resource(id)
             throw ResourceError.tooManyWaiting(
@@ -67,19 +68,6 @@ final class Admission: Preparation, PreparationGrant {
         case .cycle(let waits):
             throw ResourceError.cycle(operation: operation.displayName, waits: waits)
         }
-    }
-
-    /// The request is there. Its grant may have been reported already.
-    ///
-    /// - Returns: Whether it is still wanted. If not, it has been ended.
-    private func requested(_ request: RequestID) -> Bool {
-        let isWanted = state.withLock { state in
-            if state.phase == .over { return false }
-            state.request = request
-            return true
-        }
-        if !isWanted { ResourceArbiter.shared.ended(request, givesBackPermits: true).preparationEnded() }
-        return isWanted
     }
 
     /// - Returns: `false`: it takes time.
@@ -123,13 +111,13 @@ final class Admission: Preparation, PreparationGrant {
     fileprivate func admit(_ operation: AsyncOperation) throws {
         let deadline = state.withLock { $0.deadline.take() }
         deadline?.disarm()
-        var calls = Calls()
+        var admitted = Admitted()
         for circuitBreaker in requirements.circuitBreakers {
             switch circuitBreaker.called() {
             case .admitted(let call):
-                calls.admitted.append((circuitBreaker, call))
+                admitted.calls.append((circuitBreaker, call))
             case .rejected(let rejection):
-                calls.end(.cancellation, hasBegun: false)
+                admitted.end(.cancellation, hasBegun: false)
                 withdraw()
                 throw circuitBreaker.error(rejection, for: operation)
             }
@@ -142,42 +130,42 @@ final class Admission: Preparation, PreparationGrant {
         }
         // An operation that ends from here on leaves the permits to this thread.
         if isAdmitting {
-            calls.permits = requirements.resources.compactMap { entry in
+            admitted.permits = requirements.resources.compactMap { entry in
                 (entry.resource as? RateLimit).map { ($0, $0.use()) }
             }
         }
         let isOver = state.withLock { state in
             if state.phase == .over { return true }
             state.phase = .admitted
-            state.calls = calls
+            state.admitted = admitted
             return false
         }
-        if isOver { calls.end(.cancellation, hasBegun: false) }
+        if isOver { admitted.end(.cancellation, hasBegun: false) }
     }
 
     // MARK: - Ending
 
     func withdraw() {
         end(.cancellation, hasBegun: false)
-        released().preparationEnded()
+        release().preparationEnded()
     }
 
-    func operationEnds(_ operation: AsyncOperation, error: (any Error)?) {
+    func workEnded(of operation: AsyncOperation, error: (any Error)?) {
         let hasBegun = operation.withState { $0.lifecycle.reachedMain }
         end(hasBegun ? .init(error) : .cancellation, hasBegun: hasBegun)
     }
 
     /// Ends what has not ended before, other than the request.
-    private func end(_ outcome: Calls.Outcome, hasBegun: Bool) {
-        let (calls, deadline) = state.withLock { state in
+    private func end(_ outcome: Admitted.Outcome, hasBegun: Bool) {
+        let (admitted, deadline) = state.withLock { state in
             state.phase = .over
-            return (exchange(&state.calls, with: Calls()), state.deadline.take())
+            return (exchange(&state.admitted, with: Admitted()), state.deadline.take())
         }
         deadline?.disarm()
-        calls.end(outcome, hasBegun: hasBegun)
+        admitted.end(outcome, hasBegun: hasBegun)
     }
 
-    func released() -> [AsyncOperation] {
+    func release() -> [AsyncOperation] {
         let (request, usesPermits) = state.withLock { ($0.request.take(), $0.usesPermits) }
         guard let request else { return [] }
         return ResourceArbiter.shared.ended(request, givesBackPermits: !usesPermits)
@@ -211,8 +199,8 @@ extension ResourceArbiter.MissingResource {
     }
 }
 
-/// The calls of an operation that were let through, and its permits, as a value.
-private struct Calls: Sendable {
+/// What an operation that was admitted has of circuit breakers and rate limits, as a value.
+private struct Admitted: Sendable {
     enum Outcome {
         case success, cancellation
         case failure(any Error)
@@ -226,18 +214,18 @@ private struct Calls: Sendable {
         }
     }
 
-    var admitted: [(circuitBreaker: CircuitBreaker, call: CircuitBreakerStateMachine.Call)] = []
+    var calls: [(circuitBreaker: CircuitBreaker, call: CircuitBreakerStateMachine.Call)] = []
     var permits: [(limit: RateLimit, permit: RatePermit)] = []
 
-    var isEmpty: Bool { admitted.isEmpty && permits.isEmpty }
+    var isEmpty: Bool { calls.isEmpty && permits.isEmpty }
 
-    /// They end. Called with nothing locked.
+    /// Ends the calls, and gives permits back. Called with nothing locked.
     ///
     /// - Parameters:
     ///   - outcome: The outcome of the work.
     ///   - hasBegun: Whether there was any, so that permits were used.
     func end(_ outcome: Outcome, hasBegun: Bool) {
-        for (circuitBreaker, call) in admitted {
+        for (circuitBreaker, call) in calls {
             switch outcome {
             case .success: circuitBreaker.succeeded(call)
             case .failure(let error): circuitBreaker.failed(call, error)
@@ -274,14 +262,14 @@ extension AsyncOperation {
     fileprivate final func addAdmission(_ preparation: AdmittedPreparation) {
         withState { state in
             // If the end has passed by already, this was withdrawn before.
-            state.preparations?.grant = preparation.admission
+            state.preparations?.held = preparation.admission
             if state.lifecycle.isPreparing { state.preparations?.add(preparation) }
         }
     }
 
-    /// The names of the resources that the operation has, from the grant to the end.
+    /// The names of the resources that the operation has requested, until its end.
     final var heldResourceNames: [String] {
-        let admission = withState { $0.preparations?.grant } as? Admission
+        let admission = withState { $0.preparations?.held } as? Admission
         return admission?.requirements.resources.map(\.resource.name) ?? []
     }
 }

@@ -55,9 +55,9 @@ extension AsyncOperation {
     /// same resource, even if that one waits for something else, too. Only operations inside a composite come before those
     /// that wait for what the composite has: it ends after them, so these could not get it before.
     ///
-    /// The operation has the resource until it is finished, however it ends: `isFinished` is true before another one gets it, and
-    /// the end is announced after that. A composite has it until its children have finished. One that is cancelled while it
-    /// waits ends immediately. An operation that is freed without an end gives its resources back soon, on another thread.
+    /// The operation has the resource until it is finished, however it ends: it is released in the moment in which `isFinished`
+    /// becomes true, and the end is announced after that. A composite has it until its children have finished. One that ends
+    /// before its `main()` releases it a moment earlier, and one that is cancelled while it waits ends immediately. An operation that is freed without an end gives its resources back soon, on another thread.
     ///
     /// A request that would make operations wait for each other for good is an error, ``ResourceError/cycle(operation:waits:)``: that
     /// of a child for what a composite around it has, for example. That is found where each of the resources lets one operation

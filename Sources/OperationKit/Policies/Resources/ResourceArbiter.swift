@@ -2,7 +2,8 @@ import Foundation
 
 /// Decides about all resources of the process, and lets operations go on when they get theirs.
 ///
-/// Nothing is called with its lock held: operations are let go on, and asked for their names, after unlocking.
+/// Nothing is called with its lock held: operations are let go on, and asked for their names, after unlocking. The lock of an
+/// operation that makes a request, or ends one, may be held around it, and nothing is locked inside.
 final class ResourceArbiter: Sendable {
     static let shared = ResourceArbiter()
 
@@ -66,13 +67,43 @@ final class ResourceArbiter: Sendable {
 
     /// Requests resources for an operation, which has to be ended with ``ended(_:givesBackPermits:)`` if there is a request.
     /// Called with nothing locked.
-    func request(_ resources: [ResourceID], for operation: AsyncOperation) -> Answer {
+    ///
+    /// - Parameters:
+    ///   - resources: What it requires.
+    ///   - operation: The operation.
+    ///   - accepted: Called with the request, if there is one, with the operation's lock held: the operation ends after that.
+    /// - Returns: `nil` if the operation has ended, or was cancelled. It requests nothing then.
+    func request(
+        _ resources: [ResourceID], for operation: AsyncOperation, accepted: (RequestID) -> Void
+    ) -> Answer? {
         // Both may be overridden.
         let priority = operation.queuePriority.rawValue
         let parents =
             state.withLock { $0.composites.isEmpty } ? [] : RunningPrerequisites.shared.operationsAround(operation)
-        let (answer, waits, others) = state.withLock {
-            state -> (ResourceStateMachine.Answer, [Participants], [AsyncOperation]) in
+        let made = operation.withState { state -> (ResourceStateMachine.Answer, [Participants], [AsyncOperation])? in
+            guard state.lifecycle.isPreparing else { return nil }
+            let made = request(resources, for: operation, priority, parents)
+            switch made.0 {
+            case .granted(let id), .waiting(let id, _): accepted(id)
+            case .tooManyWaiting, .cycle: break
+            }
+            return made
+        }
+        guard let (answer, waits, others) = made else { return nil }
+        others.preparationEnded()
+        return switch answer {
+        case .granted(let id): .granted(id)
+        case .waiting(let id, _): .waiting(id)
+        case .tooManyWaiting(let id): .tooManyWaiting(id)
+        case .cycle: .cycle(waits.map { $0.named(without: operation) })
+        }
+    }
+
+    /// - Returns: The answer, the operations of a cycle, and those that are granted what they wait for.
+    private func request(
+        _ resources: [ResourceID], for operation: AsyncOperation, _ priority: Int, _ parents: [AsyncOperation]
+    ) -> (ResourceStateMachine.Answer, [Participants], [AsyncOperation]) {
+        state.withLock { state in
             let inside = parents.compactMap { state.request(heldBy: $0) }
             let answer = state.machine.requested(resources, priority: priority, inside: inside)
             switch answer {
@@ -86,13 +117,6 @@ final class ResourceArbiter: Sendable {
             case .tooManyWaiting: break
             }
             return (answer, [], [])
-        }
-        others.preparationEnded()
-        return switch answer {
-        case .granted(let id): .granted(id)
-        case .waiting(let id, _): .waiting(id)
-        case .tooManyWaiting(let id): .tooManyWaiting(id)
-        case .cycle: .cycle(waits.map { $0.named(without: operation) })
         }
     }
 
