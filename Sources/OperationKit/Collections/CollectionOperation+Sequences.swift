@@ -19,9 +19,10 @@ extension CollectionOperation {
     /// sequence was reached before, or a failure has ended the run. What was read of a batch by then is neither performed nor
     /// reported.
     ///
-    /// An item that has ended is released before another one is read in its place, and before the run ends: by the thread that
-    /// reported its end, if that came after the method had returned. A completion that is called with a lock held must not be
-    /// that of an item whose deinitializer takes the same lock.
+    /// Where the method has a completion, and there is no ``retryPolicy``, an item that has ended is released before another one is
+    /// read in its place, and before the run ends: by the thread that reported its success, if that came after the method had
+    /// returned. A completion that is called with a lock held must not be that of an item whose deinitializer takes the same lock.
+    /// Otherwise, while an item is being released, the next one may be read, and the run may end.
     ///
     /// - Parameters:
     ///   - sequence: The items.

@@ -70,12 +70,9 @@ final class SequenceDriver: Sendable {
                 self.work(workerAction)
             }
         case .requestDelivery:
-            guard let unit else { return }
-            UnitWorkers.queue.performAsync { self.work(self.deliverFailure(of: unit)) }
+            if let unit { UnitWorkers.queue.performAsync { self.work(self.deliverFailure(of: unit)) } }
         case .releaseUnit:
-            guard let unit else { return }
-            unit.release()
-            perform(report(unit) { $0.detachedUnitReleased(&$1) })
+            if let unit { releaseDetached(unit) }
         case .finish(let isCancelled):
             // Release the sequence before the call: the receiver finds nothing held by the run.
             reader.close()
@@ -119,6 +116,7 @@ extension SequenceDriver {
         let (workerAction, action) = report(unit) { $0.unitRead(&$1) }
         perform(action)
         if workerAction == .perform { return unit }
+        // The run stops, and nothing more is read.
         _ = release(unit)
         return nil
     }
@@ -157,6 +155,11 @@ extension SequenceDriver {
         }
         perform(action, for: unit)
         return isAccepted
+    }
+
+    private func releaseDetached(_ unit: SequenceUnit) {
+        unit.release()
+        perform(report(unit) { $0.detachedUnitReleased(&$1) })
     }
 
     fileprivate func completionWasLost(_ unit: SequenceUnit) {

@@ -33,8 +33,7 @@ where Iterator.Element: Sendable {
     typealias Perform = CollectionStrategy<Item>.Perform
     typealias Failed = @Sendable (CollectionFailure<Item>) -> Void
 
-    // The work of a unit takes these from here. So a thread that is about to release the work of a unit that has ended
-    // does not hold them when the run is finished.
+    // The work of a unit takes these from here. So completions that are kept do not hold them when the run is finished.
     private var perform: Perform?
     private var failed: Failed?
     private let unitSize: Int

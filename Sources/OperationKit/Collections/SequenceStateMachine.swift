@@ -52,7 +52,7 @@ struct SequenceStateMachine {
         case failedOnStack
         /// The call that performs it has returned, its end has not been reported.
         case detached
-        /// The call that performs it has returned, and its failure is being delivered.
+        /// The call that performs it has returned. A worker delivers its failure, and then releases it.
         case failing
         /// A worker releases it.
         case releasing
@@ -82,7 +82,7 @@ struct SequenceStateMachine {
     private let limit: Int
     private let stopsAtFirstFailure: Bool
     private var stage = Stage.idle
-    /// Workers that read, perform or deliver, with those that are requested.
+    /// Workers that read, perform, deliver or release, with those that are requested.
     private var workers = 0
     private var isWorkerRequested = false
     private var isReading = false
@@ -131,7 +131,7 @@ extension SequenceStateMachine {
 
     /// The worker has read a unit.
     mutating func unitRead(_ unit: inout Unit) -> (workerAction: WorkerAction, action: Action?) {
-        guard isReading, unit == .onStack else { impossible("unitRead(\(unit))") }
+        guard isReading else { impossible("unitRead") }
         isReading = false
         inFlightCount += 1
         guard case .running = stage else {
@@ -204,23 +204,20 @@ extension SequenceStateMachine {
 
     /// The worker has delivered the failure of a unit, and released the unit.
     mutating func failureDelivered(_ unit: inout Unit) -> (workerAction: WorkerAction, action: Action?) {
-        guard unit == .failing else { impossible("failureDelivered(\(unit))") }
-        end(&unit)
+        end(&unit, .failing, "failureDelivered")
         return readNext()
     }
 
     /// The worker has released a unit.
     mutating func released(_ unit: inout Unit) -> (workerAction: WorkerAction, action: Action?) {
-        guard unit == .releasing else { impossible("released(\(unit))") }
-        end(&unit)
+        end(&unit, .releasing, "released")
         return readNext()
     }
 
     /// The thread that has reported the end of a unit has released the unit.
     mutating func detachedUnitReleased(_ unit: inout Unit) -> Action? {
-        guard unit == .releasingDetached else { impossible("detachedUnitReleased(\(unit))") }
+        end(&unit, .releasingDetached, "detachedUnitReleased")
         detachedCount -= 1
-        end(&unit)
         return action()
     }
 }
@@ -239,7 +236,8 @@ extension SequenceStateMachine {
         return (.stop, action())
     }
 
-    private mutating func end(_ unit: inout Unit) {
+    private mutating func end(_ unit: inout Unit, _ last: Unit, _ event: String) {
+        guard unit == last else { impossible("\(event)(\(unit))") }
         unit = .ended
         inFlightCount -= 1
     }
