@@ -137,6 +137,7 @@ import Testing
                     2 other operations were not recorded :milestone, 3100, 0d
 
                 """)
+        #expect(OperationTimeline.sample.mermaid(maximumRows: 6).contains(" 2 others are not shown :milestone"))
         #expect(OperationTimeline(entries: []).mermaid().contains("No operations were recorded :milestone, 0, 0d"))
     }
 

@@ -89,6 +89,7 @@ import Testing
         for date in [1e300, -1e300] {
             let timeline = OperationTimeline(entries: entries, startDate: Date(timeIntervalSince1970: date))
             #expect(timeline.summary.work == .nanoseconds(Int64.max))
+            #expect(Duration.seconds(Int64.min).nanoseconds == .min)
             #expect(timeline.text().contains("█") && timeline.svg().hasPrefix("<svg"))
             #expect(timeline.mermaid().hasPrefix("gantt") && !timeline.chromeTrace.isEmpty)
             #expect(timeline.criticalPath.count == 1)

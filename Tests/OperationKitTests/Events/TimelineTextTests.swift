@@ -115,6 +115,9 @@ import Testing
     {
         let widths = ["a", "é", "e\u{301}", "漢", "👍", "👩‍👩‍👧", "🇩🇪", "❤️", "ｱ", "한", ""].map { TerminalText.width($0) }
         #expect(widths == [1, 1, 1, 2, 2, 2, 2, 2, 1, 2, 0])
+        let single: [Character] = ["\r\n", "\u{301}", "…", "—", "é", "漢", "❤️"]
+        #expect(single.map { TerminalText.width($0) } == [0, 0, 1, 1, 1, 2, 2])
+        #expect(single.dropFirst().map { TimelineSVGElement.width(of: $0) } == [0, 12, 12, 9, 13, 16])
         #expect(TerminalText.cut("漢字漢字漢字", to: 7) == "漢…字")
         #expect((0...3).map { TerminalText.cut("abcdef", to: $0) } == ["", "…", "a…", "a…f"])
     }

@@ -148,6 +148,7 @@ import Testing
         for second in [30, 2, 9] { await clock.pass(.seconds(second)) }
         #expect(try await retry.value == 4)
         #expect(retry.attempts.map(\.start) == [.zero, .seconds(30), .seconds(32), .seconds(41)])
+        #expect(SuboperationError(name: "child", index: 0, error: busy(4)).requestedDelay == .seconds(4))
     }
 
     @Test("No delay begins that would pass the total time") func totalTime() async {
