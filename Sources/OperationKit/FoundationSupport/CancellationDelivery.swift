@@ -26,3 +26,8 @@ func withCancellationDelivered<Value>(
         DispatchQueue.makeUnoccupied().performAsync(handler)
     }
 }
+
+/// Starts a task for work of the library, which inherits nothing.
+func startLibraryTask(priority: TaskPriority?, _ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+    Task.detached(priority: priority) { await body() }
+}

@@ -163,12 +163,14 @@ extension ChildScheduler: FinishObserving {
         _ child: ChildReference, error: (any Error)?, turn: WorkerTurn = .none, _ list: inout Worklist
     ) -> ChildReference? {
         let end = ChildEnd(child: child, failure: failure(of: child, error: error), turn: turn)
-        return update(&list) { $0.childEnded(end) }
+        let next = update(&list) { $0.childEnded(end) }
+        body?.childEnded(ObjectIdentifier(child.operation))
+        return next
     }
 
     /// The failure of a child that has finished with this error, unless it cannot count as one.
     private func failure(of child: ChildReference, error: (any Error)?) -> ChildFailure? {
-        guard let error, collectsFailures else { return nil }
+        guard let error, collectsFailures, body?.awaits(ObjectIdentifier(child.operation)) != true else { return nil }
         let isCancellation = error.isCancellation
         if isCancellation, !failureRules.countsCancellations { return nil }
         let blocked = (child.operation as? AsyncOperation)?.blockedError

@@ -26,6 +26,8 @@ final class ChildScheduler: Sendable {
     let unit: String
     /// Whether failures of children are reported to the composite. If not, nothing is kept of a child that has ended.
     let collectsFailures: Bool
+    /// The `async` body of the composite, if it has one.
+    let body: CompositeBody?
 
     /// - Parameters:
     ///   - limit: How many children may run at the same time; negative for as many as the system likes.
@@ -34,11 +36,13 @@ final class ChildScheduler: Sendable {
     ///     cancelled. Failures come in the order in which they happened then.
     ///   - collectsFailures: Whether failures of children are reported to the composite.
     ///   - unit: What descriptions call the children.
+    ///   - body: The `async` body of the composite, if it has one.
     init(
         limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false, collectsFailures: Bool = true,
-        unit: String = "children"
+        unit: String = "children", body: CompositeBody? = nil
     ) {
         self.unit = unit
+        self.body = body
         self.collectsFailures = collectsFailures
         failureRules = .init(policy: failurePolicy, countsCancellations: countsCancellations)
         machine = Locked(ChildStateMachine(limit: limit, failureRules: failureRules))
@@ -162,8 +166,19 @@ extension ChildScheduler {
     /// Cancels all children, and those that are added from now on. When it returns, all of them are cancelled, except that a
     /// call from a hook of a child that the same thread is cancelling here returns immediately.
     func cancelAll(_ list: inout Worklist) {
+        body?.cancel()
         let thread = ObjectIdentifier(Thread.current)
         update(&list) { $0.cancellationStarted(by: thread) }
+    }
+
+    /// The body of the composite is about to start. The composite does not end before ``bodyEnded()``.
+    func bodyStarted() {
+        machine.withLock { $0.hasRunningBody = true }
+    }
+
+    func bodyEnded() {
+        body?.ended()
+        update { $0.bodyEnded() }
     }
 
     func stopStarting() -> [Operation] {

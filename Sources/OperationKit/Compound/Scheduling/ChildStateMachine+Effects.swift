@@ -116,7 +116,7 @@ extension ChildStateMachine {
         cancelsChildren: Bool = false, rejection: Rejection? = nil
     ) -> Effects {
         let requestsWorker = schedule.requestWorkerIfNeeded()
-        let isFinished = schedule.stage == .running && schedule.table.remaining == 0
+        let isFinished = schedule.stage == .running && schedule.table.remaining == 0 && !hasRunningBody
         let finished = isFinished ? finish() : nil
         let externals = externals.takeChanges(isStarted: schedule.isStarted)
         let hasOthers = finished != nil || externals != nil || rejection != nil

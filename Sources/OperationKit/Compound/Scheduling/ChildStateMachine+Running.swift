@@ -113,6 +113,12 @@ extension ChildStateMachine {
         return effects(next: next(for: end.turn), ended: ended, cancelsChildren: cancelsChildren).discarding(discarded)
     }
 
+    /// The body of the composite has ended.
+    mutating func bodyEnded() -> Effects {
+        hasRunningBody = false
+        return effects()
+    }
+
     /// An external dependency has finished.
     mutating func externalDependencyFinished(_ operation: Operation) -> Effects {
         externals.finished(operation, in: &schedule)

@@ -25,6 +25,8 @@ struct ChildStateMachine {
     /// The fraction that was reported last.
     var reportedFraction = 0.0
     var composite = CompositeLink()
+    /// Whether the composite has a body that has not ended, and keeps it from ending as a child does.
+    var hasRunningBody = false
     /// The slots of children whose dependencies have not been read.
     var unregistered: [Int] = []
     /// The threads that are cancelling the children.

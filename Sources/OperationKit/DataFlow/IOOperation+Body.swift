@@ -1,0 +1,145 @@
+import Foundation
+
+// A composite whose work is an `async` body, which runs operations as children: retries, repetitions, workflows and others.
+// The body runs in one task, from `main()` on, and counts as an unfinished child. So the composite ends when the body and all
+// children have.
+extension IOOperation {
+    /// Makes the operation a composite with a body, in its initializer.
+    ///
+    /// - Parameters:
+    ///   - children: The scheduler of the children, which has a ``CompositeBody``.
+    ///   - describe: Called for descriptions, on any thread.
+    ///   - body: Called once with the input, and released when it returns. The operation is kept alive meanwhile, so the
+    ///     body refers to it unowned. If it throws, the children are cancelled.
+    final func becomeComposite(
+        of children: ChildScheduler, describe: @escaping @Sendable (_ snapshot: inout ChildSnapshot) -> Void = { _ in },
+        body: @escaping BodyWork<Input, Output>.Body
+    ) {
+        becomeComposite(of: children)
+        let work = BodyWork(body)
+        children.attach(
+            to: self,
+            CompositeHandlers(
+                start: { [unowned self, unowned children] in start(work, in: children) },
+                finished: { [unowned self, unowned children] failures, list in
+                    bodyAndChildrenFinished(work.take(), failures, in: children, &list)
+                },
+                describe: describe))
+    }
+
+    private func start(_ work: BodyWork<Input, Output>, in children: ChildScheduler) {
+        guard let input = requiredInput() else { return }
+        children.prepareQueue(for: self)
+        children.bodyStarted()
+        children.run()
+        let task = startLibraryTask(priority: TaskPriority(qualityOfService)) {
+            if children.body?.isCancelled == true { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+            let isSuccess = await work.run(with: input)
+            if Task.isCancelled { self.cancel() }
+            if !isSuccess { Worklist.run { children.cancelAll(&$0) } }
+            children.bodyEnded()
+        }
+        children.body?.started(task)
+    }
+
+    private func bodyAndChildrenFinished(
+        _ result: Result<Output, any Error>?, _ failures: ChildFailures, in children: ChildScheduler,
+        _ list: inout Worklist
+    ) {
+        let name = displayName
+        let blockedError = children.body?.blockedError
+        children.body?.blockedError = nil
+        let result = (result ?? .failure(CancellationError())).mapError { error in
+            replacedByReason(blockedError?.passingOnCause(in: error) ?? error)
+        }
+        childrenFinished(
+            withResult: { isCancelled, reason in
+                guard case .success(let output) = result, !failures.errors.isEmpty else { return result }
+                return CompoundOperationError.outcome(name: name, failures, isCancelled: isCancelled, reason: reason)
+                    .map { output }
+            }, &list)
+    }
+}
+
+/// The body of a composite, until it has returned, and then its result.
+final class BodyWork<Input: Sendable, Output: Sendable>: Sendable {
+    typealias Body = @Sendable (_ input: Input) async throws -> Output
+
+    private let state: Locked<(body: Body?, result: Result<Output, any Error>?)>
+
+    init(_ body: @escaping Body) {
+        state = Locked((body, nil))
+    }
+
+    /// Calls the body, and releases it.
+    ///
+    /// - Returns: Whether it did not throw.
+    func run(with input: Input) async -> Bool {
+        let result: Result<Output, any Error>
+        do { result = .success(try await output(of: input)) } catch { result = .failure(error) }
+        state.withLock { $0.result = result }
+        if case .success = result { return true } else { return false }
+    }
+
+    private func output(of input: Input) async throws -> Output {
+        guard let body = state.withLock({ $0.body.take() }) else { throw CancellationError() }
+        return try await body(input)
+    }
+
+    /// Releases the body, if it was not called.
+    ///
+    /// - Returns: Its result, if it was.
+    func take() -> Result<Output, any Error>? {
+        let (body, result) = state.withLock { ($0.body.take(), $0.result.take()) }
+        withExtendedLifetime(body) {}
+        return result
+    }
+}
+
+// What a body does.
+extension ChildScheduler {
+    /// Runs an operation as a child, and returns when it has ended, in whatever way, and has given its place back. Its failure is
+    /// the caller's to handle.
+    ///
+    /// - Parameters:
+    ///   - operation: An operation of any class.
+    ///   - weight: Its share in the progress, which was counted before.
+    /// - Throws: An error, if it cannot be added.
+    func runChild(_ operation: Operation, weight: Int64 = 0) async throws {
+        guard let body, let composite = self.operation else { throw CancellationError() }
+        if body.hasEnded {
+            throw CompoundAdditionError.compoundFinished(
+                operation: operation.displayName, compound: composite.displayName)
+        }
+        if let operation = operation as? AsyncOperation { try composite.requireOutside(operation) }
+        let id = ObjectIdentifier(operation)
+        var failure: (any Error)?
+        await withCheckedContinuation { continuation in
+            guard body.beganWait(for: id, continuation) else {
+                failure = CompoundAdditionError.alreadyAdded(
+                    operation: operation.displayName, compound: composite.displayName)
+                return continuation.resume()
+            }
+            do {
+                try add([operation], weights: [weight], to: composite, inPlaceOf: weight)
+            } catch {
+                failure = error
+                body.childEnded(id)
+            }
+        }
+        if let failure { throw failure }
+        if let blockedError = (operation as? AsyncOperation)?.blockedError { body.blockedError = blockedError }
+    }
+
+    /// Runs an operation as ``runChild(_:weight:)`` does.
+    ///
+    /// - Returns: Its output.
+    /// - Throws: Its error, too.
+    func output<ChildInput, ChildOutput>(
+        of operation: IOOperation<ChildInput, ChildOutput>, weight: Int64 = 0
+    ) async throws -> ChildOutput {
+        try await runChild(operation, weight: weight)
+        if let output = operation.output { return output }
+        throw operation.error ?? IOOperationError.missingOutput(operation: operation.displayName)
+    }
+}
