@@ -82,3 +82,14 @@ extension DispatchQueue {
         async(qos: qos, execute: work)
     }
 }
+
+extension DedicatedThreads {
+    /// `perform(_:)`, unless a probe takes the job.
+    @inline(__always)
+    func performAsync(_ job: @escaping @Sendable () -> Void) {
+        #if DEBUG
+        if let observer = SchedulingProbe.observer { return observer.runWorker(job) }
+        #endif
+        perform(job)
+    }
+}

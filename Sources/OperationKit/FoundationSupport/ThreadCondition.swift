@@ -1,0 +1,125 @@
+import Foundation
+
+/// What a thread does that looks at the state of a ``ThreadCondition``.
+enum ThreadWait<Answer> {
+    case ended(Answer)
+    /// Waits for a signal, or for so long.
+    case waiting(atMost: Duration)
+}
+
+/// A value behind a lock, with a condition that threads of the library wait for. Time is that of a clock that nothing sets.
+@safe final class ThreadCondition<Value>: @unchecked Sendable {
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+    // The lock guarantees exclusive access; skip the run-time checks.
+    @exclusivity(unchecked) private var value: Value
+
+    init(_ value: Value) {
+        unsafe self.value = value
+        unsafe mutex = .allocate(capacity: 1)
+        unsafe mutex.initialize(to: pthread_mutex_t())
+        unsafe condition = .allocate(capacity: 1)
+        unsafe condition.initialize(to: pthread_cond_t())
+        unsafe pthread_mutex_init(mutex, nil)
+        #if canImport(Darwin)
+        unsafe pthread_cond_init(condition, nil)
+        #else
+        var attributes = pthread_condattr_t()
+        unsafe pthread_condattr_init(&attributes)
+        unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        unsafe pthread_cond_init(condition, &attributes)
+        unsafe pthread_condattr_destroy(&attributes)
+        #endif
+    }
+
+    deinit {
+        unsafe pthread_cond_destroy(condition)
+        unsafe pthread_mutex_destroy(mutex)
+        unsafe condition.deallocate()
+        unsafe mutex.deallocate()
+    }
+
+    /// Reads and changes the value with the lock held. See ``Locked/withLock(_:)``.
+    func withLock<Answer>(_ body: (inout Value) throws -> Answer) rethrows -> Answer {
+        unsafe pthread_mutex_lock(mutex)
+        defer { unsafe pthread_mutex_unlock(mutex) }
+        return try unsafe body(&value)
+    }
+
+    /// Wakes one of the threads that wait.
+    func signal() {
+        unsafe pthread_cond_signal(condition)
+    }
+
+    /// Blocks the current thread until the body ends the wait.
+    ///
+    /// - Parameter body: Called with the lock held, first of all, and whenever the thread has waited. Is told whether the time
+    ///   of the last wait is over.
+    /// - Returns: What the body ended the wait with.
+    func wait<Answer>(until body: (inout Value, _ isOver: Bool) -> ThreadWait<Answer>) -> Answer {
+        unsafe pthread_mutex_lock(mutex)
+        defer { unsafe pthread_mutex_unlock(mutex) }
+        var isOver = false
+        while true {
+            switch unsafe body(&value, isOver) {
+            case .ended(let answer): return answer
+            case .waiting(let duration): isOver = !waitForSignal(atMost: duration)
+            }
+        }
+    }
+
+    /// - Returns: Whether the time is not over. The thread may have waited for a shorter time even without a signal.
+    private func waitForSignal(atMost duration: Duration) -> Bool {
+        let (seconds, attoseconds) = max(duration, .zero).components
+        // Rounded up: a deadline must not be missed by a moment.
+        var time = timespec(tv_sec: Int(seconds), tv_nsec: Int((attoseconds + 999_999_999) / 1_000_000_000))
+        #if canImport(Darwin)
+        return unsafe pthread_cond_timedwait_relative_np(condition, mutex, &time) != ETIMEDOUT
+        #else
+        var now = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &now)
+        time.tv_sec += now.tv_sec + (time.tv_nsec + now.tv_nsec) / 1_000_000_000
+        time.tv_nsec = (time.tv_nsec + now.tv_nsec) % 1_000_000_000
+        return unsafe pthread_cond_timedwait(condition, mutex, &time) != ETIMEDOUT
+        #endif
+    }
+}
+
+/// Creates a thread that runs a body and ends.
+///
+/// - Returns: Whether the system had a thread left. Otherwise the body does not run.
+func detachThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+    let start = unsafe Unmanaged.passRetained(ThreadStart(body))
+    #if canImport(Darwin)
+    var thread: pthread_t?
+    let status = unsafe pthread_create(
+        &thread, nil,
+        { pointer in
+            pthread_set_qos_class_self_np(QOS_CLASS_USER_INITIATED, 0)
+            unsafe Unmanaged<ThreadStart>.fromOpaque(pointer).takeRetainedValue().body()
+            return nil
+        }, start.toOpaque())
+    if status == 0, let thread = unsafe thread { unsafe pthread_detach(thread) }
+    #else
+    var thread = pthread_t()
+    let status = unsafe pthread_create(
+        &thread, nil,
+        { pointer in
+            if let pointer = unsafe pointer {
+                unsafe Unmanaged<ThreadStart>.fromOpaque(pointer).takeRetainedValue().body()
+            }
+            return nil
+        }, start.toOpaque())
+    if status == 0 { pthread_detach(thread) }
+    #endif
+    if status != 0 { unsafe start.release() }
+    return status == 0
+}
+
+private final class ThreadStart {
+    let body: @Sendable () -> Void
+
+    init(_ body: @escaping @Sendable () -> Void) {
+        self.body = body
+    }
+}

@@ -1,0 +1,84 @@
+import Dispatch
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite(.hangGuard)
+struct LibraryExecutorTests {
+    @TaskLocal static var tag = "none"
+
+    @Test func tasksOfTheLibraryGoOnWhileTasksOfUsersBlockThePool() async {
+        await onThread {
+            let release = Gate()
+            for _ in 0..<2 * ProcessInfo.processInfo.activeProcessorCount { Task.detached { block(until: release) } }
+            let done = Gate()
+            startLibraryTask {
+                await Task.yield()
+                done.open()
+            }
+            done.pass()
+            release.open()
+        }
+    }
+
+    @Test func tasksOfTheLibraryGoOnWhileClosuresOfUsersBlockAllTheirPlaces() async throws {
+        let release = Gate()
+        let began = EventLog()
+        let blocked = (0..<100).map { index in
+            startLibraryTask {
+                try? await runUserClosure {
+                    began.add("closure")
+                    release.pass()
+                }
+            }
+        }
+        await eventually("the closures do not begin") { began.events.count == 64 }
+        // One that waits for its turn ends when it is cancelled, and the closure does not run.
+        let waiting = startLibraryTask {
+            await #expect(throws: CancellationError.self) { try await runUserClosure { Issue.record("ran") } }
+        }
+        waiting.cancel()
+        _ = await waiting.value
+        release.open()
+        for task in blocked { await task.value }
+        #expect(began.events.count == 100)
+    }
+
+    @Test func closuresOfUsersRunOnThreadsOfTheLibraryWhateverTaskCallsThem() async throws {
+        let isCurrent = try await runUserClosure { LibraryExecutor.isCurrent }
+        #expect(isCurrent)
+        #expect(!LibraryExecutor.isCurrent)
+        let inTask = startLibraryTask { try? await runUserTask { !LibraryExecutor.isCurrent && !Task.isCancelled } }
+        #expect(await inTask.value == true)
+        await #expect(throws: SomeError.self) { try await runUserClosure { throw SomeError() } }
+    }
+
+    @Test func tasksOfTheLibraryInheritNothing() async {
+        let tag = await Self.$tag.withValue("caller") { await startLibraryTask { Self.tag }.value }
+        #expect(tag == "none")
+    }
+
+    @Test func blockedThreadsAreJoinedByOthersUpToTheLimit() async {
+        let threads = DedicatedThreads(limit: 6)
+        let release = Gate()
+        let log = EventLog()
+        for _ in 0..<8 {
+            threads.perform {
+                log.add("began")
+                release.pass()
+                log.add("ended")
+            }
+        }
+        await eventually("the threads do not come") { log.events.filter { $0 == "began" }.count == 6 }
+        release.open()
+        await eventually("the jobs do not end") { log.events.filter { $0 == "ended" }.count == 8 }
+    }
+}
+
+private struct SomeError: Error {}
+
+private func block(until gate: Gate) {
+    gate.pass()
+}
