@@ -48,13 +48,21 @@ extension AsyncOperation {
         cancel(reason: error)
     }
 
+    /// Why the operation was cancelled: the error that ``cancel(withError:)`` was given, an ``OperationTimeoutError`` for example. `nil`
+    /// if it was not cancelled, or without a reason.
+    ///
+    /// Can be read from any thread, at any time: in ``didCancel()``, to tell a timeout from the user's wish.
+    public final var cancellationReason: (any Error)? {
+        withState { $0.lifecycle.cancellationReason }
+    }
+
     /// Returns the error to end with, for one that the work has given. If the operation was cancelled with a reason
     /// that is a failure, and the error only says that it was cancelled, as that of a stopped request does, this
     /// returns `CancellationError`, which the life cycle replaces by the reason. Call it without the lock: the errors
     /// may be of users' types.
     final func replacedByReason(_ error: any Error) -> any Error {
         if error is CancellationError { return error }
-        guard let reason = withState({ $0.lifecycle.cancellationReason }), !reason.isCancellation else { return error }
+        guard let reason = cancellationReason, !reason.isCancellation else { return error }
         return error.isCancellation ? CancellationError() : error
     }
 

@@ -42,8 +42,10 @@ extension AsyncOperation {
                 super.cancel()
                 // An end is held back until then, so that it cannot come before what the work is told.
                 cancellationTookEffect()
-                let (actions, cancelled) = withState { state in
-                    (state.lifecycle.superclassCancelled(), state.note(.cancelled))
+                let (actions, cancelled) = withState { state -> ([Lifecycle.Action], ObservationRecord?) in
+                    let actions = state.lifecycle.superclassCancelled()
+                    let reason = state.lifecycle.cancellationReason
+                    return (actions, state.note(.cancelled(reason: reason)))
                 }
                 deliver(cancelled)
                 for action in actions { perform(action, &list) }

@@ -86,7 +86,9 @@ import Testing
     }
 
     @Test("An observer is added once to an operation, and stays there if it is inherited, too") func sameObserver() {
-        final class Observer: OperationObserver {}
+        final class Observer: OperationObserver {
+            func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {}
+        }
         let (first, second) = (Observer(), Observer())
         var state = ObservationState(id: OperationID(1))
         #expect(state.knownObservers == nil)
@@ -122,7 +124,9 @@ import Testing
     }
 
     @Test("What was found for this moment only is not known the next time") func unscoped() {
-        final class Observer: OperationObserver {}
+        final class Observer: OperationObserver {
+            func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {}
+        }
         var state = ObservationState(id: OperationID(1))
         let outer = ScopedObservers(scope: nil, registrations: [ObserverRegistration(Observer())])
         let found = state.inherit(outer, isComposite: true).all
@@ -141,7 +145,9 @@ import Testing
     }
 
     @Test("A registration that has ended has no observer, and does not keep it alive") func endedRegistration() {
-        final class Observer: OperationObserver {}
+        final class Observer: OperationObserver {
+            func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {}
+        }
         var observer: Observer? = Observer()
         weak let known = observer
         let registration = observer.map { ObserverRegistration($0) }
@@ -152,7 +158,9 @@ import Testing
     }
 
     @Test("A finished operation takes no observer, and has released its own") func afterTheEnd() {
-        final class Observer: OperationObserver {}
+        final class Observer: OperationObserver {
+            func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {}
+        }
         var state = ObservationState(id: OperationID(1))
         let (first, second) = (Observer(), Observer())
         _ = state.add(ObserverRegistration(first), of: first)

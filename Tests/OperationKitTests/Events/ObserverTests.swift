@@ -5,27 +5,12 @@ import Testing
 @testable import OperationKit
 
 @Suite("Observers", .hangGuard) struct ObserverTests {
-    @Test("Each method of an observer is called for its event") func methods() async throws {
-        final class Observer: OperationObserver {
-            let (log, waits) = (EventLog(), Gate())
-            func operation(_ operation: AsyncOperation, wasAddedTo composite: OperationID) { log.add("added") }
-            func operationStarted(_ operation: AsyncOperation) { log.add("started") }
-            func operation(_ operation: AsyncOperation, waitsFor reason: String) {
-                log.add(reason)
-                waits.open()
-            }
-            func operationRuns(_ operation: AsyncOperation) { log.add("runs") }
-            func operationWasCancelled(_ operation: AsyncOperation) { log.add("cancelled \(operation.isCancelled)") }
-            func operation(
-                _ operation: AsyncOperation, retriesAfter attempt: Int, error: any Error, delay: Duration
-            ) {
-                log.add("retries after \(attempt), in \(delay)")
-            }
-            func operation(_ operation: AsyncOperation, finishedWith error: (any Error)?) {
-                log.add("\(text(error)) \(operation.isFinished)")
-            }
+    @Test("An observer is given each kind of event, with what belongs to it") func kinds() async throws {
+        let (log, waits) = (EventLog(), Gate())
+        let observer = EventListener { operation, event in
+            if case .waiting = event.kind { waits.open() }
+            log.add("\(event.kind) \(operation.isCancelled) \(operation.isFinished)")
         }
-        let observer = Observer()
         let retry = TaskOperation(
             name: "retry", retry: RetryPolicy(maximumAttempts: 2, backoff: .constant(.nanoseconds(1)), jitter: .none)
         ) {
@@ -33,7 +18,7 @@ import Testing
         }
         retry.addObserver(observer)
         retry.addCondition(name: "ready") { _ in
-            await observer.waits.opened()
+            await waits.opened()
             return .satisfied
         }
         let compound = CompoundOperation(name: "compound")
@@ -44,27 +29,36 @@ import Testing
         cancelled.cancel()
         cancelled.start()
         #expect(
-            observer.log.events == [
-                "added", "started", "evaluating its condition “ready”", "runs", "retries after 1, in 1e-09 seconds",
-                "first true", "cancelled true", "cancelled true",
+            log.events == [
+                "was added to “compound” false false", "started false false",
+                "is evaluating its condition “ready” false false", "runs false false",
+                "retries in 1e-09 seconds, because attempt 1 failed: first false false", "failed: first false true",
+                "was cancelled true false", "finished as cancelled true true",
             ])
     }
 
-    @Test("An observer whose methods are the default ones can be added, and does nothing") func defaults() async throws
-    {
-        final class Observer: OperationObserver {}
-        let retry = TaskOperation(
-            retry: RetryPolicy(maximumAttempts: 2, backoff: .constant(.nanoseconds(1)), jitter: .none)
-        ) {
-            throw TestError.first
+    @Test("Observers and `didCancel()` tell a timeout from a cancellation by the reason") func reason() throws {
+        final class Work: AsyncOperation, @unchecked Sendable {
+            let told = Shared<(any Error)?>(nil)
+            override func main() {}
+            override func didCancel() {
+                told.change { $0 = cancellationReason }
+                finish(withError: CancellationError())
+            }
         }
-        retry.addObserver(Observer())
-        retry.addCondition(name: "ready") { _ in .satisfied }
-        let compound = CompoundOperation(name: "compound")
-        try compound.addOperation(retry)
-        retry.asyncCompletionBlock = { [unowned retry] _ in retry.cancel() }
-        try? await OperationQueue().run(compound)
-        #expect(retry.error as? TestError == .first)
+        let log = EventLog()
+        let listener = EventListener { _, event in
+            if case .cancelled(let reason) = event.kind { log.add(reason.map { "\($0)" } ?? "none") }
+        }
+        for reason in [TestError.first, nil] {
+            let work = Work()
+            work.addObserver(listener)
+            work.start()
+            #expect(work.cancellationReason == nil)
+            if let reason { work.cancel(withError: reason) } else { work.cancel() }
+            #expect(work.told.value as? TestError == reason && work.cancellationReason as? TestError == reason)
+        }
+        #expect(log.events == ["first", "none"])
     }
 
     @Test("An observer of a composite sees all that is inside it, also what is added later, and each event once")
@@ -158,6 +152,8 @@ import Testing
                 self.operation = operation
                 self.log = log
             }
+
+            func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {}
 
             deinit {
                 let (operation, log) = (operation, log)

@@ -11,7 +11,7 @@ import Testing
     @Test("Each kind of event has a sentence") func sentences() {
         let kinds: [OperationEvent.Kind] = [
             .added(to: OperationID(1), name: "sync"), .started, .waiting(for: "waiting for the network"), .running,
-            .cancelled,
+            .cancelled(reason: nil),
             .retrying(attempt: 2, error: TestError.first, delay: .seconds(3)), .finished(error: nil),
             .finished(error: TestError.second), .finished(error: CancellationError()),
         ]

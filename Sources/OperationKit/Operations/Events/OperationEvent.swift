@@ -27,8 +27,9 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
         /// `main()` is about to be called; the children of a composite are about to start.
         case running
         /// The operation was cancelled, before its start, during its execution, or while it waited. It goes on until it is
-        /// finished.
-        case cancelled
+        /// finished. The reason is that of ``AsyncOperation/cancel(withError:)``, an ``OperationTimeoutError`` for example; `nil` for
+        /// a cancellation without one.
+        case cancelled(reason: (any Error)?)
         /// An attempt has failed, and there will be another one, after a delay.
         indirect case retrying(attempt: Int, error: any Error, delay: Duration)
         /// The operation has finished, with this error, or `nil` for success. It is the last event of an operation.
@@ -89,7 +90,7 @@ extension OperationEvent.Kind: CustomStringConvertible {
         case .started: "started"
         case .waiting(let reason): "is \(reason)"
         case .running: "runs"
-        case .cancelled: "was cancelled"
+        case .cancelled(let reason): reason.map { "was cancelled: \($0.eventText)" } ?? "was cancelled"
         case .retrying(let attempt, let error, let delay):
             "retries in \(delay), because attempt \(attempt) failed: \(error.eventText)"
         case .finished(nil): "finished"
