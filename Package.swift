@@ -23,8 +23,8 @@ let package = Package(
         .testTarget(
             name: "OperationKitMainActorTests", dependencies: ["OperationKit", "OperationKitTestSupport"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),
-        .testTarget(name: "OperationKitModelTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
-        .testTarget(name: "OperationKitStressTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
+        .testTarget(name: "OperationKitConcurrencyTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
+        .testTarget(name: "OperationKitNightlyTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationDemoTests", dependencies: ["OperationDemo", "OperationKit", "OperationKitTestSupport"]),
         .testTarget(

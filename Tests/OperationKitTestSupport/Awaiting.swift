@@ -1,15 +1,15 @@
-import OperationKitTestSupport
-import Testing
+#if DEBUG
+package import Testing
 
-@testable import OperationKit
+@testable package import OperationKit
 
 extension AsyncOperation {
     /// Whether nothing keeps `main()` from being called any more, so that what cancels the operation leaves its end to its work.
     /// An operation that is only executing may end without it.
-    var isAtWork: Bool { withState { $0.lifecycle.reachedMain && $0.lifecycle.isExecuting } }
+    package var isAtWork: Bool { withState { $0.lifecycle.reachedMain && $0.lifecycle.isExecuting } }
 
     /// Suspends until a task waits for the end of the operation, in `finished()` for example.
-    func becomesAwaited(_ location: SourceLocation = #_sourceLocation) async {
+    package func becomesAwaited(_ location: SourceLocation = #_sourceLocation) async {
         await eventually("no task waits for \(name ?? "the operation")", location) {
             withState { !$0.waiters.isEmpty }
         }
@@ -23,7 +23,7 @@ extension AsyncOperation {
 ///   - began: Opened by what holds up the end, after the operation has become finished.
 ///   - goOn: What it waits for.
 /// - Throws: What the operation ends with.
-func expectWait(for operation: AsyncOperation, heldUpSince began: Gate, until goOn: Gate) async throws {
+package func expectWait(for operation: AsyncOperation, heldUpSince began: Gate, until goOn: Gate) async throws {
     let ending = Task { await onThread { _ = operation.finish() } }
     #expect(await onThread { began.pass() })
     #expect(operation.isFinished)
@@ -38,3 +38,4 @@ func expectWait(for operation: AsyncOperation, heldUpSince began: Gate, until go
     await ending.value
     try await waiting.value
 }
+#endif

@@ -1,9 +1,8 @@
 #if DEBUG
 import Dispatch
 import Foundation
-import OperationKitTestSupport
 
-@testable import OperationKit
+@testable package import OperationKit
 
 /// Runs an action once, when the observed thread comes to the place with a certain number, of those at which it holds no
 /// lock of the library.
@@ -17,25 +16,25 @@ import OperationKitTestSupport
 ///     if !interruption.hasRun { break }
 /// }
 /// ```
-final class Interruption: SchedulingProbe.Observer {
+package final class Interruption: SchedulingProbe.Observer {
     /// More places than any single call of the library has.
-    static let bound = 200
+    package static let bound = 200
 
     private let number: Int
     private let action: () -> Void
     private var passed = 0
     /// How many locks of the library the thread holds. Where there are any, no other thread could do its part.
     private var held = 0
-    private(set) var hasRun = false
+    package private(set) var hasRun = false
 
     /// Creates an interruption by an action, which runs on the observed thread. What another thread would do belongs
     /// in `answersOnAnotherThread`.
-    init(at number: Int, _ action: @escaping () -> Void) {
+    package init(at number: Int, _ action: @escaping () -> Void) {
         self.number = number
         self.action = action
     }
 
-    func reached(_ place: SchedulingProbe.Place) {
+    package func reached(_ place: SchedulingProbe.Place) {
         if case .unlocked = place { held -= 1 }
         if held == 0, !hasRun {
             hasRun = passed == number
@@ -45,8 +44,8 @@ final class Interruption: SchedulingProbe.Observer {
         if case .locking = place { held += 1 }
     }
 
-    func makeQueue() -> CompositeQueue { CompositeQueue() }
+    package func makeQueue() -> CompositeQueue { CompositeQueue() }
 
-    func runWorker(_ work: @escaping @Sendable () -> Void) { DispatchQueue.global().async(execute: work) }
+    package func runWorker(_ work: @escaping @Sendable () -> Void) { DispatchQueue.global().async(execute: work) }
 }
 #endif

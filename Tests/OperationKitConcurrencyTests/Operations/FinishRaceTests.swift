@@ -3,24 +3,6 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// Lets bodies race on a fresh subject, again and again, and expects that nothing is wrong with any of them.
-func expectNoProblems(
-    rounds: Int, _ location: SourceLocation = #_sourceLocation,
-    prepare: @escaping @Sendable (Int) -> RaceSubject, _ bodies: [@Sendable (RaceSubject) -> Void]
-) async {
-    let seed = SplitMix64.freshSeed()
-    let problems = Shared<[String]>([])
-    let tracker = LeakTracker()
-    await race(
-        rounds: rounds, seed: seed, prepare: { round in tracker.track(prepare(round), "round \(round)") }, bodies,
-        check: { subject, round in
-            let found = subject.problems().map { "round \(round): \($0)" }
-            problems.change { $0 += found }
-        })
-    #expect(problems.value.isEmpty, "seed \(seed)", sourceLocation: location)
-    await tracker.expectAllReleased(location)
-}
-
 @Suite("Races with finish", .serialized, .hangGuard) struct FinishRaceTests {
     @Test("Of several threads that finish an operation, one decides the outcome") func againstFinish() async {
         await expectNoProblems(

@@ -2,7 +2,7 @@ import Foundation
 import OperationKitTestSupport
 import Testing
 
-/// Everything in this folder: shapes at scale, and random programs against an oracle. One after the other, because each of
+/// Shapes at scale, and random programs against an oracle. One after the other, because each of
 /// them wants the machine for itself; `swift test --filter Stress` selects them.
 ///
 /// What they do can be changed by environment variables:

@@ -1,13 +1,13 @@
 /// A sequence whose items come from a closure, which is called for each with its index.
-struct Reads: Sequence, IteratorProtocol, Sendable {
+package struct Reads: Sequence, IteratorProtocol, Sendable {
     private let read: @Sendable (_ index: Int) -> Int?
     private var index = 0
 
-    init(_ read: @escaping @Sendable (_ index: Int) -> Int?) {
+    package init(_ read: @escaping @Sendable (_ index: Int) -> Int?) {
         self.read = read
     }
 
-    mutating func next() -> Int? {
+    package mutating func next() -> Int? {
         defer { index += 1 }
         return read(index)
     }
