@@ -7,26 +7,35 @@ let package = Package(
     platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
     products: [
         .library(name: "OperationKit", targets: ["OperationKit"]),
+        .library(name: "OperationKitTimelines", targets: ["OperationKitTimelines"]),
         .executable(name: "OperationDemo", targets: ["OperationDemo"]),
         .executable(name: "OperationBenchmark", targets: ["OperationBenchmark"]),
     ],
     targets: [
         .target(name: "OperationKit"),
+        .target(name: "OperationKitTimelines", dependencies: ["OperationKit"]),
         .target(name: "CommandLineSupport", path: "Examples/CommandLineSupport"),
         .executableTarget(
-            name: "OperationDemo", dependencies: ["OperationKit", "CommandLineSupport"], path: "Examples/OperationDemo"),
+            name: "OperationDemo", dependencies: ["OperationKit", "OperationKitTimelines", "CommandLineSupport"],
+            path: "Examples/OperationDemo"),
         .executableTarget(
             name: "OperationBenchmark", dependencies: ["OperationKit", "CommandLineSupport"],
             path: "Examples/OperationBenchmark"),
         .target(name: "OperationKitTestSupport", dependencies: ["OperationKit"], path: "Tests/OperationKitTestSupport"),
-        .testTarget(name: "OperationKitTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
+        .testTarget(
+            name: "OperationKitTests",
+            dependencies: ["OperationKit", "OperationKitTimelines", "OperationKitTestSupport"]),
+        .testTarget(
+            name: "OperationKitTimelinesTests",
+            dependencies: ["OperationKit", "OperationKitTimelines", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationKitMainActorTests", dependencies: ["OperationKit", "OperationKitTestSupport"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),
         .testTarget(name: "OperationKitConcurrencyTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
         .testTarget(name: "OperationKitNightlyTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
         .testTarget(
-            name: "OperationDemoTests", dependencies: ["OperationDemo", "OperationKit", "OperationKitTestSupport"]),
+            name: "OperationDemoTests",
+            dependencies: ["OperationDemo", "OperationKit", "OperationKitTimelines", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationBenchmarkTests", dependencies: ["OperationBenchmark", "OperationKitTestSupport"]),
     ],

@@ -1,4 +1,5 @@
 import OperationKit
+import OperationKitTimelines
 import Testing
 
 @testable import OperationDemo

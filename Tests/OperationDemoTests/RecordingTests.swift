@@ -1,6 +1,7 @@
 import Foundation
 import OperationKit
 import OperationKitTestSupport
+import OperationKitTimelines
 import Testing
 
 @testable import OperationDemo

@@ -1,6 +1,7 @@
 import CommandLineSupport
 import Foundation
 import OperationKit
+import OperationKitTimelines
 
 #if canImport(Darwin)
 import Darwin

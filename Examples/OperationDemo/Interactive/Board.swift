@@ -1,4 +1,5 @@
 import OperationKit
+import OperationKitTimelines
 
 /// What `--interactive` shows: bars, how many operations there are in each state, and the keys.
 ///

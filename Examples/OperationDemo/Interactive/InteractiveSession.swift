@@ -2,6 +2,7 @@ import CommandLineSupport
 import Dispatch
 import Foundation
 import OperationKit
+import OperationKitTimelines
 
 #if canImport(Darwin)
 import Darwin

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import OperationKit
+import OperationKitTimelines
 
 /// A synchronous operation: its `main()` returns when its work is done, and occupies the queue's thread until then.
 ///

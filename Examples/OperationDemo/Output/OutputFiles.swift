@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTimelines
 
 #if canImport(Darwin)
 import Darwin

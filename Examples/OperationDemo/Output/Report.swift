@@ -1,5 +1,6 @@
 import CommandLineSupport
 import OperationKit
+import OperationKitTimelines
 
 /// A part of a scenario that has run: what happened, and what is to be said about it.
 struct Run: Sendable {

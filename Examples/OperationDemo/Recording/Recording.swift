@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import OperationKit
+import OperationKitTimelines
 
 /// What happens in a run: what a recorder of the library sees, and what stock operations tell of themselves.
 ///

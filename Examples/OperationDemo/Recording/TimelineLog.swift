@@ -1,5 +1,6 @@
 import CommandLineSupport
 import OperationKit
+import OperationKitTimelines
 
 /// A timeline as a log: a line for each thing that happened, oldest first.
 struct TimelineLog {

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTimelines
 
 /// What an operation that is none of the library's tells of itself, so that it is in the timeline, too.
 ///

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTimelines
 
 /// Syncs 24 images in the four strategies, and tries again those that failed.
 enum CollectionScenario {

@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTimelines
 
 /// A build whose steps depend on each other, and what decides how long it takes.
 ///

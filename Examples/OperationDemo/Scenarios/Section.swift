@@ -1,6 +1,7 @@
 import CommandLineSupport
 import Foundation
 import OperationKit
+import OperationKitTimelines
 
 /// A part of a scenario: what is done, and on which queue.
 struct Section: Sendable {

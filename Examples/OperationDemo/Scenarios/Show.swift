@@ -1,6 +1,7 @@
 import CommandLineSupport
 import Foundation
 import OperationKit
+import OperationKitTimelines
 
 /// Runs a scenario on the queues that the mode asks for, draws what happens, and says what came of it.
 struct Show {

@@ -34,7 +34,7 @@ extension AsyncOperation {
                     next = makePreparations()
                 }
             case .runMain:
-                if ObserverRegistry.watchesLateReturns { startWatched() } else { startChildrenOrWork() }
+                startChildrenOrWork()
                 next = withState { $0.lifecycle.mainReturned() }
             case .callDidCancel:
                 didCancel()

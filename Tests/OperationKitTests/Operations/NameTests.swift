@@ -1,5 +1,6 @@
 import Foundation
 import OperationKitTestSupport
+import OperationKitTimelines
 import Testing
 
 @testable import OperationKit

@@ -204,19 +204,4 @@ extension AsyncOperation {
         withExtendedLifetime(released) {}
         return observers
     }
-
-    /// Starts the children, or the work of a leaf, and tells observers that want to know if `main()` has returned after the end.
-    @inline(never)
-    final func startWatched() {
-        // What a composite starts works on elsewhere, and hidden operations have no events.
-        let isWatched = children == nil && withState { $0.observation?.isHidden != true }
-        // Asked before, because the end releases the observers.
-        let registrations = isWatched ? lookUpObservers() : []
-        startChildrenOrWork()
-        guard isWatched, isFinished else { return }
-        let now = OperationEvent.now
-        for case let observer as any LateReturnObserving in registrations.compactMap(\.observer) {
-            observer.mainReturned(of: self, at: now)
-        }
-    }
 }

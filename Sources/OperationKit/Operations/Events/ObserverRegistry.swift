@@ -4,8 +4,6 @@ import Foundation
 enum ObserverRegistry {
     /// How many observers there are. As long as there is none, no operation does anything for observers.
     fileprivate static let count = AtomicCounter()
-    /// How many observers there are, added or not, that want to know when `main()` returns after the end.
-    private static let lateReturnCount = AtomicCounter()
     private static let identifiers = AtomicCounter()
     /// The observers of all operations. This is also the lock that guards the scopes.
     private static let global = Locked(ScopedObservers(scope: ObserverScope(), registrations: []))
@@ -20,17 +18,8 @@ enum ObserverRegistry {
         return count.value != 0
     }
 
-    /// Whether there is an observer anywhere that wants to know when `main()` returns after the end.
-    @inline(__always)
-    static var watchesLateReturns: Bool { isActive && lateReturnCount.value != 0 }
-
     static func makeIdentifier() -> OperationID {
         OperationID(UInt64(identifiers.add(1)))
-    }
-
-    /// An observer was created or released that wants to know when `main()` returns after the end.
-    static func countLateReturnObservers(_ difference: Int) {
-        lateReturnCount.add(difference)
     }
 
     // MARK: - Observers of all operations

@@ -111,7 +111,8 @@ extension Error {
 ///
 /// An operation is given one with its first event, or when its ``AsyncOperation/observationID`` is first read, in ascending order.
 public struct OperationID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
-    let number: UInt64
+    /// The number, which no other operation of the process has.
+    public let number: UInt64
 
     /// Creates an identifier for an operation that is not observed, to make an entry of a timeline by hand.
     ///

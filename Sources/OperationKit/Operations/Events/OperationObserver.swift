@@ -31,14 +31,3 @@ public protocol OperationObserver: AnyObject, Sendable {
     ///   - event: What has happened to it.
     func operation(_ operation: AsyncOperation, emitted event: OperationEvent)
 }
-
-/// An observer that is also told that `main()` was still on the stack when its operation finished.
-protocol LateReturnObserving: OperationObserver {
-    /// Called when the `main()` of an operation that has finished has returned, on its thread. It may come before
-    /// ``OperationObserver/operation(_:emitted:)`` with the end, if another thread delivers that.
-    ///
-    /// - Parameters:
-    ///   - operation: The operation.
-    ///   - nanoseconds: When that was, in the time of events.
-    func mainReturned(of operation: AsyncOperation, at nanoseconds: Int64)
-}

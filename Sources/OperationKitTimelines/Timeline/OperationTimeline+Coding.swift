@@ -1,0 +1,209 @@
+import Foundation
+import OperationKit
+
+extension OperationTimeline: Codable {
+    /// The version of the format, which changes when older versions of the library could not read it any more.
+    private static let format = 1
+
+    private enum Key: String, CodingKey {
+        case format, start, duration, dropped, operations
+    }
+
+    /// Creates a timeline from what an encoder has written.
+    ///
+    /// - Parameter decoder: The decoder.
+    /// - Throws: `DecodingError` if something is missing, the format is a newer one, two entries have the same
+    ///   identifier, a parent is not among the entries or is inside its own child, or a time is negative. The error
+    ///   names the entry.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        let format = try container.decode(Int.self, forKey: .format)
+        guard format == OperationTimeline.format else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .format, in: container,
+                debugDescription: "The timeline has format \(format); this version reads format \(Self.format).")
+        }
+        let entries = try container.decode([Entry].self, forKey: .operations)
+        let duration = try container.decode(Int64.self, forKey: .duration)
+        let dropped = try container.decodeIfPresent(Int.self, forKey: .dropped) ?? 0
+        if let problem = Self.problem(in: entries, duration: duration, dropped: dropped) {
+            throw DecodingError.dataCorruptedError(forKey: .operations, in: container, debugDescription: problem)
+        }
+        self.init(
+            checked: entries,
+            startDate: try container.decodeIfPresent(Int64.self, forKey: .start).map { Date(milliseconds: $0) },
+            duration: .nanoseconds(duration), droppedCount: dropped)
+    }
+
+    /// Writes the timeline: times in nanoseconds, the date of the beginning in milliseconds since 1970.
+    ///
+    /// - Parameter encoder: The encoder.
+    /// - Throws: What the encoder throws.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(Self.format, forKey: .format)
+        try container.encodeIfPresent(startDate?.milliseconds, forKey: .start)
+        try container.encode(duration.nanoseconds, forKey: .duration)
+        if droppedCount > 0 { try container.encode(droppedCount, forKey: .dropped) }
+        try container.encode(entries, forKey: .operations)
+    }
+
+    /// Says what cannot be, if something cannot.
+    private static func problem(in entries: [Entry], duration: Int64, dropped: Int) -> String? {
+        if duration < 0 { return "The duration of the timeline is negative." }
+        if dropped < 0 { return "The number of operations that were not recorded is negative." }
+        var seen: Set<OperationID> = []
+        for entry in entries {
+            if !seen.insert(entry.id).inserted { return "There are two entries for operation \(entry.id)." }
+            if entry.negativeTime != nil { return "A time of “\(entry.name)” (\(entry.id)) is negative." }
+            if !entry.isInOrder { return "The times of “\(entry.name)” (\(entry.id)) are not in order." }
+            if entry.dependencies.contains(entry.id) { return "“\(entry.name)” (\(entry.id)) depends on itself." }
+        }
+        guard let position = entriesWithoutParent(entries).first, let parent = entries[position].parent else {
+            return nil
+        }
+        let entry = entries[position]
+        return "The parent of “\(entry.name)” (\(entry.id)), \(parent), "
+            + (seen.contains(parent) ? "is inside it." : "is not in the timeline.")
+    }
+}
+
+extension OperationTimeline.Entry: Codable {
+    private enum Key: String, CodingKey {
+        case id, name, type, parent, added, started, running, cancelled, finished, returned
+        case waits, retries, outcome, error, dependencies, resources, composite, limit
+    }
+
+    private enum OutcomeName: String, Codable {
+        case success, cancelled, failed
+    }
+
+    /// Creates an entry from what an encoder has written.
+    ///
+    /// - Parameter decoder: The decoder.
+    /// - Throws: `DecodingError` if something is missing, or of another kind.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        func time(_ key: Key) throws -> Duration? {
+            try container.decodeIfPresent(Int64.self, forKey: key).map { .nanoseconds($0) }
+        }
+        let outcome: OperationTimeline.Outcome? =
+            switch try container.decodeIfPresent(OutcomeName.self, forKey: .outcome) {
+            case .success: .success
+            case .cancelled: .cancelled
+            case .failed: .failed(try container.decodeIfPresent(String.self, forKey: .error) ?? "")
+            case nil: nil
+            }
+        self.init(
+            id: try container.decode(OperationID.self, forKey: .id),
+            name: try container.decode(String.self, forKey: .name),
+            typeName: try container.decode(String.self, forKey: .type),
+            parent: try container.decodeIfPresent(OperationID.self, forKey: .parent),
+            added: try time(.added), started: try time(.started), running: try time(.running),
+            cancelled: try time(.cancelled), finished: try time(.finished), returned: try time(.returned),
+            waits: try container.decodeIfPresent([OperationTimeline.Wait].self, forKey: .waits) ?? [],
+            retries: try container.decodeIfPresent([OperationTimeline.Retry].self, forKey: .retries) ?? [],
+            outcome: outcome,
+            dependencies: try container.decodeIfPresent([OperationID].self, forKey: .dependencies) ?? [],
+            resources: try container.decodeIfPresent([String].self, forKey: .resources) ?? [],
+            isComposite: try container.decodeIfPresent(Bool.self, forKey: .composite) ?? false,
+            limit: try container.decodeIfPresent(Int.self, forKey: .limit))
+    }
+
+    /// Writes the entry, without what is empty: times in nanoseconds.
+    ///
+    /// - Parameter encoder: The encoder.
+    /// - Throws: What the encoder throws.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(id, forKey: .id)
+        try container.encode(name, forKey: .name)
+        try container.encode(typeName, forKey: .type)
+        try container.encodeIfPresent(parent, forKey: .parent)
+        let times: [(Key, Duration?)] = [
+            (.added, added), (.started, started), (.running, running), (.cancelled, cancelled), (.finished, finished),
+            (.returned, returned),
+        ]
+        for (key, time) in times { try container.encodeIfPresent(time?.nanoseconds, forKey: key) }
+        if !waits.isEmpty { try container.encode(waits, forKey: .waits) }
+        if !retries.isEmpty { try container.encode(retries, forKey: .retries) }
+        switch outcome {
+        case .success: try container.encode(OutcomeName.success, forKey: .outcome)
+        case .cancelled: try container.encode(OutcomeName.cancelled, forKey: .outcome)
+        case .failed(let error):
+            try container.encode(OutcomeName.failed, forKey: .outcome)
+            try container.encode(error, forKey: .error)
+        case nil: break
+        }
+        if !dependencies.isEmpty { try container.encode(dependencies, forKey: .dependencies) }
+        if !resources.isEmpty { try container.encode(resources, forKey: .resources) }
+        if isComposite { try container.encode(true, forKey: .composite) }
+        try container.encodeIfPresent(limit, forKey: .limit)
+    }
+}
+
+extension OperationTimeline.Wait: Codable {
+    private enum Key: String, CodingKey { case reason, from, to }
+
+    /// Creates a wait from what an encoder has written.
+    ///
+    /// - Parameter decoder: The decoder.
+    /// - Throws: `DecodingError` if something is missing, or of another kind.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        self.init(
+            reason: try container.decode(String.self, forKey: .reason),
+            from: .nanoseconds(try container.decode(Int64.self, forKey: .from)),
+            to: try container.decodeIfPresent(Int64.self, forKey: .to).map { .nanoseconds($0) })
+    }
+
+    /// Writes the wait, with its times in nanoseconds.
+    ///
+    /// - Parameter encoder: The encoder.
+    /// - Throws: What the encoder throws.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(reason, forKey: .reason)
+        try container.encode(from.nanoseconds, forKey: .from)
+        try container.encodeIfPresent(to?.nanoseconds, forKey: .to)
+    }
+}
+
+extension OperationTimeline.Retry: Codable {
+    private enum Key: String, CodingKey { case attempt, error, time, delay }
+
+    /// Creates an attempt from what an encoder has written.
+    ///
+    /// - Parameter decoder: The decoder.
+    /// - Throws: `DecodingError` if something is missing, or of another kind.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        self.init(
+            attempt: try container.decode(Int.self, forKey: .attempt),
+            error: try container.decode(String.self, forKey: .error),
+            time: .nanoseconds(try container.decode(Int64.self, forKey: .time)),
+            delay: .nanoseconds(try container.decode(Int64.self, forKey: .delay)))
+    }
+
+    /// Writes the attempt, with its times in nanoseconds.
+    ///
+    /// - Parameter encoder: The encoder.
+    /// - Throws: What the encoder throws.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(attempt, forKey: .attempt)
+        try container.encode(error, forKey: .error)
+        try container.encode(time.nanoseconds, forKey: .time)
+        try container.encode(delay.nanoseconds, forKey: .delay)
+    }
+}
+
+extension Duration {
+    /// The whole nanoseconds, or the most that there can be.
+    var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, overflowed) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
+        return overflow || overflowed ? (seconds < 0 ? .min : .max) : sum
+    }
+}

@@ -1,0 +1,189 @@
+public import OperationKit
+
+extension OperationTimeline {
+    /// What happened to one operation.
+    ///
+    /// A time is `nil` if that has not happened, or was not seen because the observer was added later. All times are
+    /// counted from the beginning of the timeline.
+    public struct Entry: Sendable, Equatable, Identifiable {
+        /// The identifier of the operation: its ``AsyncOperation/observationID``.
+        public var id: OperationID
+        /// The name of the operation, or what messages call it.
+        public var name: String
+        /// The type of the operation.
+        public var typeName: String
+        /// The composite around the operation.
+        public var parent: OperationID?
+        /// When it became a child of a composite.
+        public var added: Duration?
+        /// When it started to execute. It may have had to wait before its `main()`.
+        public var started: Duration?
+        /// When its `main()` was called, or its children started.
+        public var running: Duration?
+        /// When it was cancelled.
+        public var cancelled: Duration?
+        /// When it finished.
+        public var finished: Duration?
+        /// When its `main()` returned, if that was after the end of the operation. Recorders leave out what is
+        /// shorter than a millisecond.
+        public var returned: Duration?
+        /// What it waited for before its `main()`, oldest first.
+        public var waits: [Wait]
+        /// The attempts that failed and were followed by another one, oldest first.
+        public var retries: [Retry]
+        /// How it ended; `nil` if it has not.
+        public var outcome: Outcome?
+        /// The operations that it depended on. They need not be in the timeline.
+        public var dependencies: [OperationID]
+        /// The names of the resources that it held while it ran.
+        public var resources: [String]
+        /// Whether it consists of others: it does no work of its own.
+        public var isComposite: Bool
+        /// How many of its children could run at the same time, if that was limited.
+        public var limit: Int?
+
+        /// Creates an entry.
+        ///
+        /// - Parameters:
+        ///   - id: The identifier of the operation.
+        ///   - name: Its name.
+        ///   - typeName: Its type.
+        ///   - parent: The composite around it.
+        ///   - added: When it became a child of a composite.
+        ///   - started: When it started to execute.
+        ///   - running: When its `main()` was called, or its children started.
+        ///   - cancelled: When it was cancelled.
+        ///   - finished: When it finished.
+        ///   - returned: When its `main()` returned, if that was after its end.
+        ///   - waits: What it waited for before its `main()`, oldest first.
+        ///   - retries: The attempts that failed and were followed by another one, oldest first.
+        ///   - outcome: How it ended.
+        ///   - dependencies: The operations that it depended on.
+        ///   - resources: The names of the resources that it held while it ran.
+        ///   - isComposite: Whether it consists of others.
+        ///   - limit: How many of its children could run at the same time, if that was limited.
+        public init(
+            id: OperationID, name: String, typeName: String = "Operation", parent: OperationID? = nil,
+            added: Duration? = nil, started: Duration? = nil, running: Duration? = nil, cancelled: Duration? = nil,
+            finished: Duration? = nil, returned: Duration? = nil, waits: [Wait] = [], retries: [Retry] = [],
+            outcome: Outcome? = nil, dependencies: [OperationID] = [], resources: [String] = [],
+            isComposite: Bool = false, limit: Int? = nil
+        ) {
+            self.id = id
+            self.name = name
+            self.typeName = typeName
+            self.parent = parent
+            self.added = added
+            self.started = started
+            self.running = running
+            self.cancelled = cancelled
+            self.finished = finished
+            self.returned = returned
+            self.waits = waits
+            self.retries = retries
+            self.outcome = outcome
+            self.dependencies = dependencies
+            self.resources = resources
+            self.isComposite = isComposite
+            self.limit = limit
+        }
+    }
+
+    /// A time in which an operation waited, after its start and before its `main()`.
+    public struct Wait: Sendable, Equatable {
+        /// What it waited for, in words: “waiting for exclusive access to “database””.
+        public var reason: String
+        /// When it began to wait.
+        public var from: Duration
+        /// When the wait was over; `nil` if it was not.
+        public var to: Duration?
+
+        /// Creates a wait.
+        ///
+        /// - Parameters:
+        ///   - reason: What the operation waited for, in words.
+        ///   - from: When it began to wait.
+        ///   - to: When the wait was over; `nil` if it was not.
+        public init(reason: String, from: Duration, to: Duration?) {
+            self.reason = reason
+            self.from = from
+            self.to = to
+        }
+    }
+
+    /// An attempt that failed and was followed by another one.
+    public struct Retry: Sendable, Equatable {
+        /// The number of the attempt, from 1.
+        public var attempt: Int
+        /// The description of its error.
+        public var error: String
+        /// When it failed.
+        public var time: Duration
+        /// How long the operation waited before the next attempt.
+        public var delay: Duration
+
+        /// Creates an attempt.
+        ///
+        /// - Parameters:
+        ///   - attempt: The number of the attempt, from 1.
+        ///   - error: The description of its error.
+        ///   - time: When it failed.
+        ///   - delay: How long the operation waited before the next attempt.
+        public init(attempt: Int, error: String, time: Duration, delay: Duration) {
+            self.attempt = attempt
+            self.error = error
+            self.time = time
+            self.delay = delay
+        }
+    }
+
+    /// How an operation ended.
+    public enum Outcome: Sendable, Hashable {
+        /// Without an error.
+        case success
+        /// With an error that stands for a cancellation.
+        case cancelled
+        /// With another error, whose description this is.
+        case failed(String)
+    }
+}
+
+// MARK: - Times
+
+extension OperationTimeline.Entry {
+    /// The first of the times. Zero if there are none.
+    var firstTime: Duration {
+        [added, started, running, cancelled, finished].lazy.compactMap { $0 }.min() ?? .zero
+    }
+
+    /// The last of the times. Zero if there are none.
+    var lastTime: Duration { allTimes.max() ?? .zero }
+
+    /// A time that cannot be, if there is one.
+    var negativeTime: Duration? {
+        (allTimes + retries.map(\.delay)).first { $0 < .zero }
+    }
+
+    /// Whether nothing ends before it begins.
+    var isInOrder: Bool {
+        let times = [started, running, finished, returned].compactMap(\.self)
+        return zip(times, times.dropFirst()).allSatisfy { $0 <= $1 }
+            && waits.allSatisfy { $0.from <= $0.to ?? $0.from }
+    }
+
+    /// Whether the end of the operation is not known.
+    var isUnfinished: Bool { finished == nil }
+
+    /// When its work, or that of its children, began.
+    var workStart: Duration? { running ?? (waits.isEmpty ? started : nil) }
+
+    private var allTimes: [Duration] {
+        var times = [added, started, running, cancelled, finished, returned].compactMap { $0 }
+        for wait in waits {
+            times.append(wait.from)
+            if let to = wait.to { times.append(to) }
+        }
+        times += retries.map(\.time)
+        return times
+    }
+}

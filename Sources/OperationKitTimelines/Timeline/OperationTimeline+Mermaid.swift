@@ -1,0 +1,121 @@
+import OperationKit
+
+extension OperationTimeline {
+    /// Draws the timeline as a gantt chart of Mermaid, which GitHub, GitLab and many editors draw inside Markdown.
+    ///
+    /// There is a section for each composite, and a task for each operation from its start to its end: `done` if it
+    /// succeeded, `active` if it has not finished, `crit` if it failed or is on the critical path. Numbers on the
+    /// axis are milliseconds, for short timelines microseconds and for long ones seconds, as the title says.
+    /// Characters that Mermaid cannot take are written as entities.
+    ///
+    /// Complexity: O(n log n) in the entries.
+    ///
+    /// - Parameters:
+    ///   - maximumRows: How many operations have a task. Mermaid refuses texts of more than 50,000 characters. If
+    ///     there are more operations, outer ones come before inner ones and earlier ones before later ones, and a
+    ///     last task says how many others there are.
+    ///   - title: The title of the chart.
+    /// - Returns: The text of the chart, without the fence of a block of code.
+    public func mermaid(maximumRows: Int = 200, title: String = "Timeline") -> String {
+        let index = TimelineIndex(entries)
+        let selection = index.selection(atMost: max(1, maximumRows))
+        let critical = Set(criticalPath(index).map(\.operation))
+        let unit = MermaidUnit(for: duration)
+        var lines = [
+            "gantt", "    title \(MermaidText.escaped(title)) (\(unit.name))", "    dateFormat x",
+            "    axisFormat \(unit.axisFormat)",
+        ]
+        var section: Int?
+        for position in selection {
+            let entry = entries[position]
+            // The section of a composite begins with itself.
+            let own = index.hasChildren(position) || entry.isComposite ? position : index.parent(of: position) ?? -1
+            if own != section {
+                lines.append("    section " + (own < 0 ? "Operations" : MermaidText.name(entries[own].name)))
+                section = own
+            }
+            lines.append("    " + task(entry, isCritical: critical.contains(entry.id), unit))
+        }
+        let others = entries.count - selection.count
+        var notes = others > 0 ? [others == 1 ? "1 other is not shown" : "\(others) others are not shown"] : []
+        if let droppedNote { notes.append(String(droppedNote.dropLast())) }
+        if !notes.isEmpty || entries.isEmpty {
+            lines.append("    section Note")
+            for note in notes.isEmpty ? ["No operations were recorded"] : notes {
+                lines.append("    \(note) :milestone, \(unit.number(duration)), 0d")
+            }
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private func task(_ entry: Entry, isCritical: Bool, _ unit: MermaidUnit) -> String {
+        var name = MermaidText.name(entry.name)
+        var tags: [String] = []
+        switch entry.outcome {
+        case .failed:
+            name += " (failed)"
+            tags.append("crit")
+        case .cancelled: name += " (cancelled)"
+        case .success: tags.append("done")
+        case nil: tags += entry.isUnfinished ? ["active"] : []
+        }
+        if isCritical, !tags.contains("crit") { tags.append("crit") }
+        let from = unit.number(entry.started ?? entry.running ?? entry.finished ?? entry.firstTime)
+        let to = unit.number(entry.finished ?? duration)
+        // A task of no length would not be drawn.
+        if to <= from { tags.append("milestone") }
+        return "\(name) :" + (tags + ["op\(entry.id)", "\(from)", to > from ? "\(to)" : "0d"]).joined(separator: ", ")
+    }
+}
+
+/// The unit of the numbers in a chart. Mermaid takes them for milliseconds.
+private struct MermaidUnit {
+    let name: String
+    /// Numbers as they are, or a thousandth of them.
+    let axisFormat: String
+    private let length: Duration
+
+    init(for duration: Duration) {
+        switch duration {
+        case ..<(.milliseconds(10)): (name, axisFormat, length) = ("µs", "%Q", .microseconds(1))
+        case ..<(.seconds(10)): (name, axisFormat, length) = ("ms", "%Q", .milliseconds(1))
+        default: (name, axisFormat, length) = ("s", "%s", .milliseconds(1))
+        }
+    }
+
+    // Not beyond what a number can hold.
+    func number(_ time: Duration) -> Int64 { Int64(min((time / length).rounded(), 0x1p62)) }
+}
+
+/// Text inside Mermaid diagrams.
+enum MermaidText {
+    /// What a gantt chart takes for a statement at the beginning of a line.
+    private static let keywords = [
+        "gantt", "dateformat", "inclusiveenddates", "topaxis", "axisformat", "tickinterval", "includes", "excludes",
+        "todaymarker", "weekday", "weekend", "title", "acctitle", "accdescr", "section", "click", "href", "call",
+    ]
+
+    /// The name of a task or a section. It is not empty, and not taken for a statement or a date.
+    static func name(_ text: String) -> String {
+        let text = String(TerminalText.printable(text).drop(while: \.isWhitespace))
+        guard let first = text.unicodeScalars.first else { return "unnamed" }
+        let lowercased = text.lowercased()
+        let isStatement = keywords.contains { lowercased.hasPrefix($0) } || ("0"..."9").contains(first)
+        guard isStatement else { return escaped(text) }
+        return entity(first) + escaped(String(text.unicodeScalars.dropFirst()))
+    }
+
+    /// A text in which what has a meaning for Mermaid is an entity, and everything is in one line.
+    static func escaped(_ text: String) -> String {
+        var result = ""
+        for scalar in TerminalText.printable(text).unicodeScalars {
+            switch scalar {
+            case ":", ";", "#", "%", "<", ">", "\"", "&", "{", "}", "[", "]", "`", "\\", "|": result += entity(scalar)
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+
+    private static func entity(_ scalar: Unicode.Scalar) -> String { "#\(scalar.value);" }
+}

@@ -1,0 +1,142 @@
+public import Foundation
+public import OperationKit
+
+/// What happened to operations, and when: a value that can be drawn, saved and analyzed.
+///
+/// An ``OperationTimelineRecorder`` makes one from what it observes. Entries can be made by hand, too, for operations
+/// that are not observed:
+///
+/// ```swift
+/// let login = OperationID(1)
+/// let timeline = OperationTimeline(entries: [
+///     .init(id: login, name: "login", running: .zero, finished: .seconds(1), outcome: .success),
+///     .init(
+///         id: OperationID(2), name: "download", running: .seconds(1), finished: .seconds(3), outcome: .success,
+///         dependencies: [login]),
+/// ])
+/// print(timeline.text(columns: 60))
+/// print(timeline.summary)
+/// ```
+///
+/// All times are counted from the beginning of the timeline. Encoded as JSON, they are whole nanoseconds.
+public struct OperationTimeline: Sendable, Equatable {
+    /// The operations, in the order in which they were first noticed. Each identifier is there once, and each parent
+    /// is among the entries.
+    public let entries: [Entry]
+    /// When the timeline begins, to the millisecond, if that is known.
+    public let startDate: Date?
+    /// How long the timeline is: until the last of its times, or until the moment at which it was taken if an
+    /// operation had not finished by then.
+    public let duration: Duration
+    /// How many other operations there were, which are not among the entries because there were too many.
+    public let droppedCount: Int
+
+    /// Creates a timeline.
+    ///
+    /// A parent that is not among the entries, or that is inside its own child, is dropped: the entry becomes one
+    /// without a parent. So any subset of the entries of a timeline makes another one.
+    ///
+    /// Complexity: linear in the entries and what they contain.
+    ///
+    /// - Parameters:
+    ///   - entries: What happened to each operation.
+    ///   - startDate: When the timeline begins, if that is known.
+    ///   - duration: How long the timeline is. By default, and if it is shorter, that is the last of all times.
+    ///   - droppedCount: How many other operations there were.
+    /// - Precondition: Each identifier is there once, no time is negative, and nor is the number of other operations.
+    public init(entries: [Entry], startDate: Date? = nil, duration: Duration = .zero, droppedCount: Int = 0) {
+        var seen: Set<OperationID> = []
+        for entry in entries {
+            precondition(
+                seen.insert(entry.id).inserted,
+                "OperationKit: a timeline cannot have two entries for operation \(entry.id)")
+            precondition(
+                entry.negativeTime == nil, "OperationKit: the times of “\(entry.name)” in a timeline cannot be negative"
+            )
+        }
+        precondition(droppedCount >= 0, "OperationKit: a timeline cannot lack \(droppedCount) operations")
+        self.init(checked: entries, startDate: startDate, duration: duration, droppedCount: droppedCount)
+    }
+
+    /// Creates a timeline from entries with unique identifiers and without negative times.
+    init(checked entries: [Entry], startDate: Date?, duration: Duration, droppedCount: Int) {
+        var entries = entries
+        for index in OperationTimeline.entriesWithoutParent(entries) { entries[index].parent = nil }
+        self.entries = entries
+        self.startDate = startDate.map { Date(milliseconds: $0.milliseconds) }
+        self.duration = max(duration, entries.lazy.map(\.lastTime).max() ?? .zero)
+        self.droppedCount = droppedCount
+    }
+
+    /// The entry of an operation, or `nil` if there is none.
+    ///
+    /// Complexity: linear in the entries.
+    ///
+    /// - Parameter id: The ``AsyncOperation/observationID`` of the operation.
+    public subscript(id: OperationID) -> Entry? {
+        entries.first { $0.id == id }
+    }
+
+    /// Returns the entries of an operation and of all that is inside it, at any depth, in the order of ``entries``.
+    ///
+    /// Complexity: linear in the entries.
+    ///
+    /// - Parameter id: The ``AsyncOperation/observationID`` of a composite, or of any other operation.
+    /// - Returns: The entries; none if the operation is not in the timeline.
+    public func entries(inside id: OperationID) -> [Entry] {
+        let index = TimelineIndex(entries)
+        guard let root = index.position(of: id) else { return [] }
+        return index.positions(inside: root).sorted().map { entries[$0] }
+    }
+
+    /// Returns the part of the timeline that an operation and all that is inside it make up, on the same scale of time.
+    ///
+    /// ```swift
+    /// let recorder = OperationTimelineRecorder()
+    /// let sync = CompoundOperation(name: "Sync")
+    /// // … run it …
+    /// print(recorder.timeline.part(inside: sync.observationID).text(columns: 80))
+    /// ```
+    ///
+    /// Complexity: linear in the entries.
+    ///
+    /// - Parameter id: The ``AsyncOperation/observationID`` of a composite, or of any other operation.
+    /// - Returns: A timeline of the same duration, in which the operation has no parent. It is empty if the operation
+    ///   is not in the timeline.
+    public func part(inside id: OperationID) -> OperationTimeline {
+        OperationTimeline(
+            checked: entries(inside: id), startDate: startDate, duration: duration, droppedCount: droppedCount)
+    }
+
+    /// The positions of the entries that refer to a parent that is not there, or that close a cycle of parents.
+    static func entriesWithoutParent(_ entries: [Entry]) -> [Int] {
+        var positions: [OperationID: Int] = [:]
+        positions.reserveCapacity(entries.count)
+        for (position, entry) in entries.enumerated() { positions[entry.id] = position }
+        // The number of the walk that has come to an entry; 0 for none.
+        var walks = [Int](repeating: 0, count: entries.count)
+        var found: [Int] = []
+        for start in entries.indices where walks[start] == 0 {
+            var position = start
+            while walks[position] == 0 {
+                walks[position] = start + 1
+                guard let parent = entries[position].parent else { break }
+                guard let next = positions[parent], walks[next] != start + 1 else {
+                    found.append(position)
+                    break
+                }
+                position = next
+            }
+        }
+        return found
+    }
+}
+
+extension Date {
+    /// Not beyond what a number can hold.
+    var milliseconds: Int64 { Int64(max(-0x1p62, min((timeIntervalSince1970 * 1_000).rounded(), 0x1p62))) }
+
+    init(milliseconds: Int64) {
+        self.init(timeIntervalSince1970: Double(milliseconds) / 1_000)
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+public import OperationKit
+
+/// An observer that records what happens to operations, as an ``OperationTimeline``.
+///
+/// ```swift
+/// let recorder = OperationTimelineRecorder()
+/// let sync = CompoundOperation(name: "sync", operations: [ThrowingBlockOperation { /* … */ }])
+/// sync.addObserver(recorder)
+/// try? await OperationQueue().run(sync)
+/// print(recorder.timeline.text(columns: 80))
+/// ```
+///
+/// Add it to a composite with ``AsyncOperation/addObserver(_:)``, before or after its start, or to all operations of
+/// the process with ``AsyncOperation/addGlobalObserver(_:)``. It records that operation and all that is inside it, as
+/// far as these are ``AsyncOperation``s. Operations are not kept alive, but their identifiers, names and errors'
+/// descriptions are remembered, of which at most 1,000 bytes each.
+///
+/// A million operations with short names take about 100 megabytes. Above the maximum, operations are only counted,
+/// when they finish: ``OperationTimeline/droppedCount``. Of one operation, the first hundred waits and the first hundred
+/// retries are kept; of all, eight dependencies for each operation that there may be.
+///
+/// Recording an event takes constant time, and the threads that do it at the same time wait for each other only as
+/// long as a few numbers are written.
+public final class OperationTimelineRecorder: OperationObserver {
+    private let start = ContinuousClock.now
+    private let startDate = Date()
+    private let rows: Guarded<TimelineRows>
+
+    /// Creates a recorder that has recorded nothing.
+    ///
+    /// - Parameter maximumCount: How many operations are recorded. The others are counted.
+    /// - Precondition: The maximum is above 0, and less than 2³¹.
+    public init(maximumCount: Int = 1_000_000) {
+        precondition(
+            maximumCount > 0 && maximumCount < Int(Int32.max),
+            "OperationKit: a timeline cannot be made for \(maximumCount) operations")
+        rows = Guarded(TimelineRows(maximumCount: maximumCount))
+    }
+
+    /// What was recorded up to now. It begins with the first event.
+    ///
+    /// May be read at any time, on any thread, also inside a method of an observer. Operations that have not finished
+    /// are drawn up to this moment. Operations are not held up meanwhile.
+    ///
+    /// Complexity: O(n log n) in the recorded operations.
+    public var timeline: OperationTimeline {
+        let rows = rows.withLock { $0 }
+        return rows.timeline(startDate: startDate, now: (ContinuousClock.now - start).nanoseconds)
+    }
+
+    /// Records an event. Called by the operations that the recorder observes; don't call this method yourself.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation, which is asked what it depends on and what it is inside of.
+    ///   - event: What has happened.
+    public func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
+        let facts = ObservedFacts(of: operation, at: event.kind)
+        rows.withLock { $0.record(event, facts, at: time(event.time)) }
+    }
+
+    /// The time since the recorder was created. An event may have happened before, and be delivered afterwards.
+    private func time(_ time: ContinuousClock.Instant) -> Int64 { max(0, (time - start).nanoseconds) }
+}
+
+/// What an operation is asked when an event of it is recorded, without a lock: overrides may be called.
+struct ObservedFacts {
+    let type: AsyncOperation.Type
+    let isComposite: Bool
+    private(set) var parent: OperationID?
+    private(set) var dependencies: [OperationID] = []
+    private(set) var resources: [String] = []
+    private(set) var limit: Int?
+    private(set) var error: String?
+    private(set) var outcome = TimelineRows.Outcome.none
+
+    init(of operation: AsyncOperation, at kind: OperationEvent.Kind) {
+        type = Swift.type(of: operation)
+        isComposite = operation.isComposite
+        switch kind {
+        case .added(let composite, _):
+            parent = composite
+            dependencies = operation.observedDependencies
+        case .started, .cancelled:
+            // The steps of a macro move to another one that continues it, so this parent counts. One that is cancelled
+            // before its start may have been added before the recorder was.
+            parent = operation.enclosingComposite?.observationID
+            dependencies = operation.observedDependencies
+        case .running:
+            // It may have started before the recorder was added.
+            parent = operation.enclosingComposite?.observationID
+            resources = operation.requestedResourceNames
+            if let limit = (operation as? CompoundOperation)?.maxConcurrentOperationCount, limit >= 0 {
+                self.limit = limit
+            }
+        case .retrying(_, let error, _):
+            self.error = error.eventText
+        case .finished(nil):
+            parent = operation.enclosingComposite?.observationID
+            outcome = .success
+        case .finished(let error?):
+            parent = operation.enclosingComposite?.observationID
+            outcome = error.isCancellation ? .cancelled : .failed
+            if outcome == .failed { self.error = error.eventText }
+        case .waiting: break
+        }
+    }
+}
+
+extension AsyncOperation {
+    /// The identifiers of the operations that this one depends on.
+    fileprivate final var observedDependencies: [OperationID] {
+        dependencies.compactMap { ($0 as? AsyncOperation)?.observationID }
+    }
+}
+
+extension Error {
+    /// The error's sentence, or else its value.
+    fileprivate var eventText: String {
+        (self as? any LocalizedError)?.errorDescription ?? "\(self)"
+    }
+}

@@ -1,0 +1,100 @@
+import OperationKit
+
+/// The scale of a drawing: which place a time has, and where the axis has its marks.
+struct TimelineScale: Sendable {
+    /// The time at the right end.
+    let end: Duration
+    /// How many cells or pixels the scale takes.
+    let length: Int
+    private let total: Double
+
+    /// - Parameters:
+    ///   - end: The time at the right end. Below a nanosecond it counts as one.
+    ///   - length: How many cells or pixels there are, above 0.
+    init(end: Duration, length: Int) {
+        self.end = max(end, .nanoseconds(1))
+        self.length = max(1, length)
+        total = self.end / .nanoseconds(1)
+    }
+
+    /// The place of a time, from 0 to the length. Times outside of the scale are at its ends.
+    func place(_ time: Duration) -> Double {
+        min(max(time / .nanoseconds(1) / total, 0), 1) * Double(length)
+    }
+
+    /// The cell in which a time is, from 0.
+    func cell(_ time: Duration) -> Int { min(length - 1, Int(place(time))) }
+
+    /// The cells of a part of a bar, at least one.
+    func cells(_ from: Duration, _ to: Duration) -> ClosedRange<Int> {
+        let first = cell(from)
+        // One that ends between two cells does not reach into the second.
+        return first...max(first, min(length - 1, Int(place(to).rounded(.up)) - 1))
+    }
+
+    /// Marks of an axis: round times, and how they are written.
+    ///
+    /// - Parameter count: How many there may be.
+    /// - Returns: The times, from 0 on.
+    func ticks(atMost count: Int) -> [(time: Duration, text: String)] {
+        let (step, unit) = TimelineScale.step(for: end, atMost: max(1, count))
+        // “0.5 s” rather than “500 ms”, if seconds follow.
+        let larger = TimelineScale.units.first { $0.duration > unit.duration }
+        let isDecimal = step >= unit.duration * 100 && (larger.map { end >= $0.duration } ?? false)
+        let shown = isDecimal ? larger ?? unit : unit
+        var ticks: [(time: Duration, text: String)] = []
+        var number = 0
+        while case let time = step * number, time <= end {
+            let tenths = Int64((time / shown.duration * 10).rounded())
+            let value = tenths % 10 == 0 ? "\(tenths / 10)" : "\(tenths / 10).\(tenths % 10)"
+            ticks.append((time, "\(value) \(shown.name)"))
+            number += 1
+        }
+        return ticks
+    }
+
+    private typealias Unit = (duration: Duration, name: String, steps: [Int])
+
+    private static let units: [Unit] = [
+        (.nanoseconds(1), "ns", [1, 2, 5, 10, 20, 50, 100, 200, 500]),
+        (.microseconds(1), "µs", [1, 2, 5, 10, 20, 50, 100, 200, 500]),
+        (.milliseconds(1), "ms", [1, 2, 5, 10, 20, 50, 100, 200, 500]),
+        (.seconds(1), "s", [1, 2, 5, 10, 15, 30]),
+        (.seconds(60), "min", [1, 2, 5, 10, 15, 30]),
+        (.seconds(3_600), "h", [1, 2, 3, 6, 12]),
+        (.seconds(86_400), "d", [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000, 100_000]),
+    ]
+
+    private static func step(for end: Duration, atMost count: Int) -> (step: Duration, unit: Unit) {
+        for unit in units {
+            for factor in unit.steps where unit.duration * factor * count > end {
+                return (unit.duration * factor, unit)
+            }
+        }
+        // Longer than a human life: the beginning is marked, and that is all.
+        return (.seconds(Int64.max) * 2, units[units.count - 1])
+    }
+}
+
+extension Duration {
+    /// The duration for people to read, with about three digits.
+    var shortText: String {
+        let (seconds, attoseconds) = components
+        if self < .zero { return "−" + (.zero - self).shortText }
+        if seconds >= 86_400 { return "\(seconds / 86_400) d \(seconds / 3_600 % 24) h" }
+        if seconds >= 3_600 { return "\(seconds / 3_600) h \(seconds / 60 % 60) min" }
+        if seconds >= 60 { return "\(seconds / 60) min \(seconds % 60) s" }
+        let nanoseconds = seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+        for (unit, name) in [(Int64(1_000_000_000), "s"), (1_000_000, "ms"), (1_000, "µs")] where nanoseconds >= unit {
+            let thousandths = nanoseconds / (unit / 1_000)
+            // Rounded down: 999.9 ms is not 1 s.
+            if thousandths >= 100_000 || thousandths % 1_000 == 0 { return "\(thousandths / 1_000) \(name)" }
+            if thousandths >= 10_000 || thousandths % 100 == 0 {
+                return "\(thousandths / 1_000).\(thousandths / 100 % 10) \(name)"
+            }
+            let hundredths = thousandths / 10 % 100
+            return "\(thousandths / 1_000).\(hundredths < 10 ? "0" : "")\(hundredths) \(name)"
+        }
+        return nanoseconds == 0 ? "0 s" : "\(nanoseconds) ns"
+    }
+}

@@ -1,0 +1,183 @@
+import OperationKit
+
+/// A timeline as lines of text.
+struct TimelineTextDrawing {
+    /// A character of a bar, and what it means.
+    private enum Mark: CaseIterable {
+        case composite, executing, waiting, pending, late, retried, failed, cancelled, unfinished, critical
+
+        var character: Character {
+            switch self {
+            case .composite: "━"
+            case .executing: "█"
+            case .waiting: "░"
+            case .pending: "·"
+            case .late: "▒"
+            case .retried: "↻"
+            case .failed: "!"
+            case .cancelled: "×"
+            case .unfinished: "▶"
+            case .critical: "◆"
+            }
+        }
+
+        var title: String {
+            switch self {
+            case .composite: TimelineSegment.Kind.composite.title
+            case .executing: TimelineSegment.Kind.executing.title
+            case .waiting: TimelineSegment.Kind.waiting.title
+            case .pending: TimelineSegment.Kind.pending.title
+            case .late: TimelineSegment.Kind.late.title
+            case .retried: "tried again"
+            case .failed: "failed"
+            case .cancelled: "cancelled"
+            case .unfinished: "unfinished"
+            case .critical: "critical path"
+            }
+        }
+
+        /// The parameter of the escape sequence for its color.
+        var color: Int {
+            switch self {
+            case .composite: 36
+            case .executing: 32
+            case .waiting, .retried: 33
+            case .pending: 90
+            case .late, .cancelled: 35
+            case .failed: 31
+            case .unfinished: 34
+            case .critical: 1
+            }
+        }
+
+        init(_ kind: TimelineSegment.Kind) {
+            self =
+                switch kind {
+                case .pending: .pending
+                case .waiting: .waiting
+                case .executing: .executing
+                case .composite: .composite
+                case .late: .late
+                }
+        }
+    }
+
+    /// From how many columns on a line ends with the time that the operation took.
+    private static let columnsWithTimes = 60
+    private static let timeWidth = 12
+
+    private let timeline: OperationTimeline
+    private let index: TimelineIndex
+    private let columns: Int
+    private let labelWidth: Int
+    private let scale: TimelineScale
+    private let colors: Bool
+    private var used: Set<Mark> = []
+    private(set) var lines: [String] = []
+
+    init(_ timeline: OperationTimeline, columns: Int, maximumRows: Int, colors: Bool, end: Duration) {
+        let index = TimelineIndex(timeline.entries)
+        let rows = index.selection(atMost: maximumRows)
+        let labels = rows.map { position in
+            (TerminalText.printable(timeline.entries[position].name), index.depths[position])
+        }
+        let longest = labels.map { TerminalText.width($0.0) + 2 * $0.1 }.max() ?? 0
+        labelWidth = min(max(longest, 1), columns * 2 / 5)
+        let hasTimes = columns >= Self.columnsWithTimes
+        scale = TimelineScale(end: end, length: columns - labelWidth - 1 - (hasTimes ? Self.timeWidth : 0))
+        (self.timeline, self.index, self.columns, self.colors) = (timeline, index, columns, colors)
+
+        let critical = Set(timeline.criticalPath(index).map(\.operation))
+        for (position, label) in zip(rows, labels) {
+            let entry = timeline.entries[position]
+            var line = labelText(label.0, depth: label.1)
+            line += critical.contains(entry.id) ? painted([.critical]) : " "
+            line += bar(of: position)
+            if hasTimes { line += time(of: entry) }
+            lines.append(trimmed(line))
+        }
+        let others = timeline.entries.count - rows.count
+        if others > 0 { lines.append(others == 1 ? "… and 1 other" : "… and \(others) others") }
+        lines.append(axis)
+        let legend = Mark.allCases.filter(used.contains).map { "\($0.character) \($0.title)" }
+        lines += TerminalText.lines(of: legend, separator: "  ", cells: columns)
+        if let note = timeline.droppedNote {
+            lines += TerminalText.lines(of: note.split(separator: " ").map(String.init), separator: " ", cells: columns)
+        }
+    }
+
+    private func labelText(_ name: String, depth: Int) -> String {
+        // Deep down there would be no room for names.
+        let indentation = min(2 * depth, labelWidth / 2)
+        return TerminalText.padded(
+            String(repeating: " ", count: indentation) + TerminalText.cut(name, to: labelWidth - indentation),
+            to: labelWidth)
+    }
+
+    private mutating func bar(of position: Int) -> String {
+        let entry = timeline.entries[position]
+        var cells = [Mark?](repeating: nil, count: scale.length)
+        let segments = TimelineSegment.segments(
+            of: entry, isComposite: entry.isComposite || index.hasChildren(position), end: timeline.duration)
+        // What comes later is drawn above what was before, so that short work after a long wait can be seen.
+        for segment in segments where segment.from <= scale.end {
+            for cell in scale.cells(segment.from, segment.to) {
+                // The work is what counts, unless what follows it takes cells of its own.
+                if segment.kind == .late, cells[cell] != nil { continue }
+                cells[cell] = Mark(segment.kind)
+            }
+        }
+        for retry in entry.retries where retry.time <= scale.end { cells[scale.cell(retry.time)] = .retried }
+        let last = scale.cells(segments[0].from, entry.finished ?? timeline.duration).upperBound
+        if segments[0].from <= scale.end {
+            switch entry.outcome {
+            case .failed: cells[last] = .failed
+            case .cancelled: cells[last] = .cancelled
+            case nil where entry.isUnfinished: cells[last] = .unfinished
+            case .success, nil: break
+            }
+        }
+        return painted(cells)
+    }
+
+    private func time(of entry: OperationTimeline.Entry) -> String {
+        guard let start = entry.started ?? entry.running else { return "" }
+        return "  " + ((entry.finished ?? timeline.duration) - start).shortText
+    }
+
+    /// The characters of marks, in their colors.
+    private mutating func painted(_ marks: [Mark?]) -> String {
+        used.formUnion(marks.lazy.compactMap { $0 })
+        var text = ""
+        var current: Int?
+        for mark in marks {
+            if colors, mark?.color != current {
+                if current != nil { text += "\u{1B}[0m" }
+                current = mark?.color
+                if let current { text += "\u{1B}[\(current)m" }
+            }
+            text.append(mark?.character ?? " ")
+        }
+        return current == nil ? text : text + "\u{1B}[0m"
+    }
+
+    private var axis: String {
+        var text = ""
+        let start = labelWidth + 1
+        for tick in scale.ticks(atMost: max(1, scale.length / 9)) {
+            let place = start + Int(scale.place(tick.time))
+            // The last mark ends where the bars do, if it would be longer.
+            let room = start + scale.length
+            let position = min(place, room - TerminalText.width(tick.text))
+            guard text.isEmpty || position > TerminalText.width(text) + 1 else { continue }
+            text = TerminalText.padded(text, to: position) + tick.text
+        }
+        return text
+    }
+
+    private func trimmed(_ line: String) -> String {
+        var line = line[...]
+        while line.last == " " { line.removeLast() }
+        return String(line)
+    }
+}

@@ -1,0 +1,198 @@
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+@testable import OperationKitTimelines
+
+@Suite("The critical path", .hangGuard) struct CriticalPathTests {
+    private typealias Entry = OperationTimeline.Entry
+    private typealias Step = OperationTimeline.Step
+
+    /// A composite around children, from 0 to the last end.
+    private func composite(limit: Int? = nil, end: Int, _ children: Entry...) -> OperationTimeline {
+        let composite = Entry(
+            id: OperationID(1), name: "all", started: .zero, running: .zero, finished: .milliseconds(end),
+            outcome: .success, isComposite: true, limit: limit)
+        return OperationTimeline(entries: [composite] + children)
+    }
+
+    /// A step, with its times in milliseconds.
+    private func step(_ id: UInt64, _ reason: Step.Reason, _ from: Int, _ to: Int, waited: Int = 0) -> Step {
+        Step(
+            operation: OperationID(id), reason: reason, from: .milliseconds(from), to: .milliseconds(to),
+            waited: .milliseconds(waited))
+    }
+
+    private func id(_ number: UInt64) -> OperationID { OperationID(number) }
+
+    @Test("An empty timeline has no critical path, and one operation is its own") func trivial() {
+        #expect(OperationTimeline(entries: []).criticalPath == [])
+        #expect(OperationTimeline.plain((0, 5)).criticalPath == [step(1, .beginning, 0, 5)])
+        #expect(OperationTimeline.plain((3, 3)).criticalPath == [step(1, .beginning, 3, 3)])
+        let waiting = OperationTimeline(entries: [Entry(id: id(1), name: "a")], duration: .milliseconds(5))
+        #expect(waiting.criticalPath == [step(1, .queue, 0, 5)])
+    }
+
+    @Test("It goes from an operation to the dependency that ended last") func dependencies() {
+        let timeline = composite(
+            end: 10, .child(2, "a", (0, 3)), .child(3, "b", (0, 5)), .child(4, "c", (6, 10), after: [2, 3]))
+        #expect(
+            timeline.criticalPath == [
+                step(3, .parent(id(1)), 0, 5), step(4, .dependency(id(3)), 5, 10, waited: 1),
+            ])
+        #expect(
+            timeline.whatIf(without: id(3)) == .milliseconds(8) && timeline.whatIf(without: id(2)) == .milliseconds(10))
+        #expect(
+            timeline.whatIf(without: id(4)) == .milliseconds(6) && timeline.whatIf(without: id(1)) == .milliseconds(1))
+        #expect(timeline.whatIf(without: id(9)) == .milliseconds(10))
+    }
+
+    @Test("It goes to the sibling that made room in a composite at its limit") func places() {
+        let timeline = composite(
+            limit: 2, end: 10, .child(2, "a", (0, 4)), .child(3, "b", (0, 6)), .child(4, "c", (4, 7)),
+            .child(5, "d", (6, 10)))
+        #expect(
+            timeline.criticalPath == [
+                step(3, .parent(id(1)), 0, 6), step(5, .place(in: id(1), from: id(3)), 6, 10),
+            ])
+        #expect(timeline.whatIf(without: id(3)) == .milliseconds(7))
+    }
+
+    @Test("Of the siblings that ended before the start, the last one that ended while there was no room made it")
+    func placesTogether() {
+        let timeline = composite(
+            limit: 2, end: 12, .child(2, "a", (0, 4)), .child(3, "b", (0, 5)), .child(4, "c", (6, 12)))
+        #expect(timeline.criticalPath.last == step(4, .place(in: id(1), from: id(2)), 4, 12, waited: 2))
+    }
+
+    @Test("A sibling that ended while there was room made no room") func noPlaces() {
+        let timeline = composite(limit: 3, end: 10, .child(2, "a", (0, 4)), .child(3, "b", (5, 10)))
+        #expect(timeline.criticalPath == [step(3, .parent(id(1)), 0, 10, waited: 5)])
+    }
+
+    @Test("It goes to the one that held the same resource during the wait") func resources() {
+        let timeline = composite(
+            end: 9, .child(2, "a", (0, 4)) { $0.resources = ["db"] }, .child(3, "b", (0, 6)) { $0.resources = ["net"] },
+            .child(4, "c", (1, 9)) {
+                $0.running = .milliseconds(5)
+                $0.waits = [.init(reason: "waiting for “db”", from: .milliseconds(1), to: .milliseconds(5))]
+                $0.resources = ["db", "disk"]
+            })
+        #expect(
+            timeline.criticalPath == [
+                step(2, .parent(id(1)), 0, 4), step(4, .resource("db", from: id(2)), 4, 9, waited: 1),
+            ])
+        #expect(timeline.whatIf(without: id(2)) == .milliseconds(6))
+    }
+
+    @Test("A wait that no other operation ended is one for a condition") func conditions() {
+        let timeline = composite(
+            end: 9, .child(2, "a", (0, 2)),
+            .child(3, "b", (2, 9), after: [2]) {
+                $0.running = .milliseconds(5)
+                $0.waits = [.init(reason: "waiting for the network", from: .milliseconds(3), to: .milliseconds(5))]
+            })
+        #expect(
+            timeline.criticalPath == [
+                step(2, .parent(id(1)), 0, 2), step(3, .dependency(id(2)), 2, 3),
+                step(3, .condition("waiting for the network"), 3, 9, waited: 2),
+            ])
+        #expect(timeline.whatIf(without: id(3)) == .milliseconds(5))
+    }
+
+    @Test("It goes through composites: to the child that ended last, and to the start of the composite") func nesting()
+    {
+        let timeline = OperationTimeline(entries: [
+            .child(1, "before", (0, 2)) { ($0.parent, $0.added) = (nil, nil) },
+            .child(2, "outer", (2, 10), after: [1]) { ($0.parent, $0.added, $0.isComposite) = (nil, nil, true) },
+            .child(3, "inner", (2, 9)) { ($0.parent, $0.isComposite) = (OperationID(2), true) },
+            .child(4, "late", (5, 8)) { ($0.parent, $0.added) = (OperationID(3), .milliseconds(4)) },
+            .child(5, "early", (2, 6)) { $0.parent = OperationID(3) },
+        ])
+        #expect(
+            timeline.criticalPath
+                == [
+                    step(1, .beginning, 0, 2), step(3, .parent(id(2)), 2, 4),
+                    step(4, .added(to: id(3)), 4, 8, waited: 1),
+                    step(3, .children(last: id(4)), 8, 9), step(2, .children(last: id(3)), 9, 10),
+                ].filter { $0.from < $0.to })
+        #expect(timeline.whatIf(without: id(4)) == .milliseconds(8))
+        #expect(timeline.whatIf(without: id(3)) == .milliseconds(6))
+    }
+
+    @Test("What waits for no other operation, on a stock queue, begins the path") func queues() {
+        #expect(OperationTimeline.plain((0, 2), (3, 5)).criticalPath == [step(2, .queue, 0, 5, waited: 3)])
+    }
+
+    @Test("A dependency whose end was recorded a moment after its consequence counts") func lateRecords() {
+        let timeline = composite(end: 10, .child(2, "a", (0, 5)), .child(3, "b", (4, 10), after: [2]))
+        #expect(timeline.criticalPath == [step(2, .parent(id(1)), 0, 4), step(3, .dependency(id(2)), 4, 10)])
+    }
+
+    @Test("A cancelled operation waits for no dependency, and one that never started is on no path") func cancelled() {
+        let timeline = composite(
+            end: 10, .child(2, "a", (0, 8)), .child(3, "b", (2, 10), after: [2]) { $0.cancelled = .milliseconds(1) },
+            .child(4, "c", nil, after: [2]) { $0.finished = .milliseconds(10) })
+        #expect(timeline.criticalPath == [step(3, .parent(id(1)), 0, 10, waited: 2)])
+    }
+
+    @Test("Hand-overs in a cycle, at equal times, end the path") func cycles() {
+        let timeline = OperationTimeline(entries: [
+            .child(1, "a", (5, 5), after: [2]) { $0.parent = nil },
+            .child(2, "b", (5, 5), after: [1]) { $0.parent = nil },
+        ])
+        #expect(timeline.criticalPath.count == 1)
+        #expect(timeline.whatIf(without: id(1)) == .milliseconds(5))
+    }
+
+    @Test("Steps say in words why an operation began") func explanations() {
+        let reasons: [(Step.Reason, String)] = [
+            (.beginning, "at the beginning"), (.dependency(id(1)), "after “1”, which it depends on"),
+            (.parent(id(1)), "when “1” started its children"), (.added(to: id(1)), "when it was added to “1”"),
+            (.place(in: id(1), from: id(2)), "in the place of “2”"),
+            (.resource("db", from: id(2)), "with “db”, after “2”"),
+            (.condition("waiting for c"), "waiting for c"), (.queue, "waiting for a place on a queue"),
+            (.children(last: id(3)), "after its last child, “3”"),
+        ]
+        for (reason, text) in reasons {
+            #expect(step(1, reason, 0, 1).explanation(naming: { "\($0)" }) == text)
+        }
+    }
+
+    @Test("The description of a step has its length, its reason and how long it waited") func descriptions() {
+        let timeline = composite(end: 10, .child(2, "a", (0, 5)), .child(3, "b\u{7}", (6, 10), after: [2]))
+        #expect(
+            timeline.criticalPath.map(timeline.description) == [
+                "“a”: 5 ms, when “all” started its children",
+                "“b\u{FFFD}”: 5 ms, after “a”, which it depends on, then waited 1 ms",
+            ])
+    }
+
+    @Test("A summary counts work, parallelism, and what operations waited for") func summary() {
+        let summary = OperationTimeline.sample.summary
+        #expect(
+            "\(summary)" == """
+                8 operations, 2 failed, 2 cancelled, 1 not finished, 1 attempt repeated
+                3.1 s for 6.6 s of work: 2.1 at the same time on average, 3 at most
+                waited 3 s for operations that they depended on, 3 times
+                waited 2.7 s for a place in “Sync”, 2 times
+                waited 500 ms for “db”
+                about 3 s without the work of “other”
+                2 other operations were not recorded
+                """)
+        #expect(summary.work == .milliseconds(6_600) && summary.wallTime == .milliseconds(3_100))
+        #expect(OperationTimeline(entries: []).summary.description.hasPrefix("0 operations\n0 s for 0 s of work"))
+    }
+
+    @Test("A composite does no work, also if its children are not recorded") func compositesDoNoWork() {
+        let summary = composite(end: 10).summary
+        #expect(summary.work == .zero && summary.maximumParallelism == 0 && summary.wallTime == .milliseconds(10))
+    }
+
+    @Test("Work that follows other work is not at the same time, and work that takes no time is some")
+    func parallelism() {
+        #expect(OperationTimeline.plain((0, 2), (2, 4), (4, 6)).summary.maximumParallelism == 1)
+        #expect(OperationTimeline.plain((0, 3), (2, 4), (4, 4)).summary.maximumParallelism == 2)
+        #expect(OperationTimeline.plain((1, 1)).summary.maximumParallelism == 1)
+    }
+}

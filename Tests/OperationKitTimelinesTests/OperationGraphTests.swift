@@ -1,0 +1,128 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+@testable import OperationKitTimelines
+
+@Suite("Graphs of operations", .hangGuard) struct OperationGraphTests {
+    /// A compound with a stock operation, a nested compound, and a dependency outside of it.
+    private func makeCompound() throws -> CompoundOperation {
+        let stock = ThrowingBlockOperation(name: "stock \"1\"") {}
+        let inner = CompoundOperation(name: "inner", operations: [ScriptedOperation("deep")])
+        inner.addDependency(stock)
+        let last = ScriptedOperation("last")
+        last.addDependency(inner)
+        last.addDependency(ScriptedOperation.idle("outside"))
+        return CompoundOperation(name: "all", operations: [stock, inner, last])
+    }
+
+    @Test("Before the run, a graph has all that is inside a compound, and what that depends on") func before() throws {
+        let compound = try makeCompound()
+        #expect(
+            compound.graph.mermaid == """
+                flowchart LR
+                    subgraph n0["all (waiting, 0 of 3 children have ended)"]
+                        n1["stock #34;1#34; (waiting)"]:::waiting
+                        subgraph n2["inner (waiting, 0 of 1 children have ended)"]
+                            n4["deep (waiting)"]:::waiting
+                        end
+                        class n2 waiting
+                        n3["last (waiting)"]:::waiting
+                    end
+                    class n0 waiting
+                    n5["outside (waiting)"]:::waiting
+                    n1 --> n2
+                    n2 --> n3
+                    n5 --> n3
+                    classDef waiting fill:#f6f8fa,stroke:#8c959f,color:#1f2328
+
+                """)
+        #expect(
+            compound.graph.dot == """
+                digraph Operations {
+                    compound=true;
+                    rankdir=LR;
+                    node [shape=box, style="rounded,filled", fontname="sans-serif"];
+                    subgraph cluster_0 {
+                        label="all\\nwaiting, 0 of 3 children have ended"; color="#8c959f";
+                        n0 [shape=point, style=invis];
+                        n1 [label="stock \\"1\\"\\nwaiting", fillcolor="#f6f8fa", color="#8c959f"];
+                        subgraph cluster_2 {
+                            label="inner\\nwaiting, 0 of 1 children have ended"; color="#8c959f";
+                            n2 [shape=point, style=invis];
+                            n4 [label="deep\\nwaiting", fillcolor="#f6f8fa", color="#8c959f"];
+                        }
+                        n3 [label="last\\nwaiting", fillcolor="#f6f8fa", color="#8c959f"];
+                    }
+                    n5 [label="outside\\nwaiting", fillcolor="#f6f8fa", color="#8c959f"];
+                    n1 -> n2 [lhead=cluster_2];
+                    n2 -> n3 [ltail=cluster_2];
+                    n5 -> n3;
+                }
+
+                """)
+    }
+
+    @Test("During the run, a graph has what has not finished, and after it the compound alone") func duringAndAfter()
+        async
+    {
+        let held = ScriptedOperation.idle("held")
+        let compound = CompoundOperation(name: "all", operations: [ScriptedOperation("done"), held])
+        compound.start()
+        await eventually("done has not finished") { compound.finishedOperationCount == 1 && held.isExecuting }
+        let graph = compound.graph
+        #expect(graph.nodes.map(\.name) == ["all", "held"] && graph.nodes.map(\.state) == [.executing, .executing])
+        #expect(graph.nodes[0].remarks == ["1 of 2 children have ended"] && graph.nodes[1].parent == 0)
+        held.finish(withError: TestError.first)
+        try? await compound.finished()
+        #expect(compound.graph.nodes.map(\.state) == [.failed] && compound.graph.edges == [])
+        #expect(compound.graph.nodes[0].remarks == [])
+    }
+
+    @Test("States are those of the operations, also of Foundation's") func states() {
+        let failed = ScriptedOperation("") { $0.finish(withError: TestError.first) }
+        let (succeeded, cancelled) = (ScriptedOperation(), ScriptedOperation())
+        cancelled.cancel()
+        let stock = [BlockOperation {}, BlockOperation {}, BlockOperation {}]
+        stock[0].cancel()
+        for operation in [failed, succeeded, cancelled, stock[0], stock[1]] as [Operation] { operation.start() }
+        let all = ScriptedOperation()
+        for operation in [failed, succeeded, cancelled] + stock as [Operation] { all.addDependency(operation) }
+        #expect(
+            OperationGraph(of: all).nodes.map(\.state) == [
+                .waiting, .failed, .succeeded, .cancelled, .cancelled, .succeeded, .waiting,
+            ])
+    }
+
+    @Test("If there are too many operations, a graph says how many are not there") func maximumCount() {
+        let compound = CompoundOperation(operations: (0..<10).map { ScriptedOperation("\($0)") })
+        let graph = OperationGraph(of: compound, maximumCount: 4)
+        #expect(graph.nodes.count == 4 && graph.omittedCount == 7)
+        #expect(graph.mermaid.contains("omitted[\"… and 7 more\"]") && graph.dot.contains("… and 7 more"))
+        #expect(OperationGraph(of: compound, maximumCount: 11).omittedCount == 0)
+    }
+
+    @Test("Compounds inside each other at great depth have a graph") func deep() {
+        let root = CompoundOperation(name: "root")
+        var parent = root
+        for _ in 0..<2_000 {
+            let child = CompoundOperation()
+            expectNoError { try parent.addOperation(child) }
+            parent = child
+        }
+        let graph = OperationGraph(of: root, maximumCount: 5_000)
+        #expect(graph.nodes.count == 2_001 && graph.dot.hasSuffix("}\n") && graph.mermaid.contains("subgraph n1999"))
+    }
+
+    @Test("The graph of a timeline has the operations that have finished") func timeline() {
+        let graph = OperationTimeline.sample.graph
+        #expect(
+            graph.nodes.map(\.state) == [
+                .failed, .succeeded, .failed, .succeeded, .cancelled, .succeeded, .cancelled, .executing,
+            ])
+        #expect(graph.edges.contains(OperationGraph.Edge(from: 1, to: 2)) && graph.edges.count == 4)
+        #expect(graph.nodes[1].parent == 0 && graph.nodes[7].parent == nil)
+        #expect(OperationGraph(of: .wide(20), maximumCount: 6).omittedCount == 15)
+    }
+}

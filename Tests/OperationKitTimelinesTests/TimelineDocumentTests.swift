@@ -1,0 +1,167 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+@testable import OperationKitTimelines
+
+@Suite("Timelines as documents", .hangGuard) struct TimelineDocumentTests {
+    private typealias Entry = OperationTimeline.Entry
+
+    // MARK: - Chrome trace
+
+    /// A number or a string: the format allows both.
+    private struct Identifier: Decodable, Hashable {
+        let text: String
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let number = try? container.decode(Int.self) {
+                text = "\(number)"
+            } else {
+                text = try container.decode(String.self)
+            }
+        }
+    }
+
+    private struct TraceEvent: Decodable {
+        let ph: String
+        let name: String
+        let pid: Int
+        let tid: Int
+        let ts: Double?
+        let dur: Double?
+        let cat: String?
+        let id: Identifier?
+        let bp: String?
+
+        var end: Double { (ts ?? 0) + (dur ?? 0) }
+    }
+
+    private struct Trace: Decodable {
+        let traceEvents: [TraceEvent]
+    }
+
+    private func trace(_ timeline: OperationTimeline) throws -> [TraceEvent] {
+        try JSONDecoder().decode(Trace.self, from: Data(timeline.chromeTrace.utf8)).traceEvents
+    }
+
+    @Test(
+        "A Chrome trace is JSON whose slices are nested or apart in each lane", arguments: OperationTimeline.all.indices
+    )
+    func chromeTrace(number: Int) throws {
+        let timeline = OperationTimeline.all[number]
+        let slices = try trace(timeline).filter { $0.ph == "X" }
+        #expect(
+            slices.count { $0.cat != "waiting" } == timeline.entries.count { $0.started != nil || $0.running != nil })
+        for (_, lane) in Dictionary(grouping: slices, by: \.tid) {
+            var open: [TraceEvent] = []
+            // The outer one first, as viewers do.
+            for slice in lane.sorted(by: { ($0.ts ?? 0, -($0.dur ?? 0)) < ($1.ts ?? 0, -($1.dur ?? 0)) }) {
+                while let last = open.last, last.end <= slice.ts ?? 0 { open.removeLast() }
+                if let last = open.last { #expect(slice.end <= last.end, "\(slice.name) in \(last.name)") }
+                open.append(slice)
+            }
+        }
+    }
+
+    @Test(
+        "Events of a Chrome trace have what their phase asks for, and pairs belong together",
+        arguments: OperationTimeline.all.indices)
+    func traceFormat(number: Int) throws {
+        let events = try trace(OperationTimeline.all[number])
+        #expect(events.allSatisfy { $0.pid == 1 && $0.tid >= 1 && !$0.ph.isEmpty })
+        for event in events {
+            #expect((event.ts ?? 0) >= 0 && (event.ts != nil) == (event.ph != "M"), "\(event)")
+            #expect(event.dur.map { $0 >= 0 } ?? (event.ph != "X"), "\(event)")
+            #expect((event.id != nil && event.cat != nil) == "sfbe".contains(event.ph), "\(event)")
+            #expect((event.bp == "e") == (event.ph == "f"), "\(event)")
+        }
+        for (first, second) in [("s", "f"), ("b", "e")] {
+            let beginnings = events.filter { $0.ph == first }
+            let ends = events.filter { $0.ph == second }
+            #expect(beginnings.map(\.id) == ends.map(\.id) && Set(ends.map(\.id)).count == ends.count)
+            for (beginning, end) in zip(beginnings, ends) {
+                #expect(beginning.cat == end.cat && beginning.name == end.name)
+                #expect(beginning.ts ?? 0 <= end.ts ?? 0)
+            }
+        }
+        // Both ends of an arrow are in a slice.
+        let lanes = Dictionary(grouping: events.filter { $0.ph == "X" }, by: \.tid)
+        for arrow in events where "sf".contains(arrow.ph) {
+            let time = arrow.ts ?? 0
+            #expect(lanes[arrow.tid]?.contains { $0.ts ?? 0 <= time && time <= $0.end } ?? false, "\(arrow)")
+        }
+    }
+
+    @Test("A Chrome trace has attempts, cancellations, late returns and the critical path") func traceEvents() throws {
+        let events = try trace(.sample)
+        let phases = Dictionary(grouping: events, by: \.ph).mapValues(\.count)
+        // Three lanes, each with a name and a place. The path has one step only, so there is no arrow.
+        #expect(phases == ["M": 7, "X": 8, "i": 3, "b": 1, "e": 1])
+        let arrows = try trace(chain).filter { $0.name == "critical path" }
+        #expect(arrows.map(\.ph) == ["s", "f"] && arrows[0].tid == 1 && arrows[1].ts == 1_000)
+        #expect(try trace(.plain((0, 1))).contains { $0.dur == 1_000 })
+    }
+
+    private let chain = OperationTimeline(entries: [
+        .child(1, "first", (0, 1)) { $0.parent = nil }, .child(2, "second", (1, 3), after: [1]) { $0.parent = nil },
+    ])
+
+    @Test("Nanoseconds are not lost in a Chrome trace") func traceDigits() {
+        let timeline = OperationTimeline(entries: [
+            Entry(id: OperationID(1), name: "a", running: .nanoseconds(1_000_007), finished: .nanoseconds(2_000_020))
+        ])
+        #expect(timeline.chromeTrace.contains("\"ts\":1000.007,") && timeline.chromeTrace.contains("\"dur\":1000.013}"))
+    }
+
+    // MARK: - Mermaid
+
+    @Test("A gantt chart has sections for composites and tasks for operations") func mermaid() {
+        #expect(
+            OperationTimeline.sample.mermaid(maximumRows: 7) == """
+                gantt
+                    title Timeline (ms)
+                    dateFormat x
+                    axisFormat %Q
+                    section Sync
+                    Sync (failed) :crit, op1, 0, 3000
+                    login :done, op2, 0, 1000
+                    page 1 of the very long list (failed) :crit, op3, 1000, 2500
+                    page 2 :done, op4, 1000, 1500
+                    page 3 #38; #60;co#62; (cancelled) :op5, 1500, 2200
+                    upload :done, op6, 2200, 3000
+                    section Operations
+                    other :active, crit, op8, 500, 3100
+                    section Note
+                    1 other is not shown :milestone, 3100, 0d
+                    2 other operations were not recorded :milestone, 3100, 0d
+
+                """)
+        #expect(OperationTimeline.sample.mermaid(maximumRows: 6).contains(" 2 others are not shown :milestone"))
+        #expect(OperationTimeline(entries: []).mermaid().contains("No operations were recorded :milestone, 0, 0d"))
+    }
+
+    @Test("What a gantt chart takes for something else is written as an entity") func mermaidNames() {
+        let names = ["a:b;c#d", "section one", "Title", "2026-01-01", "", " \n ", "50 %%", "click"]
+        #expect(
+            names.map(MermaidText.name) == [
+                "a#58;b#59;c#35;d", "#115;ection one", "#84;itle", "#50;026-01-01", "unnamed", "unnamed",
+                "#53;0 #37;#37;",
+                "#99;lick",
+            ])
+        let chart = OperationTimeline.awkward.mermaid(title: OperationTimeline.awkwardName)
+        for line in chart.split(separator: "\n").dropFirst(5) {
+            #expect(line.count { $0 == ":" } == 1)
+        }
+    }
+
+    @Test("A gantt chart counts in a unit in which its length has some digits") func mermaidUnits() {
+        let chart = { (end: Duration) in
+            OperationTimeline(entries: [Entry(id: OperationID(1), name: "a", running: .zero, finished: end)]).mermaid()
+        }
+        #expect(chart(.microseconds(70)).contains("(µs)") && chart(.microseconds(70)).contains(", 0, 70\n"))
+        #expect(chart(.seconds(2)).contains("(ms)") && chart(.seconds(2)).contains(", 0, 2000\n"))
+        #expect(chart(.seconds(20)).contains("axisFormat %s") && chart(.seconds(20)).contains(", 0, 20000\n"))
+    }
+}

@@ -1,0 +1,187 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+@testable import OperationKitTimelines
+
+@Suite("Recording timelines", .hangGuard) struct TimelineRecorderTests {
+    private typealias Entry = OperationTimeline.Entry
+
+    private let recorder = OperationTimelineRecorder()
+
+    private func entry(_ operation: AsyncOperation) throws -> Entry {
+        try #require(recorder.timeline[operation.observationID])
+    }
+
+    @Test("A composite is recorded with its children, their dependencies, times and ends") func composite() async throws
+    {
+        let (first, second) = (
+            ScriptedOperation("first"), ScriptedOperation("second") { $0.finish(withError: TestError.first) }
+        )
+        second.addDependency(first)
+        let compound = CompoundOperation(name: "all", maxConcurrentOperationCount: 2)
+        compound.addObserver(recorder)
+        try compound.addOperations([first, second])
+        try? await OperationQueue().run(compound)
+        let timeline = recorder.timeline
+        let all = try entry(compound)
+        let (one, two) = (try entry(first), try entry(second))
+        #expect(timeline.entries.count == 3 && timeline.droppedCount == 0)
+        #expect(all.isComposite && all.limit == 2 && all.parent == nil && all.typeName == "CompoundOperation")
+        #expect([one, two].allSatisfy { $0.parent == all.id && !$0.isComposite && $0.typeName == "ScriptedOperation" })
+        #expect((one.name, one.outcome, one.dependencies) == ("first", .success, []))
+        #expect((two.name, two.outcome, two.dependencies) == ("second", .failed("first"), [one.id]))
+        if case .failed = all.outcome {} else { Issue.record("\(String(describing: all.outcome))") }
+        let times = [
+            one.added, two.added, all.started, all.running, one.started, one.running, one.finished, two.started,
+            two.running,
+            two.finished, all.finished,
+        ].map { $0 ?? .longest }
+        #expect(times == times.sorted() && times[0] == .zero && timeline.duration == times.last)
+        let age = timeline.startDate.map { -$0.timeIntervalSinceNow } ?? -1
+        #expect(age >= 0 && age < hangTimeout)
+        // Between the two, all that matters is on the path.
+        #expect(timeline.criticalPath.map(\.operation).filter { $0 != all.id } == [one.id, two.id])
+    }
+
+    @Test("What an operation waited for is recorded, and what it held") func waits() async throws {
+        let database = ExclusiveAccess("database")
+        let holder = ScriptedOperation.idle("holder")
+        let waiting = ScriptedOperation("waiting")
+        for operation in [holder, waiting] {
+            operation.require(database)
+            operation.addObserver(recorder)
+        }
+        holder.start()
+        waiting.start()
+        let open = try entry(waiting)
+        #expect(open.waits.count == 1 && open.waits[0].to == nil && open.running == nil && open.outcome == nil)
+        holder.finish()
+        try await waiting.finished()
+        let (first, second) = (try entry(holder), try entry(waiting))
+        #expect(first.waits == [] && first.resources == ["database"] && second.resources == ["database"])
+        #expect(second.waits.count == 1 && second.waits[0].reason.contains("database"))
+        #expect(second.waits[0].to == second.running && second.waits[0].from >= second.started ?? .longest)
+        let path = recorder.timeline.criticalPath
+        #expect(
+            path.map(\.operation) == [first.id, second.id] && path[1].reason == .resource("database", from: first.id))
+    }
+
+    @Test("Attempts that failed are recorded with their errors and delays") func retries() async throws {
+        let policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(.nanoseconds(5)), jitter: .none)
+        let operation = TaskOperation(name: "load", retry: policy) { throw TestError.first }
+        operation.addObserver(recorder)
+        try? await OperationQueue().run(operation)
+        let retries = try entry(operation).retries
+        #expect(retries.map(\.attempt) == [1, 2] && retries.map(\.error) == ["first", "first"])
+        #expect(retries.allSatisfy { $0.delay == .nanoseconds(5) } && retries[0].time <= retries[1].time)
+    }
+
+    @Test("Cancellations are recorded, before the start and later") func cancellations() async throws {
+        let early = ScriptedOperation("early")
+        let late = ScriptedOperation("late", main: { _ in }, didCancel: { $0.finish() })
+        let compound = CompoundOperation(operations: [early, late])
+        early.addDependency(late)
+        compound.addObserver(recorder)
+        compound.start()
+        await eventually("late has not begun") { recorder.timeline[late.observationID]?.running != nil }
+        compound.cancel()
+        try? await compound.finished()
+        let (one, two) = (try entry(early), try entry(late))
+        #expect(one.outcome == .cancelled && one.running == nil && one.cancelled != nil && one.dependencies == [two.id])
+        #expect(two.outcome == .success && two.cancelled ?? .longest <= two.finished ?? .zero)
+        #expect(try entry(compound).outcome == .cancelled)
+    }
+
+    @Test("An operation that has not finished is there, up to the moment of the question") func unfinished()
+        async throws
+    {
+        let operation = ScriptedOperation.idle("open")
+        operation.addObserver(recorder)
+        #expect(recorder.timeline.entries.isEmpty && recorder.timeline.duration == .zero)
+        operation.start()
+        let first = recorder.timeline
+        let second = recorder.timeline
+        #expect(first.entries == second.entries && first.entries[0].isUnfinished)
+        #expect(first.duration > first.entries[0].running ?? .longest && second.duration > first.duration)
+        operation.finish()
+        #expect(recorder.timeline.duration == recorder.timeline.entries[0].finished)
+    }
+
+    @Test("A recorder that is added late records what follows") func addedLate() throws {
+        let operation = ScriptedOperation.idle("late")
+        operation.start()
+        operation.addObserver(recorder)
+        operation.finish()
+        let entry = try entry(operation)
+        #expect(entry.started == nil && entry.finished == .zero && entry.outcome == .success)
+        #expect(recorder.timeline.text(columns: 40).contains("late"))
+        #expect(recorder.timeline.summary.operationCount == 1 && recorder.timeline.criticalPath.count == 1)
+    }
+
+    @Test("The steps of a macro are inside the one that continues it") func macros() async throws {
+        let steps = (0..<3).map { _ in IOBlockOperation<Int, Int> { $0 + 1 } }
+        let chain = chain(of: steps).with(input: 1)
+        chain.addObserver(recorder)
+        try await OperationQueue().run(chain)
+        let parents = try steps.map { try entry($0).parent }
+        #expect(parents.allSatisfy { $0 == chain.observationID })
+        #expect(recorder.timeline.entries.allSatisfy { $0.outcome == .success })
+    }
+
+    @Test("Operations above the maximum are counted when they finish") func maximumCount() {
+        let small = OperationTimelineRecorder(maximumCount: 2)
+        for number in 0..<5 {
+            let operation = ScriptedOperation("\(number)")
+            operation.addObserver(small)
+            operation.start()
+        }
+        #expect(small.timeline.entries.map(\.name) == ["0", "1"] && small.timeline.droppedCount == 3)
+        #expect(small.timeline.text().hasSuffix("3 other operations were not recorded."))
+    }
+
+    @Test("A recorder keeps no operation alive") func leaks() async throws {
+        let tracker = LeakTracker()
+        do {
+            let compound = CompoundOperation(operations: (0..<3).map { tracker.track(ScriptedOperation("\($0)")) })
+            tracker.track(compound)
+            compound.addObserver(recorder)
+            try await OperationQueue().run(compound)
+        }
+        await tracker.expectAllReleased()
+        #expect(recorder.timeline.entries.count == 4)
+    }
+
+    @Test("Timelines can be taken while many threads record, and each is consistent") func concurrency() async {
+        let isOver = Shared(false)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<3 {
+                group.addTask {
+                    await onThread {
+                        for number in 0..<300 {
+                            let operation = ScriptedOperation("item \(number)")
+                            operation.addObserver(recorder)
+                            operation.start()
+                        }
+                    }
+                }
+            }
+            group.addTask {
+                await onThread {
+                    while !isOver.value {
+                        let timeline = recorder.timeline
+                        #expect(timeline.entries.allSatisfy { $0.name.hasPrefix("item ") && $0.started != nil })
+                    }
+                }
+            }
+            for _ in 0..<3 { await group.next() }
+            isOver.value = true
+        }
+        #expect(recorder.timeline.entries.count == 900)
+    }
+
+    @Test("A recorder cannot be made for less than one operation") func noMaximum() async {
+        await #expect(processExitsWith: .failure) { _ = OperationTimelineRecorder(maximumCount: 0) }
+    }
+}

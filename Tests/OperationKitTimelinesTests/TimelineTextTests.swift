@@ -1,0 +1,149 @@
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+@testable import OperationKitTimelines
+
+@Suite("Timelines as text", .hangGuard) struct TimelineTextTests {
+    private typealias Entry = OperationTimeline.Entry
+
+    private func cells(_ line: Substring) -> Int { TerminalText.width(line) }
+
+    @Test("Bars show what waited, worked, failed, was cancelled, was tried again and has not ended") func sample() {
+        #expect(
+            OperationTimeline.sample.text(columns: 80) == """
+                Sync                           ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━!   3 s
+                  login                        ████████████                           1 s
+                  page 1 of the very long list ···········░░░░░░████████████!         1.5 s
+                  page 2                       ···········███████                     500 ms
+                  page 3 & <co>                ·················█████████×▒▒▒▒▒▒▒     700 ms
+                  upload                       ··························███↻██████   800 ms
+                  notify                       ···································×
+                other                         ◆     ███████████████████████████████▶  2.6 s
+                                               0 s        1 s         2 s        3 s
+                ━ has children  █ executing  ░ waiting  · not started  ▒ still in main()
+                ↻ tried again  ! failed  × cancelled  ▶ unfinished  ◆ critical path
+                2 other operations were not recorded.
+                """)
+    }
+
+    @Test("In few columns, names are cut in the middle, times are left out and the legend has more lines") func narrow()
+    {
+        #expect(
+            OperationTimeline.sample.text(columns: 20) == """
+                Sync     ━━━━━━━━━━!
+                  login  ████
+                  pag…st ···░░███!
+                  page 2 ···███
+                  pag…o> ·····██×▒▒
+                  upload ·······█↻██
+                  notify ··········×
+                other   ◆ █████████▶
+                         0 s
+                ━ has children
+                █ executing
+                ░ waiting
+                · not started
+                ▒ still in main()
+                ↻ tried again
+                ! failed
+                × cancelled
+                ▶ unfinished
+                ◆ critical path
+                2 other operations
+                were not recorded.
+                """)
+        #expect(OperationTimeline.sample.text(columns: -5) == OperationTimeline.sample.text(columns: 20))
+    }
+
+    @Test("No line is wider than the columns", arguments: [20, 21, 40, 59, 60, 80, 200]) func widths(columns: Int) {
+        let timelines: [OperationTimeline] = [
+            .sample, .wide(1), .wide(10), .wide(300), .plain((0, 0)), .plain((5, 5), (5, 5)),
+            OperationTimeline(entries: [Entry(id: OperationID(1), name: "漢字の名前👩‍👩‍👧‍👦とても長い")]),
+        ]
+        for timeline in timelines {
+            for line in timeline.text(columns: columns).split(separator: "\n") {
+                #expect(cells(line) <= columns, "\(line)")
+                #expect(line.last != " ")
+            }
+        }
+    }
+
+    @Test("A timeline without entries says so") func empty() {
+        #expect(OperationTimeline(entries: []).text() == "No operations were recorded.")
+        #expect(
+            OperationTimeline(entries: [], droppedCount: 1).text()
+                == "No operations were recorded.\n1 other operation was not recorded.")
+    }
+
+    @Test("If there are more operations than rows, a line says how many others there are") func maximumRows() {
+        let lines = OperationTimeline.wide(300).text(columns: 60, maximumRows: 39).split(separator: "\n")
+        #expect(lines[38].hasPrefix("  item 37") && lines[39] == "… and 262 others")
+        #expect(OperationTimeline.wide(10_000).text(maximumRows: 1).contains("… and 10000 others"))
+        #expect(OperationTimeline.wide(1).text(maximumRows: 0).contains("… and 1 other\n"))
+        #expect(!OperationTimeline.wide(3).text(maximumRows: 4).contains("…"))
+    }
+
+    @Test("Work that takes no time takes a cell") func zeroDurations() {
+        let lines = OperationTimeline.plain((0, 0), (4, 4)).text(columns: 30).split(separator: "\n")
+        #expect(lines[0] == "operation 1 █" && lines[1] == "operation 2◆" + String(repeating: " ", count: 17) + "█")
+        #expect(OperationTimeline.plain((0, 0)).text(columns: 20).hasPrefix("oper…n 1◆█\n"))
+    }
+
+    @Test("Of two timelines that are drawn with the same end, the same times have the same place") func commonScale() {
+        let text = OperationTimeline.plain((0, 10)).text(columns: 40, end: .milliseconds(20))
+        let bar = text.split(separator: "\n")[0].filter { $0 == "█" }
+        #expect(bar.count == 14)
+        let cut = OperationTimeline.plain((0, 10), (8, 10)).text(columns: 40, end: .milliseconds(5))
+        #expect(cut.split(separator: "\n")[0].filter { $0 == "█" }.count == 28)
+        #expect(!cut.split(separator: "\n")[1].contains("█"))
+    }
+
+    @Test("Colors are escape sequences around the bars, and change nothing else") func colors() {
+        let colored = OperationTimeline.sample.text(colors: true)
+        #expect(colored.contains("\u{1B}[31m!\u{1B}[0m") && colored.contains("\u{1B}[32m█"))
+        #expect(colored.replacing(/\u{1B}\[\d+m/, with: "") == OperationTimeline.sample.text())
+    }
+
+    @Test("Characters of a name that could move the cursor or turn the text around are replaced") func escapes() {
+        let timeline = OperationTimeline(entries: [
+            Entry(id: OperationID(1), name: "a\nb\tc\u{1B}[2Jd\u{202E}e\u{7}", running: .zero, finished: .seconds(1))
+        ])
+        #expect(timeline.text(columns: 60).hasPrefix("a b c\u{FFFD}[2Jd\u{FFFD}e\u{FFFD}◆"))
+    }
+
+    @Test("Wide characters take two cells, joined and combined ones no more than their picture") func characterWidths()
+    {
+        let widths = ["a", "é", "e\u{301}", "漢", "👍", "👩‍👩‍👧", "🇩🇪", "❤️", "ｱ", "한", ""].map { TerminalText.width($0) }
+        #expect(widths == [1, 1, 1, 2, 2, 2, 2, 2, 1, 2, 0])
+        let single: [Character] = ["\r\n", "\u{301}", "…", "—", "é", "漢", "❤️"]
+        #expect(single.map { TerminalText.width($0) } == [0, 0, 1, 1, 1, 2, 2])
+        #expect(single.dropFirst().map { TimelineSVGElement.width(of: $0) } == [0, 12, 12, 9, 13, 16])
+        #expect(TerminalText.cut("漢字漢字漢字", to: 7) == "漢…字")
+        #expect((0...3).map { TerminalText.cut("abcdef", to: $0) } == ["", "…", "a…", "a…f"])
+    }
+
+    @Test(
+        "The axis has round times",
+        arguments: [
+            (Duration.zero, "0 ns, 1 ns"), (.nanoseconds(700), "0 ns, 200 ns, 400 ns, 600 ns"),
+            (.microseconds(1_500), "0 ms, 0.5 ms, 1 ms, 1.5 ms"), (.milliseconds(700), "0 ms, 200 ms, 400 ms, 600 ms"),
+            (.seconds(3), "0 s, 1 s, 2 s, 3 s"), (.seconds(100), "0 s, 30 s, 60 s, 90 s"),
+            (.seconds(1_000), "0 min, 5 min, 10 min, 15 min"), (.seconds(40_000), "0 h, 3 h, 6 h, 9 h"),
+            (.seconds(300_000), "0 d, 1 d, 2 d, 3 d"), (.longest, "0 d"),
+        ])
+    func axis(end: Duration, expected: String) {
+        let ticks = TimelineScale(end: end, length: 100).ticks(atMost: 4).map(\.text)
+        #expect(ticks.joined(separator: ", ") == expected)
+    }
+
+    @Test("Durations are written with about three digits, rounded down") func durations() {
+        let durations: [(Duration, String)] = [
+            (.zero, "0 s"), (.nanoseconds(1), "1 ns"), (.nanoseconds(1_000), "1 µs"), (.nanoseconds(1_050), "1.05 µs"),
+            (.nanoseconds(12_345), "12.3 µs"), (.nanoseconds(999_999), "999 µs"), (.milliseconds(1_500), "1.5 s"),
+            (.milliseconds(59_990), "59.9 s"), (.seconds(61), "1 min 1 s"), (.seconds(3_661), "1 h 1 min"),
+            (.seconds(90_000), "1 d 1 h"), (.seconds(-2), "−2 s"),
+        ]
+        for (duration, text) in durations { #expect(duration.shortText == text) }
+    }
+}
