@@ -8,12 +8,15 @@ let package = Package(
     products: [
         .library(name: "OperationKit", targets: ["OperationKit"]),
         .library(name: "OperationKitTimelines", targets: ["OperationKitTimelines"]),
+        .library(name: "OperationKitProcess", targets: ["OperationKitProcess"]),
         .executable(name: "OperationDemo", targets: ["OperationDemo"]),
         .executable(name: "OperationBenchmark", targets: ["OperationBenchmark"]),
     ],
     targets: [
         .target(name: "OperationKit"),
         .target(name: "OperationKitTimelines", dependencies: ["OperationKit"]),
+        .target(name: "OperationKitProcess", dependencies: ["OperationKit", "CProcessSupport"]),
+        .target(name: "CProcessSupport"),
         .target(name: "CommandLineSupport", path: "Examples/CommandLineSupport"),
         .executableTarget(
             name: "OperationDemo", dependencies: ["OperationKit", "OperationKitTimelines", "CommandLineSupport"],
@@ -28,6 +31,9 @@ let package = Package(
         .testTarget(
             name: "OperationKitTimelinesTests",
             dependencies: ["OperationKit", "OperationKitTimelines", "OperationKitTestSupport"]),
+        .testTarget(
+            name: "OperationKitProcessTests",
+            dependencies: ["OperationKit", "OperationKitProcess", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationKitMainActorTests", dependencies: ["OperationKit", "OperationKitTestSupport"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),

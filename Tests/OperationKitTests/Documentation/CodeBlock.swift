@@ -72,7 +72,8 @@ extension CodeBlock {
     /// `main.swift` may. A block with declarations that cannot be local stays at file scope.
     func program(number: Int) -> String {
         var imports = ["import Dispatch", "import Foundation", "import OperationKit"]
-        if file.hasPrefix("Sources/OperationKitTimelines/") { imports.append("import OperationKitTimelines") }
+        // What a product says of itself needs the product.
+        if let product = file.firstMatch(of: /^Sources\/(OperationKit\w+)\//)?.1 { imports.append("import \(product)") }
         let body = code.map { line in
             guard line.hasPrefix("import ") else { return line }
             imports.append(line)

@@ -1,0 +1,108 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "CProcessSupport.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __APPLE__
+#include <sys/event.h>
+#endif
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+
+// A program without standard streams gets low numbers for its pipes, which the child would overwrite.
+static int above_standard_streams(int descriptor) {
+    if (descriptor > 2) return descriptor;
+    int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    close(descriptor);
+    return moved;
+}
+
+int ok_pipe(int descriptors[2], int end) {
+#ifdef __APPLE__
+    if (pipe(descriptors) != 0) return errno;
+    for (int i = 0; i < 2; i++) fcntl(descriptors[i], F_SETFD, FD_CLOEXEC);
+#else
+    if (pipe2(descriptors, O_CLOEXEC) != 0) return errno;
+#endif
+    for (int i = 0; i < 2; i++) descriptors[i] = above_standard_streams(descriptors[i]);
+    if (descriptors[0] < 0 || descriptors[1] < 0 || fcntl(descriptors[end], F_SETFL, O_NONBLOCK) != 0) {
+        int error = errno;
+        for (int i = 0; i < 2; i++) if (descriptors[i] >= 0) close(descriptors[i]);
+        return error;
+    }
+    return 0;
+}
+
+int ok_spawn(pid_t *process, const char *path, char *const arguments[], char *const environment[],
+             const char *directory, const int streams[3]) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    sigdelset(&all, SIGKILL);
+    sigdelset(&all, SIGSTOP);
+    short flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+#ifdef __APPLE__
+    flags |= POSIX_SPAWN_CLOEXEC_DEFAULT;
+#endif
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error != 0) return error;
+    error = posix_spawnattr_init(&attributes);
+    if (error != 0) {
+        posix_spawn_file_actions_destroy(&actions);
+        return error;
+    }
+    posix_spawnattr_setflags(&attributes, flags);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    for (int i = 0; i < 3 && error == 0; i++) error = posix_spawn_file_actions_adddup2(&actions, streams[i], i);
+    if (error == 0 && directory) error = posix_spawn_file_actions_addchdir_np(&actions, directory);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+    if (error == 0) error = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+#endif
+    if (error == 0) error = posix_spawn(process, path, &actions, &attributes, arguments, environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+int ok_exit_descriptor(pid_t process) {
+#if defined(__linux__) && defined(SYS_pidfd_open)
+    return (int)syscall(SYS_pidfd_open, process, 0);  // Linux 5.3. It closes on exec.
+#elif defined(__APPLE__)
+    int queue = kqueue();
+    if (queue < 0) return -1;
+    struct kevent event;
+    EV_SET(&event, process, EVFILT_PROC, EV_ADD, NOTE_EXIT, 0, NULL);
+    fcntl(queue, F_SETFD, FD_CLOEXEC);
+    if (kevent(queue, &event, 1, NULL, 0, NULL) == 0) return queue;
+    close(queue);
+    return -1;
+#else
+    (void)process;
+    return -1;
+#endif
+}
+
+int ok_has_exited(pid_t process) {
+    siginfo_t info = {0};
+    if (waitid(P_PID, process, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return errno == ECHILD ? -1 : 0;
+    return info.si_pid == process;
+}
+
+void ok_block_broken_pipe(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}

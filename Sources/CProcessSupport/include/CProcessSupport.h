@@ -1,0 +1,26 @@
+#ifndef C_PROCESS_SUPPORT_H
+#define C_PROCESS_SUPPORT_H
+
+#include <sys/types.h>
+
+// What Swift cannot see of the system's process interface, or what differs between systems.
+
+/// Creates a pipe whose ends are above the standard streams and close on exec. The end that is named, 0 for reading and 1 for
+/// writing, does not block. Returns 0, or an error number.
+int ok_pipe(int descriptors[2], int end);
+
+/// Starts a program in a process group of its own, without blocked or ignored signals, and with three descriptors as its
+/// standard streams. Every other descriptor is closed. Returns 0, or an error number.
+int ok_spawn(pid_t *process, const char *path, char *const arguments[], char *const environment[],
+             const char *directory, const int streams[3]);
+
+/// Returns a descriptor that becomes readable when a child process ends, or -1 where the system has none.
+int ok_exit_descriptor(pid_t process);
+
+/// Returns whether a child process has ended, and leaves it to be waited for. Returns -1 if it is no child any more.
+int ok_has_exited(pid_t process);
+
+/// Keeps writes to closed pipes from sending a signal to the calling thread.
+void ok_block_broken_pipe(void);
+
+#endif

@@ -1,0 +1,125 @@
+#if os(macOS) || os(Linux)
+/// What is known of a program that was started, as a value: when it gets which signal, and when all of it is over.
+///
+/// A program is over when it has exited, was waited for, and its pipes are at their end. Programs that it has left behind may hold the
+/// pipes open for good. So once it has been waited for and nothing has come for a moment, the pipes are given up. A program that was asked to
+/// end is waited for only when its pipes are at their end or the grace period is over: as long as nothing has waited for it, its
+/// number, which is that of its group, can't belong to another process.
+struct ChildProcessState: Sendable {
+    enum Action: Equatable, Sendable {
+        /// Ask the group to end.
+        case terminate
+        /// End the group.
+        case kill
+        /// Wait for the program, which has exited. This releases its number.
+        case reap
+        /// Give up the pipes.
+        case closePipes
+        /// Report the end.
+        case end
+    }
+
+    /// How long to wait for the end of a pipe that other programs hold open.
+    static let patience = Duration.milliseconds(100)
+
+    private(set) var openPipes: Int
+    private var exit = Exit.none
+    private var termination = Termination.none
+    private var giveUp: Duration?
+
+    private enum Exit { case none, seen, reaped, reported }
+
+    private enum Termination {
+        case none
+        case requested(killAt: Duration)
+        case killed
+    }
+
+    init(openPipes: Int) {
+        self.openPipes = openPipes
+    }
+
+    /// Whether the program may still get signals.
+    var isAlive: Bool { exit == .none || exit == .seen }
+
+    /// Whether the exit of the program has not been seen.
+    var awaitsExit: Bool { exit == .none }
+
+    // MARK: - Events
+
+    /// The program is to end. Only the first request counts.
+    mutating func terminationRequested(gracePeriod: Duration, at now: Duration) -> [Action] {
+        guard exit == .none, case .none = termination else { return [] }
+        guard gracePeriod > .zero else {
+            termination = .killed
+            return [.kill]
+        }
+        let (limit, overflows) = now.addingWithOverflow(gracePeriod)
+        termination = .requested(killAt: overflows ? .seconds(Int64.max) : limit)
+        return [.terminate]
+    }
+
+    /// The program has exited.
+    mutating func exited() {
+        if exit == .none { exit = .seen }
+    }
+
+    /// A pipe is at its end.
+    mutating func pipeClosed() {
+        openPipes -= 1
+    }
+
+    /// Data has come through a pipe, or a handler has taken it.
+    mutating func dataMoved(at now: Duration) {
+        if giveUp != nil { giveUp = now + Self.patience }
+    }
+
+    /// Some time has passed, or something has happened.
+    ///
+    /// - Parameters:
+    ///   - now: The time.
+    ///   - isHandlerBusy: Whether a handler has not taken all that has come, so that its pipe is not read.
+    /// - Returns: What to do, in this order.
+    mutating func advance(to now: Duration, isHandlerBusy: Bool) -> [Action] {
+        var actions: [Action] = []
+        if isAlive, case .requested(let killAt) = termination, killAt <= now {
+            termination = .killed
+            actions.append(.kill)
+        }
+        if exit == .seen, openPipes == 0 || !isTerminating {
+            exit = .reaped
+            giveUp = now + Self.patience
+            actions.append(.reap)
+        }
+        if exit == .reaped {
+            if openPipes > 0, let giveUp, giveUp <= now, !isHandlerBusy {
+                openPipes = 0
+                actions.append(.closePipes)
+            }
+            if openPipes == 0, !isHandlerBusy {
+                exit = .reported
+                actions.append(.end)
+            }
+        }
+        return actions
+    }
+
+    /// When ``advance(to:isHandlerBusy:)`` has to be called at the latest.
+    func deadline(isHandlerBusy: Bool) -> Duration? {
+        if isAlive, case .requested(let killAt) = termination { return killAt }
+        return exit == .reaped && !isHandlerBusy ? giveUp : nil
+    }
+
+    private var isTerminating: Bool {
+        if case .requested = termination { true } else { false }
+    }
+}
+
+extension Duration {
+    fileprivate func addingWithOverflow(_ other: Duration) -> (Duration, Bool) {
+        let (seconds, overflows) = components.seconds.addingReportingOverflow(other.components.seconds)
+        if overflows || seconds == .max { return (self, true) }
+        return (self + other, false)
+    }
+}
+#endif

@@ -1,0 +1,55 @@
+#if os(macOS) || os(Linux)
+import Foundation
+
+/// Finds out what can be known to be wrong before anything is started.
+enum ExecutableSearch {
+    /// Returns the path of a program.
+    ///
+    /// - Parameters:
+    ///   - name: A name, which is looked up in `PATH`, or a path with a slash, relative to the current directory of this process.
+    ///   - environment: The environment of the program, whose `PATH` counts, if it has one.
+    ///   - command: What errors call the program.
+    /// - Returns: An absolute path.
+    /// - Throws: An error, if there is no such program, or none that may be executed.
+    static func path(of name: String, environment: [String: String], command: String) throws(ProcessError) -> String {
+        if name.contains("/") {
+            let path = name.hasPrefix("/") ? name : FileManager.default.currentDirectoryPath + "/" + name
+            guard FileManager.default.fileExists(atPath: path) else { throw .notFound(command: command) }
+            guard isExecutable(path) else { throw .notExecutable(command: command, path: path) }
+            return path
+        }
+        let list = environment["PATH"] ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        var refused: String?
+        for folder in list.split(separator: ":", omittingEmptySubsequences: false) where !name.isEmpty {
+            let path = (folder.isEmpty ? FileManager.default.currentDirectoryPath : String(folder)) + "/" + name
+            if isExecutable(path) { return path }
+            if refused == nil, FileManager.default.fileExists(atPath: path) { refused = path }
+        }
+        if let refused { throw .notExecutable(command: command, path: refused) }
+        throw .notFound(command: command)
+    }
+
+    /// Throws an error unless a directory exists.
+    static func check(directory: String, command: String) throws(ProcessError) {
+        guard isDirectory(directory) else { throw .invalidDirectory(command: command, directory: directory) }
+    }
+
+    /// Throws an error if one of the strings would be cut by the system.
+    static func check(_ strings: some Sequence<String>, command: String) throws(ProcessError) {
+        for string in strings where string.utf8.contains(0) {
+            throw .invalidArgument(command: command, argument: string.replacing("\0", with: "\\0"))
+        }
+    }
+
+    private static func isExecutable(_ path: String) -> Bool {
+        FileManager.default.isExecutableFile(atPath: path) && !isDirectory(path)
+    }
+
+    private static func isDirectory(_ path: String) -> Bool {
+        // Foundation's form with an `ObjCBool` is unsafe.
+        (try? FileManager.default.attributesOfItem(atPath: URL(fileURLWithPath: path).resolvingSymlinksInPath().path))?[
+            .type]
+            as? FileAttributeType == .typeDirectory
+    }
+}
+#endif

@@ -1,0 +1,150 @@
+#if os(macOS) || os(Linux)
+import CProcessSupport
+import Foundation
+
+/// Reads and writes the pipes of all programs that were started, and notices their ends, on one thread.
+///
+/// The thread runs no code of users, so nothing can hold it up. Dispatch is not used for descriptors: on Linux it loses the end of a file, and
+/// crashes with many sources that live for a short time.
+final class ProcessMonitor: @unchecked Sendable {
+    static let shared = ProcessMonitor()
+
+    private enum Command {
+        case watch(ChildProcess)
+        case terminate(ChildProcess, gracePeriod: Duration)
+        case handlerReturned(ChildProcess, OutputPipe)
+    }
+
+    private let lock = NSLock()
+    private var commands: [Command] = []
+    private let wakeUp: Pipe?
+    /// Used on the thread only.
+    private var children: [ChildProcess] = []
+    private var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    private let start = ContinuousClock.now
+
+    private init() {
+        wakeUp = try? Pipe(ourEnd: 0, command: "")
+        let thread = Thread { [unowned self] in run() }
+        thread.name = "OperationKit.processes"
+        thread.start()
+    }
+
+    // MARK: - Called on any thread
+
+    /// Reads the pipes of a program, and reports its end to it.
+    func watch(_ child: ChildProcess) { send(.watch(child)) }
+
+    /// Asks a program to end, and ends it after the grace period. Does nothing once it has ended.
+    func terminate(_ child: ChildProcess, gracePeriod: Duration) { send(.terminate(child, gracePeriod: gracePeriod)) }
+
+    private func send(_ command: Command) {
+        let isFirst = lock.withLock {
+            commands.append(command)
+            return commands.count == 1
+        }
+        guard isFirst, let wakeUp else { return }
+        var byte: UInt8 = 0
+        _ = unsafe write(wakeUp.writing.number, &byte, 1)
+    }
+
+    // MARK: - The thread
+
+    private var now: Duration { start.duration(to: .now) }
+
+    private func run() {
+        ok_block_broken_pipe()
+        while true {
+            let ready = waitForEvents()
+            perform(lock.withLock { exchange(&commands, with: []) })
+            for event in ready { handle(event) }
+            let now = now
+            for child in children where child.exitDescriptor == nil && child.state.awaitsExit {
+                if ok_has_exited(child.processID) != 0 { child.exitWasSeen() }
+            }
+            for child in children { advance(child, to: now) }
+            children.removeAll { $0.isOver }
+        }
+    }
+
+    private func advance(_ child: ChildProcess, to now: Duration) {
+        if child.outputs.contains(where: { $0.exceededLimit != nil }) {
+            child.perform(child.state.terminationRequested(gracePeriod: .zero, at: now))
+        }
+        child.perform(child.state.advance(to: now, isHandlerBusy: child.isHandlerBusy))
+    }
+
+    private func perform(_ commands: [Command]) {
+        for command in commands {
+            switch command {
+            case .watch(let child): children.append(child)
+            case .terminate(let child, let gracePeriod):
+                child.perform(child.state.terminationRequested(gracePeriod: gracePeriod, at: now))
+            case .handlerReturned(let child, let pipe):
+                pipe.handlerReturned()
+                child.state.dataMoved(at: now)
+            }
+        }
+    }
+
+    // MARK: - Descriptors
+
+    private enum Event {
+        case exit(ChildProcess)
+        case writable(ChildProcess)
+        case readable(ChildProcess, OutputPipe)
+    }
+
+    /// Waits until a descriptor is ready, a command comes, or a deadline is reached.
+    private func waitForEvents() -> [Event] {
+        var descriptors: [pollfd] = []
+        var events: [Event] = []
+        func add(_ descriptor: Descriptor?, _ interest: Int32, _ event: Event) {
+            guard let descriptor else { return }
+            descriptors.append(pollfd(fd: descriptor.number, events: Int16(interest), revents: 0))
+            events.append(event)
+        }
+        for child in children {
+            if child.state.awaitsExit { add(child.exitDescriptor, POLLIN, .exit(child)) }
+            add(child.input?.descriptor, POLLOUT, .writable(child))
+            for pipe in child.outputs where !pipe.isHandlerBusy { add(pipe.descriptor, POLLIN, .readable(child, pipe)) }
+        }
+        descriptors.append(pollfd(fd: wakeUp?.reading.number ?? -1, events: Int16(POLLIN), revents: 0))
+        let timeout = millisecondsToWait()
+        _ = unsafe descriptors.withUnsafeMutableBufferPointer { unsafe poll($0.baseAddress, nfds_t($0.count), timeout) }
+        if descriptors.last?.revents != 0, let wakeUp {
+            while unsafe buffer.withUnsafeMutableBytes({ unsafe read(wakeUp.reading.number, $0.baseAddress, $0.count) })
+                > 0
+            {}
+        }
+        return zip(descriptors, events).compactMap { $0.revents == 0 ? nil : $1 }
+    }
+
+    private func millisecondsToWait() -> Int32 {
+        var wait = children.lazy.compactMap { $0.state.deadline(isHandlerBusy: $0.isHandlerBusy) }.min().map {
+            $0 - now
+        }
+        // Where nothing tells of the exit, it is asked for.
+        if children.contains(where: { $0.exitDescriptor == nil && $0.state.awaitsExit }) {
+            wait = min(wait ?? .milliseconds(10), .milliseconds(10))
+        }
+        guard let wait else { return -1 }
+        // Rounded up, so that the deadline is reached afterward.
+        return Int32(min(max(wait / .milliseconds(1), 0), 60_000).rounded(.up))
+    }
+
+    private func handle(_ event: Event) {
+        switch event {
+        case .exit(let child): child.exitWasSeen()
+        case .writable(let child):
+            if child.input?.write() == false { child.input = nil }
+        case .readable(let child, let pipe):
+            switch pipe.read(into: &buffer, taken: { self.send(.handlerReturned(child, pipe)) }) {
+            case .data: child.state.dataMoved(at: now)
+            case .nothing: break
+            case .end: child.state.pipeClosed()
+            }
+        }
+    }
+}
+#endif

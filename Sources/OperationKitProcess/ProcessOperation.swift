@@ -1,0 +1,176 @@
+#if os(macOS) || os(Linux)
+public import Foundation
+public import OperationKit
+
+/// An operation that runs a program, and ends when the program has ended.
+///
+/// ```swift
+/// let count = ProcessOperation("wc", ["-l"])
+/// let output = try await OperationQueue().run(count.with(input: Data("one\ntwo\n".utf8)))
+/// print(output.text)
+/// ```
+///
+/// Its ``IOOperation/input`` goes to the standard input of the program, and is empty unless it is set. Its output has
+/// what the program wrote, and how long it took. Pipes never fill up, in either direction. No thread waits for the program.
+///
+/// | The program | The operation |
+/// |---|---|
+/// | exits with a status in ``acceptedStatuses`` | succeeds |
+/// | exits with another status, or is ended by a signal | ends with ``ProcessError/failed(command:termination:standardError:)`` |
+/// | cannot be started | ends with another ``ProcessError``, and nothing was started |
+///
+/// Cancelling the operation sends `SIGTERM` to the program and the programs that it started, and after the
+/// ``terminationGracePeriod`` `SIGKILL`. The operation ends when the program is gone: with `CancellationError`, or with the reason of
+/// the cancellation, such as a timeout. A program that exits with an accepted status nevertheless has succeeded.
+///
+/// A program has a process group of its own. So Control-C at the terminal does not reach it: cancel the operation. Programs that it
+/// leaves behind when it exits by itself go on, and don't hold up the operation, even if they keep its pipes open.
+///
+/// Set the properties before the start. Later changes have no effect.
+public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecked Sendable {
+    /// The name of the program, which is looked up in `PATH`, or a path with a slash, relative to the current directory of this process.
+    public let executable: String
+    /// The arguments, which reach the program unchanged. They don't contain the name of the program.
+    public let arguments: [String]
+
+    private let lock = NSLock()
+    private var settings = Settings()
+    private var child: ChildProcess?
+
+    private struct Settings {
+        var environment: [String: String]?
+        var directory: URL?
+        var standardOutput = ProcessOutputDestination.captured
+        var standardError = ProcessOutputDestination.captured
+        var acceptedStatuses: Set<Int32>? = [0]
+        var gracePeriod = Duration.seconds(2)
+    }
+
+    /// Creates an operation that runs a program.
+    ///
+    /// - Parameters:
+    ///   - executable: The name of the program, which is looked up in `PATH`, or its path.
+    ///   - arguments: Its arguments.
+    ///   - directory: The directory in which it runs. The default is that of this process.
+    ///   - environment: Its environment variables. The default is those of this process.
+    ///   - name: The name of the operation. The default is the command.
+    public init(
+        _ executable: String, _ arguments: [String] = [], directory: URL? = nil, environment: [String: String]? = nil,
+        name: String? = nil
+    ) {
+        self.executable = executable
+        self.arguments = arguments
+        super.init()
+        self.name = name ?? CommandLine.description(of: executable, arguments)
+        input = Data()
+        self.environment = environment
+        self.directory = directory
+    }
+
+    // MARK: - Settings
+
+    /// The environment variables of the program; `nil` for those of this process.
+    public var environment: [String: String]? {
+        get { lock.withLock { settings.environment } }
+        set { lock.withLock { settings.environment = newValue } }
+    }
+
+    /// The directory in which the program runs; `nil` for that of this process.
+    public var directory: URL? {
+        get { lock.withLock { settings.directory } }
+        set { lock.withLock { settings.directory = newValue } }
+    }
+
+    /// Where the standard output of the program goes. The default is the output of the operation.
+    public var standardOutput: ProcessOutputDestination {
+        get { lock.withLock { settings.standardOutput } }
+        set { lock.withLock { settings.standardOutput = newValue } }
+    }
+
+    /// Where the standard error of the program goes. The default is the output of the operation.
+    public var standardError: ProcessOutputDestination {
+        get { lock.withLock { settings.standardError } }
+        set { lock.withLock { settings.standardError = newValue } }
+    }
+
+    /// The statuses that count as success; `nil` for any, and signals, too. The default is 0.
+    public var acceptedStatuses: Set<Int32>? {
+        get { lock.withLock { settings.acceptedStatuses } }
+        set { lock.withLock { settings.acceptedStatuses = newValue } }
+    }
+
+    /// How long the program may take to end after it was asked to. The default is two seconds; zero, or less, for none.
+    public var terminationGracePeriod: Duration {
+        get { lock.withLock { settings.gracePeriod } }
+        set { lock.withLock { settings.gracePeriod = newValue } }
+    }
+
+    // MARK: - Life
+
+    /// Starts the program. Don't call this method yourself.
+    public override func main(input: Data) {
+        guard isExecuting, !isFinished else { return }
+        let settings = lock.withLock { self.settings }
+        do {
+            let child = try ChildProcess.launch(
+                LaunchRequest(
+                    executable: executable, arguments: arguments, environment: settings.environment,
+                    directory: settings.directory, input: input,
+                    outputs: [settings.standardOutput, settings.standardError])
+            ) { end in
+                self.ended(end, accepts: settings.acceptedStatuses)
+            }
+            lock.withLock { self.child = child }
+            ProcessMonitor.shared.watch(child)
+        } catch {
+            finish(withError: error)
+        }
+    }
+
+    /// Asks the program to end. Don't call this method yourself.
+    public override func didCancel() {
+        let (child, gracePeriod) = lock.withLock { (self.child, settings.gracePeriod) }
+        if let child { ProcessMonitor.shared.terminate(child, gracePeriod: gracePeriod) }
+    }
+
+    private func ended(_ end: ProcessEnd, accepts statuses: Set<Int32>?) {
+        lock.withLock { child = nil }
+        let command = CommandLine.description(of: executable, arguments)
+        if let stream = end.exceededLimit {
+            finish(withError: ProcessError.outputTooLarge(command: command, maximumByteCount: stream))
+        } else if end.output.termination.isAccepted(by: statuses) {
+            finish(with: end.output)
+        } else if isCancelled {
+            finish(withError: CancellationError())
+        } else {
+            finish(
+                withError: ProcessError.failed(
+                    command: command, termination: end.output.termination, standardError: end.standardErrorTail))
+        }
+    }
+}
+
+/// How commands are written in names and messages.
+enum CommandLine {
+    private static let longest = 200
+
+    static func description(of executable: String, _ arguments: [String]) -> String {
+        var text = quoted(executable)
+        for argument in arguments {
+            if text.utf8.count > longest { return text + " …" }
+            text += " " + quoted(argument)
+        }
+        return text
+    }
+
+    private static func quoted(_ argument: String) -> String {
+        let start = argument.prefix(longest)
+        let text = start.count < argument.count ? start + "…" : start
+        let isPlain =
+            !argument.isEmpty && text.unicodeScalars.allSatisfy { $0.properties.isAlphabetic || plain.contains($0) }
+        return isPlain ? String(text) : "'" + text.replacing("'", with: #"'\''"#) + "'"
+    }
+
+    private static let plain = Set("0123456789-_=+./,:@%…".unicodeScalars)
+}
+#endif

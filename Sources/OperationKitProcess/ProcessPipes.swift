@@ -1,0 +1,166 @@
+#if os(macOS) || os(Linux)
+import CProcessSupport
+import Foundation
+
+/// A file descriptor that is closed when it is released, unless it is borrowed.
+final class Descriptor: Sendable {
+    let number: Int32
+    private let isBorrowed: Bool
+
+    init(_ number: Int32) {
+        self.number = number
+        isBorrowed = false
+    }
+
+    init(borrowing number: Int32) {
+        self.number = number
+        isBorrowed = true
+    }
+
+    convenience init(opening path: String, _ flags: Int32, command: String) throws(ProcessError) {
+        let number = unsafe open(path, flags | O_CLOEXEC, 0o666)
+        guard number >= 0 else { throw .invalidOutput(command: command, path: path, code: errno) }
+        self.init(number)
+    }
+
+    deinit {
+        if !isBorrowed { close(number) }
+    }
+}
+
+/// Both ends of a pipe.
+struct Pipe {
+    let reading: Descriptor
+    let writing: Descriptor
+
+    /// - Parameters:
+    ///   - ourEnd: The end that is not the program's: 0 for reading and 1 for writing. It does not block.
+    ///   - command: What errors call the program.
+    /// - Throws: An error, if there are too many open files.
+    init(ourEnd: Int32, command: String) throws(ProcessError) {
+        var numbers: [Int32] = [-1, -1]
+        let code = unsafe numbers.withUnsafeMutableBufferPointer { unsafe ok_pipe($0.baseAddress, ourEnd) }
+        guard code == 0 else { throw .launchFailed(command: command, code: code) }
+        reading = Descriptor(numbers[0])
+        writing = Descriptor(numbers[1])
+    }
+}
+
+/// The standard input of a program, and what has not been written to it.
+struct InputPipe {
+    let descriptor: Descriptor
+    private let data: Data
+    private var written = 0
+
+    init(descriptor: Descriptor, data: Data) {
+        self.descriptor = descriptor
+        self.data = data
+    }
+
+    /// Writes as much as the pipe takes.
+    ///
+    /// - Returns: Whether there is more to write. A program that does not read its input is no error.
+    mutating func write() -> Bool {
+        while written < data.count {
+            let count = unsafe data.withUnsafeBytes { bytes in
+                unsafe Foundation.write(descriptor.number, bytes.baseAddress! + written, data.count - written)
+            }
+            if count > 0 {
+                written += count
+            } else if errno != EINTR {
+                return errno == EAGAIN
+            }
+        }
+        return false
+    }
+}
+
+/// The standard output or standard error of a program.
+final class OutputPipe: @unchecked Sendable {
+    /// 0 for standard output, 1 for standard error.
+    let stream: Int
+    private(set) var descriptor: Descriptor?
+    private(set) var captured = Data()
+    private(set) var exceededLimit: Int?
+    private let destination: ProcessOutputDestination.Kind
+    private let queue: DispatchQueue
+    /// The last bytes, for the error of a program that fails.
+    private var lastBytes = Data()
+    private static let tailLength = 4_096
+    /// Whether the handler has not taken what has come. The pipe is not read meanwhile.
+    private(set) var isHandlerBusy = false
+    private let splitter = SplitterBox()
+
+    init(descriptor: Descriptor, stream: Int, _ destination: ProcessOutputDestination, _ queue: DispatchQueue) {
+        self.descriptor = descriptor
+        self.stream = stream
+        self.destination = destination.kind
+        self.queue = queue
+    }
+
+    enum ReadResult { case data, nothing, end }
+
+    /// Reads what there is, once.
+    ///
+    /// - Parameters:
+    ///   - buffer: Room for it.
+    ///   - taken: Called on another thread when the handler has taken it; ``handlerReturned()`` is to be called then.
+    /// - Returns: What has come.
+    func read(into buffer: inout [UInt8], taken: @escaping @Sendable () -> Void) -> ReadResult {
+        guard let descriptor else { return .end }
+        let count = unsafe buffer.withUnsafeMutableBytes {
+            unsafe Foundation.read(descriptor.number, $0.baseAddress, $0.count)
+        }
+        guard count > 0 else {
+            if count < 0, errno == EAGAIN || errno == EINTR { return .nothing }
+            self.descriptor = nil
+            end(taken)
+            return .end
+        }
+        take(Data(buffer[..<count]), taken)
+        return .data
+    }
+
+    /// Gives up a pipe that other programs hold open.
+    func giveUp() {
+        if descriptor.take() != nil { end({}) }
+    }
+
+    func handlerReturned() { isHandlerBusy = false }
+
+    private func take(_ data: Data, _ taken: @escaping @Sendable () -> Void) {
+        lastBytes = (lastBytes + data).suffix(Self.tailLength)
+        switch destination {
+        case .captured(let maximum):
+            if captured.count + data.count > maximum { exceededLimit = maximum }
+            if exceededLimit == nil { captured.append(data) }
+        case .lines(let body):
+            isHandlerBusy = true
+            queue.async { [splitter] in
+                for line in splitter.value.append(data) { body(line) }
+                taken()
+            }
+        case .file, .inherited, .discarded: break
+        }
+    }
+
+    private func end(_ taken: @escaping @Sendable () -> Void) {
+        guard case .lines(let body) = destination else { return }
+        isHandlerBusy = true
+        queue.async { [splitter] in
+            if let line = splitter.value.end() { body(line) }
+            taken()
+        }
+    }
+
+    /// The end of what has come, as text without the last line break.
+    var tail: String {
+        String(decoding: lastBytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Used on the queue of the handler only.
+    private final class SplitterBox: @unchecked Sendable {
+        var value = LineSplitter()
+    }
+}
+#endif

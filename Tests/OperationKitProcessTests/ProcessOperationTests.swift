@@ -1,0 +1,326 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKitProcess
+
+@Suite("Processes", .hangGuard)
+struct ProcessOperationTests {
+    private let queue = OperationQueue()
+
+    private func shell(_ script: String) -> ProcessOperation { ProcessOperation("sh", ["-c", script]) }
+
+    private func failure(of operation: ProcessOperation) async throws -> ProcessError {
+        let error = await #expect(throws: ProcessError.self) { try await queue.run(operation) }
+        return try #require(error)
+    }
+
+    // MARK: - What goes in and comes out
+
+    @Test("The input goes to the program, and what it writes is the output")
+    func inputAndOutput() async throws {
+        let output = try await queue.run(ProcessOperation("cat").with(input: Data("one\ntwo\n".utf8)))
+        #expect(output.text == "one\ntwo")
+        #expect(output.termination == .exited(0))
+        #expect(output.standardError.isEmpty)
+        #expect(output.duration > .zero)
+    }
+
+    @Test("Standard output and standard error are kept apart")
+    func streams() async throws {
+        let output = try await queue.run(shell("echo out; echo err >&2"))
+        #expect(output.text == "out")
+        #expect(String(decoding: output.standardError, as: UTF8.self) == "err\n")
+    }
+
+    @Test(
+        "An argument reaches the program unchanged",
+        arguments: ["", "a b", "it's", "\"quoted\"", "line\nbreak", "$HOME `x` \\", "ünïcödé", "*", "-n"])
+    func arguments(_ argument: String) async throws {
+        let output = try await queue.run(ProcessOperation("sh", ["-c", "printf %s \"$1\"", "sh", argument]))
+        #expect(String(decoding: output.standardOutput, as: UTF8.self) == argument)
+    }
+
+    @Test("A program runs in its directory, with its environment")
+    func directoryAndEnvironment() async throws {
+        let root = URL(fileURLWithPath: "/")
+        let output = try await queue.run(
+            ProcessOperation(
+                "/bin/sh", ["-c", "pwd; echo $WORD$HOME"], directory: root, environment: ["WORD": "a word"]))
+        #expect(output.text == "/\na word")
+    }
+
+    @Test("Megabytes go in and come out at the same time")
+    func bothDirections() async throws {
+        let data = Data(repeating: 7, count: TestExtent.choose(8, long: 100) << 20)
+        let cat = ProcessOperation("cat")
+        cat.standardOutput = .captured(maximumByteCount: .max)
+        #expect(try await queue.run(cat.with(input: data)).standardOutput == data)
+    }
+
+    @Test("A program that ends before its input is read succeeds")
+    func unreadInput() async throws {
+        let operation = ProcessOperation("true").with(input: Data(count: 1 << 20))
+        #expect(try await queue.run(operation).termination == .exited(0))
+    }
+
+    @Test("Lines come in order, in bounded memory, and before the end")
+    func lines() async throws {
+        let count = TestExtent.choose(20_000, long: 20_000_000)
+        let last = Locked(0)
+        let operation = shell("i=0; seq 1 \(count); printf end")
+        let rest = Locked<[String]>([])
+        operation.standardOutput = .lines { line in
+            if let number = Int(line) {
+                last.withLock {
+                    #expect(number == $0 + 1); $0 = number
+                }
+            } else {
+                rest.withLock { $0.append(line) }
+            }
+        }
+        let output = try await queue.run(operation)
+        #expect(last.withLock { $0 } == count)
+        #expect(rest.withLock { $0 } == ["end"])
+        #expect(output.standardOutput.isEmpty)
+    }
+
+    @Test("Output goes to a file")
+    func file() async throws {
+        let url = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: url) }
+        let operation = shell("echo written; echo lost >&2")
+        operation.standardOutput = .file(url)
+        operation.standardError = .discarded
+        let output = try await queue.run(operation)
+        #expect(try String(contentsOf: url, encoding: .utf8) == "written\n")
+        #expect(output.standardOutput.isEmpty && output.standardError.isEmpty)
+    }
+
+    @Test("A program that writes more than may be captured is ended")
+    func captureLimit() async throws {
+        let operation = shell("yes")
+        operation.standardOutput = .captured(maximumByteCount: 1_000)
+        let error = try await failure(of: operation)
+        #expect(error == .outputTooLarge(command: "sh -c yes", maximumByteCount: 1_000))
+    }
+
+    // MARK: - Ends
+
+    @Test("A status other than zero is an error with the command, the status and the end of standard error")
+    func failingStatus() async throws {
+        let error = try await failure(of: shell("echo 'no such thing' >&2; exit 3"))
+        guard case .failed(let command, .exited(3), "no such thing") = error else {
+            Issue.record("\(error)")
+            return
+        }
+        #expect(command == #"sh -c 'echo '\''no such thing'\'' >&2; exit 3'"#)
+        #expect(error.localizedDescription.hasSuffix("exited with status 3: no such thing"))
+    }
+
+    @Test("Accepted statuses are a success", arguments: [Set<Int32>?.some([0, 1]), nil])
+    func acceptedStatuses(_ statuses: Set<Int32>?) async throws {
+        let operation = shell("exit 1")
+        operation.acceptedStatuses = statuses
+        #expect(try await queue.run(operation).termination == .exited(1))
+    }
+
+    @Test("A signal is an error, unless any end is accepted")
+    func signal() async throws {
+        let error = try await failure(of: shell("kill -KILL $$"))
+        #expect(error.localizedDescription == "The command “sh -c 'kill -KILL $$'” was ended by signal 9.")
+        let accepted = shell("kill -KILL $$")
+        accepted.acceptedStatuses = nil
+        #expect(try await queue.run(accepted).termination == .signaled(9))
+    }
+
+    @Test("A program that closes its output and goes on is waited for")
+    func closedOutput() async throws {
+        let output = try await queue.run(shell("exec >&- 2>&-; sleep 0.2; exit 0"))
+        #expect(output.duration >= .milliseconds(200))
+    }
+
+    @Test("What a program leaves behind does not hold up the operation, and its output counts")
+    func leftBehind() async throws {
+        let output = try await queue.run(shell("echo first; sleep 30 & echo $!"))
+        let lines = output.text.split(separator: "\n")
+        #expect(lines.first == "first")
+        #expect(output.duration < .seconds(20))
+        if let process = lines.last.flatMap({ pid_t($0) }) { kill(process, SIGKILL) }
+    }
+
+    // MARK: - What is known beforehand
+
+    @Test("What cannot be started is an error that says why, and nothing is started")
+    func launchErrors() async throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try Data("text".utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let missing = URL(fileURLWithPath: "/missing directory")
+        let cases: [(ProcessOperation, ProcessError)] = [
+            (ProcessOperation("no-such-program"), .notFound(command: "no-such-program")),
+            (ProcessOperation(""), .notFound(command: "''")),
+            (ProcessOperation("/no/such/program"), .notFound(command: "/no/such/program")),
+            (ProcessOperation(file.path), .notExecutable(command: file.path, path: file.path)),
+            (ProcessOperation("/usr/"), .notExecutable(command: "/usr/", path: "/usr/")),
+            (
+                ProcessOperation("true", directory: missing),
+                .invalidDirectory(command: "true", directory: missing.path)
+            ),
+            (ProcessOperation("echo", ["a\0b"]), .invalidArgument(command: "echo 'a\0b'", argument: "a\\0b")),
+        ]
+        for (operation, expected) in cases {
+            let error = try await failure(of: operation)
+            #expect(error == expected)
+            #expect(error.localizedDescription.contains(error.command))
+        }
+    }
+
+    @Test("Arguments that are too long are an error of the system")
+    func tooLong() async throws {
+        let error = try await failure(of: ProcessOperation("true", [String(repeating: "a", count: 4 << 20)]))
+        guard case .launchFailed(_, E2BIG) = error else {
+            Issue.record("\(error)")
+            return
+        }
+        #expect(error.localizedDescription.count < 600)
+    }
+
+    @Test("A file for the output that cannot be opened is an error")
+    func badFile() async throws {
+        let operation = ProcessOperation("true")
+        operation.standardOutput = .file(URL(fileURLWithPath: "/missing/file"))
+        #expect(
+            try await failure(of: operation) == .invalidOutput(command: "true", path: "/missing/file", code: ENOENT))
+    }
+
+    // MARK: - Cancelling
+
+    @Test("Cancelling ends the program, and with it what it has started")
+    func cancelling() async throws {
+        let started = Gate()
+        let operation = shell("sleep 100 & echo started; wait")
+        operation.standardOutput = .lines { _ in started.open() }
+        queue.addOperation(operation)
+        await started.opened()
+        operation.cancel()
+        await #expect(throws: CancellationError.self) { try await operation.finished() }
+    }
+
+    @Test(
+        "A program that is deaf to the request is ended after the grace period",
+        arguments: [Duration.zero, .milliseconds(200)])
+    func deaf(_ gracePeriod: Duration) async throws {
+        let started = Gate()
+        let operation = shell("trap '' TERM; echo started; while true; do sleep 0.05; done")
+        operation.terminationGracePeriod = gracePeriod
+        operation.standardOutput = .lines { _ in started.open() }
+        queue.addOperation(operation)
+        await started.opened()
+        let time = ContinuousClock.now
+        operation.cancel()
+        await #expect(throws: CancellationError.self) { try await operation.finished() }
+        #expect(time.duration(to: .now) >= gracePeriod)
+    }
+
+    @Test("A program that ends well in spite of the request has succeeded")
+    func endsWell() async throws {
+        let started = Gate()
+        let operation = shell("trap 'echo saved >&2; exit 0' TERM; echo started; while true; do sleep 0.02; done")
+        operation.standardOutput = .lines { _ in started.open() }
+        queue.addOperation(operation)
+        await started.opened()
+        operation.cancel()
+        try await operation.finished()
+        let text = operation.output.map { String(decoding: $0.standardError, as: UTF8.self) }
+        #expect(text?.hasSuffix("saved\n") == true)
+    }
+
+    @Test("A timeout ends the program, and is the error")
+    func timeout() async throws {
+        let operation = shell("exec sleep 100")
+        operation.timeout = .milliseconds(50)
+        await #expect(throws: OperationTimeoutError.self) { try await queue.run(operation) }
+    }
+
+    @Test("An operation that is cancelled before its start starts nothing")
+    func cancelledBefore() async throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let operation = ProcessOperation("touch", [file.path])
+        operation.cancel()
+        await #expect(throws: CancellationError.self) { try await queue.run(operation) }
+        #expect(!FileManager.default.fileExists(atPath: file.path))
+    }
+
+    // MARK: - Together with others
+
+    @Test("Many programs at the same time end with their own output")
+    func many() async throws {
+        queue.maxConcurrentOperationCount = 64
+        let numbers = try await queue.map(1...TestExtent.choose(128, long: 10_000), limit: 64) { number in
+            try await OperationQueue().run(ProcessOperation("echo", ["\(number)"])).text
+        }
+        #expect(numbers == (1...numbers.count).map(String.init))
+    }
+
+    @Test("Programs are steps of a macro, attempts of a retry and children of a compound")
+    func composites() async throws {
+        let sort = MacroOperation(IOBlockOperation<String, Data>(name: "text") { Data($0.utf8) })
+            .then(ProcessOperation("sort"))
+            .then(IOBlockOperation<ProcessOutput, String>(name: "result") { $0.text })
+        #expect(try await queue.run(sort.with(input: "b\na\n")) == "a\nb")
+
+        let policy = RetryPolicy(maximumAttempts: 2, backoff: .none)
+        let retry = RetryOperation(policy, name: "retry") { attempt in
+            ProcessOperation("sh", ["-c", "exit \(2 - attempt)"])
+        }
+        #expect(try await queue.run(retry.with(input: Data())).termination == .exited(0))
+
+        let build = CompoundOperation(name: "build") {
+            ProcessOperation("true")
+            ProcessOperation("false")
+        }
+        let error = await #expect(throws: CompoundOperationError.self) { try await queue.run(build) }
+        #expect(
+            error?.localizedDescription
+                == "“build”: 1 of 2 operations failed: “false”: The command “false” exited with status 1.")
+    }
+
+    #if os(Linux)
+    @Test("Neither a zombie nor a descriptor is left, whether programs end, fail, are cancelled or are not started")
+    func nothingIsLeft() async throws {
+        func descriptors() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
+        func children() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc").filter { entry in
+                let status = (try? String(contentsOfFile: "/proc/\(entry)/stat", encoding: .utf8)) ?? ""
+                return status.contains(") Z \(ProcessInfo.processInfo.processIdentifier) ")
+            }
+        }
+        func round() async throws {
+            let operations = [
+                ProcessOperation("true"), ProcessOperation("false"), ProcessOperation("no-such-program"),
+                ProcessOperation("cat").with(input: Data(count: 100_000)), ProcessOperation("sleep", ["100"]),
+            ]
+            for operation in operations { queue.addOperation(operation) }
+            operations.last?.cancel()
+            for operation in operations { try? await operation.finished() }
+        }
+        try await round()
+        let before = try descriptors()
+        for _ in 0..<TestExtent.choose(20, long: 2_000) { try await round() }
+        // Other tests run programs, too, so there may be some more at this moment.
+        #expect(try descriptors() < before + 60)
+        #expect(try children().count < 20)
+    }
+    #endif
+}
+
+private final class Locked<Value>: @unchecked Sendable {
+    private let lock = NSLock()
+    private var value: Value
+
+    init(_ value: Value) { self.value = value }
+
+    func withLock<Result>(_ body: (inout Value) -> Result) -> Result { lock.withLock { body(&value) } }
+}
