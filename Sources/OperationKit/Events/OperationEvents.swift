@@ -1,5 +1,3 @@
-import Dispatch
-
 /// What happens to an operation, and to all that is inside it, as an asynchronous sequence that ends with the operation.
 ///
 /// ```swift
@@ -43,7 +41,7 @@ public struct OperationEvents: AsyncSequence, Sendable {
             continuation.onTermination = { [weak operation, weak buffer] reason in
                 // Not inside the call, which may come from the end of the operation, or with a lock of the runtime's held.
                 guard case .cancelled = reason, let operation, let buffer else { return }
-                DispatchQueue.makeUnoccupied().performAsync { operation.removeObserver(buffer) }
+                DedicatedThreads.deliveries.performAsync { operation.removeObserver(buffer) }
             }
         }
     }

@@ -1,5 +1,3 @@
-import Dispatch
-
 /// Calls a body, and a handler if the current task is cancelled: before the body if the task is cancelled already, and
 /// otherwise soon after its cancellation, on another thread.
 ///
@@ -23,7 +21,7 @@ func withCancellationDelivered<Value>(
         return try await body()
     }
     return try await withTaskCancellationHandler(operation: body) {
-        DispatchQueue.makeUnoccupied().performAsync(handler)
+        DedicatedThreads.deliveries.performAsync(handler)
     }
 }
 

@@ -4,73 +4,125 @@ import Foundation
 /// Threads that only the library uses, for work that has to go on although code of users blocks all others: those of the
 /// cooperative pool, of which there are as many as processors, and those of dispatch queues, of which there are 255.
 ///
-/// A few threads begin work immediately. Another thread comes only when work has waited for a moment, which means that code of
-/// users blocks those that are there, up to a limit. Threads end when they have been idle for some seconds.
+/// Jobs begin in the order of their addition. Some threads take them without delay. Another one joins, up to a limit, when no
+/// job has begun for a moment, which means that code of users blocks the threads. Idle threads end after some seconds.
 final class DedicatedThreads: Sendable {
-    /// The threads that deliver what cannot be delivered where it happens: expired deadlines, cancellations of tasks, lost
-    /// finishes, and releases of resources. Everything that runs here is short, except for code of users that it calls.
-    static let deliveries = DedicatedThreads(limit: 512)
+    /// Delivers what cannot be delivered where it happens: expired deadlines, cancellations of tasks, lost finishes and
+    /// releases of resources, one after the other as long as none of them blocks.
+    static let deliveries = DedicatedThreads(promptCount: 1, limit: 512)
 
     private static let idleTime = Duration.seconds(5)
-    /// How long work waits before a thread is added to those that begin immediately.
-    private static let patience: useconds_t = 1_000
+    private static let patience = Duration.milliseconds(2)
+
+    /// What a thread does while it does not look for a job.
+    private enum Role {
+        case arriving, busy, idle
+        /// Joins if no job begins for a moment.
+        case patient(begunCount: Int)
+    }
 
     private struct State {
+        let promptCount: Int
         let limit: Int
         /// The jobs that were added last, and the earlier ones in reverse.
-        var added: [@Sendable () -> Void] = []
-        var earlier: [@Sendable () -> Void] = []
-        var threadCount = 0
-        var idleCount = 0
-        /// Whether a thread has been created that has not looked for work yet.
-        var isGrowing = false
+        private var added: [@Sendable () -> Void] = []
+        private var earlier: [@Sendable () -> Void] = []
+        private(set) var begunCount = 0
+        private(set) var busyCount = 0
+        private(set) var patientCount = 0
+        private var idleCount = 0
+        /// Threads that were created or woken, and have not looked for a job yet.
+        private var arrivingCount = 0
 
-        mutating func nextJob() -> (@Sendable () -> Void)? {
-            if earlier.isEmpty { swap(&earlier, &added); earlier.reverse() }
+        init(promptCount: Int, limit: Int) {
+            self.promptCount = promptCount
+            self.limit = limit
+        }
+
+        var hasJobs: Bool { !(added.isEmpty && earlier.isEmpty) }
+
+        mutating func add(_ job: @escaping @Sendable () -> Void) {
+            added.append(job)
+        }
+
+        mutating func beginNextJob() -> (@Sendable () -> Void)? {
+            if earlier.isEmpty {
+                swap(&earlier, &added)
+                earlier.reverse()
+            }
+            begunCount += 1
             return earlier.popLast()
         }
 
-        /// Counts a thread that the caller has to create, if one is missing.
-        mutating func grow() -> NewThread? {
-            guard !(added.isEmpty && earlier.isEmpty), idleCount == 0, !isGrowing, threadCount < limit else {
-                return nil
+        mutating func enter(_ role: Role) {
+            switch role {
+            case .arriving: arrivingCount += 1
+            case .busy: busyCount += 1
+            case .idle: idleCount += 1
+            case .patient: patientCount += 1
             }
-            threadCount += 1
-            isGrowing = true
-            return threadCount <= max(2, ProcessInfo.processInfo.activeProcessorCount) ? .immediate : .patient
+        }
+
+        mutating func leave(_ role: Role) {
+            switch role {
+            case .busy: busyCount -= 1
+            case .patient: patientCount -= 1
+            // Which of the idle threads was woken does not matter.
+            case .arriving, .idle: if arrivingCount > 0 { arrivingCount -= 1 } else { idleCount -= 1 }
+            }
+        }
+
+        /// Decides whether another thread is to look for a job, one that waits or one that is created.
+        mutating func summon() -> Summons? {
+            guard hasJobs, arrivingCount == 0 else { return nil }
+            if patientCount > 0 { return busyCount < promptCount ? .wake : nil }
+            guard idleCount > 0 || busyCount < limit else { return nil }
+            enter(.arriving)
+            guard idleCount > 0 else { return .create }
+            idleCount -= 1
+            return .wake
         }
     }
 
-    private enum NewThread { case immediate, patient }
+    private enum Summons { case wake, create }
 
     private let state: ThreadCondition<State>
 
-    /// - Parameter limit: The maximum number of threads.
-    init(limit: Int) {
-        state = ThreadCondition(State(limit: limit))
+    /// - Parameters:
+    ///   - promptCount: The number of threads that take jobs without delay.
+    ///   - limit: The maximum number of threads.
+    init(promptCount: Int, limit: Int) {
+        state = ThreadCondition(State(promptCount: promptCount, limit: limit))
     }
 
-    /// Runs a job on one of the threads. Jobs begin in the order of their addition.
+    /// Runs a job on one of the threads.
     func perform(_ job: @escaping @Sendable () -> Void) {
-        let (thread, isIdle) = state.withLock { state in
-            state.added.append(job)
-            return (state.grow(), state.idleCount > 0)
+        let needsThread = state.withLock { state in
+            state.add(job)
+            return summon(&state)
         }
-        if isIdle { state.signal() }
-        if let thread { create(thread) }
+        if needsThread { createThread() }
+    }
+
+    /// Wakes another thread if it is needed.
+    ///
+    /// - Returns: Whether it has to be created.
+    private func summon(_ state: inout State) -> Bool {
+        let summons = state.summon()
+        // With the lock held: a thread that begins to wait later must not take the signal of another one.
+        if summons == .wake { self.state.signal() }
+        return summons == .create
     }
 
     // MARK: - Threads
 
-    private func create(_ thread: NewThread) {
-        let isCreated = detachThread { [self] in run(thread) }
-        if !isCreated { DispatchQueue.global().async { [self] in run(thread) } }
+    private func createThread() {
+        if !detachThread({ self.run() }) { DispatchQueue.global().async { self.run() } }
     }
 
-    private func run(_ thread: NewThread) {
-        if thread == .patient { usleep(DedicatedThreads.patience) }
-        state.withLock { $0.isGrowing = false }
-        while let job = nextJob() {
+    private func run() {
+        var role = Role.arriving
+        while let job = nextJob(&role) {
             #if canImport(ObjectiveC)
             autoreleasepool { job() }
             #else
@@ -79,23 +131,28 @@ final class DedicatedThreads: Sendable {
         }
     }
 
-    /// Returns the next job for the current thread, or `nil` if the thread is to end.
-    private func nextJob() -> (@Sendable () -> Void)? {
-        var isIdle = false
-        let (job, thread) = state.wait { (state, isOver) -> ThreadWait<((@Sendable () -> Void)?, NewThread?)> in
-            if isIdle { state.idleCount -= 1 }
-            isIdle = false
-            if let job = state.nextJob() { return .ended((job, state.grow())) }
-            if isOver {
-                state.threadCount -= 1
-                return .ended((nil, nil))
+    /// Waits for a job. Returns `nil` when the thread has been idle for so long that it ends.
+    private func nextJob(_ role: inout Role) -> (@Sendable () -> Void)? {
+        let (job, needsThread) = state.wait { (state, isOver) -> ThreadWait<((@Sendable () -> Void)?, Bool)> in
+            state.leave(role)
+            switch role {
+            case .idle where isOver && !state.hasJobs:
+                return .ended((nil, false))
+            case .patient(state.begunCount) where isOver && state.hasJobs,
+                _ where state.hasJobs && state.busyCount < state.promptCount:
+                role = .busy
+                state.enter(role)
+                let job = state.beginNextJob()
+                // The job may block.
+                return .ended((job, summon(&state)))
+            default:
+                role = state.hasJobs && state.patientCount == 0 ? .patient(begunCount: state.begunCount) : .idle
+                state.enter(role)
+                if case .idle = role { return .waiting(atMost: DedicatedThreads.idleTime) }
+                return .waiting(atMost: DedicatedThreads.patience)
             }
-            state.idleCount += 1
-            isIdle = true
-            return .waiting(atMost: DedicatedThreads.idleTime)
         }
-        // The job may block, and leave the jobs behind it to another thread.
-        if let thread { create(thread) }
+        if needsThread { createThread() }
         return job
     }
 }

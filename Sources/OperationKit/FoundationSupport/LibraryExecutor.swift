@@ -1,10 +1,14 @@
+import Foundation
+
 /// Runs the library's own tasks on threads of their own, so that they go on while tasks of users block the cooperative pool.
 @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
 final class LibraryExecutor: TaskExecutor {
     static let shared = LibraryExecutor()
+    private static let processorCount = max(2, ProcessInfo.processInfo.activeProcessorCount)
 
     /// More than there are places for closures of users, so that these never block all of them.
-    private let threads = DedicatedThreads(limit: ClosurePlaces.count + 32)
+    private let threads = DedicatedThreads(
+        promptCount: processorCount, limit: ClosurePlaces.count + 32)
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
@@ -79,7 +83,7 @@ private final class ClosurePlaces: Sendable {
     static let count = 64
     static let shared = ClosurePlaces()
     /// Where the closures run without a task executor.
-    static let threads = DedicatedThreads(limit: count)
+    static let threads = DedicatedThreads(promptCount: count, limit: count)
 
     /// A wait for a place. The lock of the places guards it.
     private final class Wait: @unchecked Sendable {

@@ -1,11 +1,9 @@
-import Dispatch
-
 extension AsyncOperation {
     /// Ends the operation soon, because nothing else can. Called where the last way to end it was released.
     final func finishWasLost() {
         guard withState({ $0.lifecycle.acceptsOutcome }) else { return }
         // The releasing thread may hold arbitrary locks.
-        DispatchQueue.makeUnoccupied().performAsync { self.finishAfterLoss() }
+        DedicatedThreads.deliveries.performAsync { self.finishAfterLoss() }
     }
 
     /// Ends the operation with an error that says why, or as cancelled if it is, unless it has ended meanwhile.

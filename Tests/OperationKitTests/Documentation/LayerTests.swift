@@ -4,8 +4,8 @@ import Testing
 /// The folders of the library are layers, each of which knows only those before it.
 @Suite("Layers of the library") struct LayerTests {
     private static let layers = [
-        "Lifecycle", "FoundationSupport", "Progress", "Operations", "Compound", "DataFlow", "Policies", "Collections",
-        "Coordinators", "Queues", "Events", "Diagnostics",
+        "FoundationSupport", "Lifecycle", "Progress", "Operations", "Deadlines", "Compound", "DataFlow", "Policies",
+        "Collections", "Coordinators", "Queues", "Events", "Diagnostics",
     ]
 
     /// What a file names of a later layer nevertheless.

@@ -60,8 +60,22 @@ struct LibraryExecutorTests {
         #expect(tag == "none")
     }
 
+    @Test func jobsRunAlthoughOneBlocksTheOnlyPromptThread() async {
+        let threads = DedicatedThreads(promptCount: 1, limit: 8)
+        let log = EventLog()
+        let (release, done) = (Gate(), Gate())
+        for round in 0..<3 {
+            threads.perform { if round == 1 { release.pass() } }
+            for index in 0..<100 { threads.perform { log.add("\(round) \(index)") } }
+        }
+        threads.perform { done.open() }
+        await done.opened()
+        await eventually("\(log.events.count) jobs have run") { log.events.count == 300 }
+        release.open()
+    }
+
     @Test func blockedThreadsAreJoinedByOthersUpToTheLimit() async {
-        let threads = DedicatedThreads(limit: 6)
+        let threads = DedicatedThreads(promptCount: 2, limit: 6)
         let release = Gate()
         let log = EventLog()
         for _ in 0..<8 {

@@ -11,8 +11,8 @@ extension Clock where Duration == Swift.Duration {
 
 /// The timers that all deadlines of a clock share.
 private enum SharedTimers {
-    static let continuous = DeadlineTimer(ofSystem: TimeSource(ContinuousClock()))
-    static let suspending = DeadlineTimer(ofSystem: TimeSource(SuspendingClock()))
+    static let continuous = DeadlineTimer(TimeSource(ContinuousClock()), usesThread: true)
+    static let suspending = DeadlineTimer(TimeSource(SuspendingClock()), usesThread: true)
 
     private struct Entry: Sendable {
         weak var timer: DeadlineTimer?
@@ -40,5 +40,19 @@ private enum SharedTimers {
             return successor
         }
         withExtendedLifetime(successor) {}
+    }
+}
+
+/// A clock without its type, whose time is the duration since it was made a source.
+struct TimeSource: Sendable {
+    /// The time that has passed.
+    let now: @Sendable () -> Duration
+    /// Suspends until so much time has passed. Throws if the task is cancelled before.
+    let sleep: @Sendable (_ deadline: Duration) async throws -> Void
+
+    init(_ clock: some Clock<Duration>) {
+        let start = clock.now
+        now = { start.duration(to: clock.now) }
+        sleep = { try await clock.sleep(until: start.advanced(by: $0), tolerance: nil) }
     }
 }

@@ -1,9 +1,10 @@
 import Dispatch
 
-/// Calls closures when time has passed. One sleep serves all deadlines of a clock: that of a task, or for the clocks of the system
-/// the time until an alarm rings.
+/// Calls closures when time has passed. One sleep serves all deadlines of a clock: that of a thread for the clocks of the
+/// system, and that of a task for others.
 ///
-/// A timer lives as long as a deadline of it is held, or its task sleeps.
+/// A timer lives as long as a deadline of it is held, or its thread or task sleeps. Nothing but the timer runs on its thread, so
+/// no code of users and no queue can hold up its deadlines.
 final class DeadlineTimer: Sendable {
     /// What is called, unless its target is gone.
     private struct Expiration: Sendable {
@@ -18,37 +19,31 @@ final class DeadlineTimer: Sendable {
     private struct State {
         var machine: TimerStateMachine<Expiration>
         var task: Task<Void, Never>?
+        var hasThread = false
     }
+
+    /// A thread stands still while the machine is suspended, unlike a `ContinuousClock`. So it never waits longer.
+    private static let longestWait = Duration.seconds(60)
+    /// For how long a thread stays without deadlines.
+    private static let idleTime = Duration.seconds(5)
 
     private let time: TimeSource
-    private let state: Locked<State>
+    private let state: ThreadCondition<State>
+    private let usesThread: Bool
     private let released: @Sendable () -> Void
-    /// What ends its sleeps, if that is not a task.
-    private let alarm: SystemAlarm?
 
-    /// Creates a timer whose sleep is that of a task, and ends with the last deadline.
+    /// Creates a timer.
     ///
     /// - Parameters:
-    ///   - time: Says what time it is, and is slept on.
+    ///   - time: Says what time it is, and is slept on by a task.
+    ///   - usesThread: Whether a thread sleeps instead of a task. The time passes as that of the system does.
     ///   - released: Called when the timer is released.
-    init(_ time: TimeSource, released: @escaping @Sendable () -> Void = {}) {
+    init(_ time: TimeSource, usesThread: Bool = false, released: @escaping @Sendable () -> Void = {}) {
         self.time = time
+        self.usesThread = usesThread
         self.released = released
-        alarm = nil
-        state = Locked(State(machine: TimerStateMachine(lingers: false)))
-    }
-
-    /// Creates a timer whose sleep is the time until an alarm rings. It goes on when the last deadline is disarmed, and serves the
-    /// next ones.
-    ///
-    /// - Parameter time: Says what time it is. It passes as that of the system's clocks does.
-    init(ofSystem time: TimeSource) {
-        let alarm = SystemAlarm()
-        self.time = time
-        self.alarm = alarm
-        released = {}
-        state = Locked(State(machine: TimerStateMachine(lingers: true)))
-        alarm.activate { [weak self] in self?.alarmRang() }
+        // A thread whose last deadline is disarmed sleeps on, and serves the next ones.
+        state = ThreadCondition(State(machine: TimerStateMachine(lingers: usesThread)))
     }
 
     deinit {
@@ -57,9 +52,9 @@ final class DeadlineTimer: Sendable {
 
     /// Calls a closure when a duration has passed, unless the deadline is disarmed before.
     ///
-    /// It is called once, on a thread of a dispatch queue, where it may block, and without a lock. Closures that are due
-    /// together are called one after the other, in the order of their deadlines, and in that of their arming where these are
-    /// equal, so one that blocks holds up those after it.
+    /// It is called once, on a thread of ``DedicatedThreads/deliveries`` and without a lock. Closures that are due together
+    /// are called in the order of their deadlines, and in that of their arming where these are equal, one after the other unless
+    /// one blocks.
     ///
     /// - Parameters:
     ///   - target: What the closure is about. It is not kept alive, and without it nothing is called.
@@ -102,10 +97,10 @@ final class DeadlineTimer: Sendable {
 
     // MARK: - Sleeping
 
-    /// Begins a sleep in place of the one before: sets the alarm, or begins a new task and cancels the old one.
+    /// Begins a sleep in place of the one before.
     private func begin(_ sleep: TimerSleep) {
-        if let alarm { return set(alarm, for: sleep) }
-        let task = Task.detached(priority: .high) { await self.run(sleep) }
+        if usesThread { return wakeThread() }
+        let task = startLibraryTask(priority: .high) { await self.run(sleep) }
         let replaced = state.withLock { state in
             // Another thread may have begun an even shorter sleep meanwhile.
             state.machine.currentTask == sleep.task ? exchange(&state.task, with: task) : task
@@ -122,33 +117,46 @@ final class DeadlineTimer: Sendable {
         }
     }
 
-    private func alarmRang() {
-        guard let alarm, let sleep = state.withLock({ $0.machine.sleep }) else { return }
-        // Maybe too early: then nothing is due.
-        if let next = sleepEnded(sleep, at: time.now()) { set(alarm, for: next) }
-    }
-
-    /// Sets the alarm for a sleep, and for those that other threads have begun meanwhile: the last one that sets it must not set it
-    /// for a longer sleep than the last one that has begun.
-    private func set(_ alarm: SystemAlarm, for sleep: TimerSleep) {
-        var next: TimerSleep? = sleep
-        while let sleep = next {
-            alarm.set(after: sleep.deadline - time.now())
-            next = state.withLock { $0.machine.sleep == sleep ? nil : $0.machine.sleep }
-        }
-    }
-
     /// Calls what is due.
     ///
     /// - Returns: The next sleep of the task.
     func sleepEnded(_ sleep: TimerSleep, at now: Duration) -> TimerSleep? {
         let (due, next) = state.withLock { $0.machine.woke(sleep.task, at: now) }
-        if !due.isEmpty {
-            // Closures may block, which the threads of tasks must not, and the next sleep begins meanwhile. They may stop work
-            // that blocks all threads of the global queues.
-            DispatchQueue.makeUnoccupied().performAsync { for expiration in due { expiration.call() } }
-        }
+        call(due)
         return next
+    }
+
+    private func wakeThread() {
+        if state.withLock({ exchange(&$0.hasThread, with: true) }) { return state.signal() }
+        if !detachThread({ self.runThread() }) { DispatchQueue.global().async { self.runThread() } }
+    }
+
+    private func runThread() {
+        while let due = nextDue() { call(due) }
+    }
+
+    /// Blocks the timer's thread until something is due. Returns `nil` when the thread is to end.
+    private func nextDue() -> [Expiration]? {
+        var isIdle = false
+        return state.wait { state, isOver in
+            if let sleep = state.machine.sleep {
+                isIdle = false
+                let now = time.now()
+                let (due, next) = state.machine.woke(sleep.task, at: now)
+                if !due.isEmpty { return .ended(due) }
+                if let next { return .waiting(atMost: min(next.deadline - now, DeadlineTimer.longestWait)) }
+            }
+            if isIdle && isOver {
+                state.hasThread = false
+                return .ended(nil)
+            }
+            isIdle = true
+            return .waiting(atMost: DeadlineTimer.idleTime)
+        }
+    }
+
+    private func call(_ due: [Expiration]) {
+        for expiration in due { DedicatedThreads.deliveries.performAsync { expiration.call() } }
     }
 
     /// The number of deadlines that are armed.

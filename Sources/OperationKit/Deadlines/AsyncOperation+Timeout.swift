@@ -1,3 +1,5 @@
+public import Foundation
+
 extension AsyncOperation {
     /// The maximum time from ``main()`` to the end of the work. `nil`, the default, for no limit.
     ///
@@ -9,9 +11,8 @@ extension AsyncOperation {
     /// An operation that takes longer is cancelled, with an ``OperationTimeoutError`` as the reason: `didCancel()` and handlers
     /// of cancellations stop the work, and it ends with that error, which is a failure. The operation ends when its work does.
     /// Any outcome other than a cancellation that the work reports meanwhile stands, success included. An operation that has
-    /// been cancelled before, or has its outcome, is left alone. The cancellation comes from a thread of a dispatch queue, which is
-    /// there even if work blocks all threads of the global queues. Of timeouts that expire at the same moment, one comes after the
-    /// other: a `didCancel()` or completion that blocks holds up those after it.
+    /// been cancelled before, or has its outcome, is left alone. The cancellation comes from a thread of the library, which is
+    /// there even if work blocks the cooperative pool and all threads of dispatch queues.
     ///
     /// The time begins right before `main()`, after everything that the operation waits for first. A composite counts from its
     /// own `main()`, or `prepare()`, on, also while it is suspended, and ends after its children. A ``CompoundOperation`` ends with
@@ -40,7 +41,7 @@ extension AsyncOperation {
     /// What the times of the operation are measured with: a `ContinuousClock`, unless another one is set before the start. Later
     /// it cannot be changed, which debug builds report (``MisuseReport/latePolicy(operation:policy:)``).
     ///
-    /// It is used for ``timeout``. One timer of the system serves the deadlines of all operations with a `ContinuousClock`, another
+    /// It is used for ``timeout``. One thread serves the deadlines of all operations with a `ContinuousClock`, another
     /// one those with a `SuspendingClock`, and one sleeping task those with the same clock that is an object. Other clocks cost a
     /// task for each deadline. Where the `sleep` of a clock throws, or returns early, the time counts as over.
     public final var clock: any Clock<Duration> {
@@ -128,4 +129,40 @@ private struct TimeoutPreparation: Preparation {
         guard let timeout = operation.timeout else { return }
         operation.cancel(withError: OperationTimeoutError(operation: operation.displayName, timeout: timeout))
     }
+}
+
+/// An operation took longer than its timeout.
+///
+/// It is a failure: `isCancellation` is false. Code 1.
+public struct OperationTimeoutError: Error, Equatable {
+    /// The name of the operation, or else its type.
+    public let operation: String
+    /// How long it was allowed to take.
+    public let timeout: Duration
+
+    /// Creates the error.
+    ///
+    /// - Parameters:
+    ///   - operation: The name of the operation.
+    ///   - timeout: How long it was allowed to take.
+    public init(operation: String, timeout: Duration) {
+        self.operation = operation
+        self.timeout = timeout
+    }
+}
+
+extension OperationTimeoutError: LocalizedError, CustomNSError {
+    /// `OperationKit.OperationTimeoutError`
+    public static var errorDomain: String { "OperationKit.OperationTimeoutError" }
+
+    /// 1
+    public var errorCode: Int { 1 }
+
+    /// Which operation took longer than which time.
+    public var errorDescription: String? {
+        "The operation “\(operation)” took longer than its timeout of \(timeout)."
+    }
+
+    /// The localized description.
+    public var errorUserInfo: [String: Any] { descriptionUserInfo }
 }
