@@ -59,17 +59,14 @@ extension AsyncOperation {
     ) -> Failure? {
         // Released after unlocking, as these may be the last references.
         var parent: (any ChildGroup)?
-        var released: ObservationState.Released = []
         let failure = withState { state -> Failure? in
             parent = state.membership.parent
             if let failure = refusal(state.lifecycle.isPending, parent != nil) { return failure }
             children?.detach()
-            // The children have its observers no longer.
-            released = state.forgetObservers()
             _ = state.lifecycle.finished(with: .failure(error))
             return nil
         }
-        withExtendedLifetime((parent, released)) {}
+        withExtendedLifetime(parent) {}
         return failure
     }
 }

@@ -41,10 +41,11 @@ extension AsyncOperation {
     /// - Returns: What to do next, if anything.
     final func makePreparations() -> Lifecycle.Action? {
         while true {
-            var running: ObservationRecord?
+            var running: EventQueue?
+            let observers = outerObservers
             let (current, action) = withState { state -> ((any Preparation)?, Lifecycle.Action?) in
                 if state.lifecycle.isPreparing, let current = state.preparations?.current { return (current, nil) }
-                let (action, noted) = state.prepared()
+                let (action, noted) = state.prepared(observers)
                 running = noted
                 return (nil, action)
             }
@@ -54,7 +55,7 @@ extension AsyncOperation {
             }
             do {
                 if try !current.prepare(self) {
-                    let reason = ObserverRegistry.isActive ? current.waitReason : nil
+                    let reason = ObserverList.isObserving ? current.waitReason : nil
                     let (isSuspended, action, waiting) = suspendPreparations(waitingFor: reason)
                     if isSuspended {
                         deliver(waiting)
@@ -76,13 +77,14 @@ extension AsyncOperation {
     ///   deliver before that that the operation waits.
     private final func suspendPreparations(
         waitingFor reason: String?
-    ) -> (isSuspended: Bool, action: Lifecycle.Action?, waiting: ObservationRecord?) {
+    ) -> (isSuspended: Bool, action: Lifecycle.Action?, waiting: EventQueue?) {
         findQueueAfterPreparations()
+        let observers = outerObservers
         return withState { state in
             if state.preparations?.currentSuspended() == false { return (false, nil, nil) }
             let action = state.lifecycle.preparationSuspended()
             // Before another thread goes on.
-            let waiting = state.lifecycle.isWaiting ? reason.flatMap { state.note(.waiting(for: $0)) } : nil
+            let waiting = state.lifecycle.isWaiting ? reason.flatMap { state.note(.waiting(for: $0), observers) } : nil
             return (true, action, waiting)
         }
     }

@@ -7,8 +7,8 @@ extension AsyncOperation {
         var completion: AsyncCompletionBlock?
         /// What is to be done between `start()` and `main()`; `nil` if there never was anything.
         var preparations: Preparations?
-        /// What is known of observers; `nil` if there were none anywhere when something happened to the operation.
-        var observation: ObservationRecord?
+        /// What observers need; `nil` if none has seen the operation yet.
+        var eventQueue: EventQueue?
         /// Created when it is first read.
         var progress: OperationProgress?
         var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
@@ -33,7 +33,7 @@ extension AsyncOperation {
         }
 
         /// Whether tasks that wait for the end go on: the operation has finished, and those who observe its events know.
-        var isOver: Bool { lifecycle.isFinished && (isAnnounced || observation == nil) }
+        var isOver: Bool { lifecycle.isFinished && (isAnnounced || eventQueue == nil) }
 
         /// Returns the preparations, which are created if there are none.
         mutating func requiredPreparations() -> Preparations {

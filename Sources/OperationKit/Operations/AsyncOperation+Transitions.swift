@@ -17,16 +17,18 @@ extension AsyncOperation {
             case .announceExecution:
                 let execution = ExecutionRecording.current.record(of: self)
                 willChange("isExecuting")
+                let observers = outerObservers
                 let (action, started) = withState { state in
                     state.execution = execution
                     let action = state.lifecycle.becameExecuting()
-                    return (action, action == .prepare ? state.note(.started) : nil)
+                    return (action, action == .prepare ? state.note(.started, observers) : nil)
                 }
                 next = action
                 didChange("isExecuting")
                 deliver(started)
             case .prepare:
-                let prepared = withState { $0.preparations == nil ? $0.prepared() : nil }
+                let observers = outerObservers
+                let prepared = withState { $0.preparations == nil ? $0.prepared(observers) : nil }
                 if let (action, running) = prepared {
                     next = action
                     deliver(running)
@@ -42,10 +44,11 @@ extension AsyncOperation {
                 super.cancel()
                 // An end is held back until then, so that it cannot come before what the work is told.
                 cancellationTookEffect()
-                let (actions, cancelled) = withState { state -> ([Lifecycle.Action], ObservationRecord?) in
+                let observers = outerObservers
+                let (actions, cancelled) = withState { state -> ([Lifecycle.Action], EventQueue?) in
                     let actions = state.lifecycle.superclassCancelled()
                     let reason = state.lifecycle.cancellationReason
-                    return (actions, state.note(.cancelled(reason: reason)))
+                    return (actions, state.note(.cancelled(reason: reason), observers))
                 }
                 deliver(cancelled)
                 for action in actions { perform(action, &list) }
@@ -89,10 +92,10 @@ extension AsyncOperation {
         if wasExecuting { willChange("isExecuting") }
         #endif
         willChange("isFinished")
-        var hold: DeliveryHold?
+        let seen = outerObservers
         let (ended, others) = withState { state in
             state.lifecycle.ended()
-            let ended = state.note(.finished(error: error), hold: DeliveryHold.create(&hold))
+            let ended = state.note(.finished(error: error), seen)
             // In one step with the end, and after it for those who observe both.
             return (ended, held?.release())
         }
@@ -101,7 +104,7 @@ extension AsyncOperation {
         if wasExecuting { didChange("isExecuting") }
         #endif
         didChange("isFinished")
-        deliverEnd(ended, hold)
+        deliver(ended)
         if !wasExecuting { detachFromDependencies() }
 
         let (waiting, observers) = withState { $0.announced() }

@@ -110,11 +110,7 @@ extension Operation {
             let current = (self as? ThrowingBlockOperation)?.changeMembership { $0.move(to: parent, from: previous) }
             return current.map { $0 === previous } ?? true
         }
-        let (current, released) = operation.withState { state in
-            let current = state.membership.move(to: parent, from: previous)
-            return (current, current === previous ? state.forgetObservers() : [])
-        }
-        withExtendedLifetime(released) {}
+        let current = operation.withState { $0.membership.move(to: parent, from: previous) }
         return current === previous
     }
 

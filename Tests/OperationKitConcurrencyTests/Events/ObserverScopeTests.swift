@@ -128,32 +128,4 @@ import Testing
         }
         await concurrently(bodies)
     }
-
-    // MARK: - Cost
-
-    @Test("What is put into a deep composite looks up no more than what is put into a flat one") func depth() throws {
-        /// Compounds at each depth, the outermost one observed.
-        func time(depth: Int, _ observer: Counter) throws -> Duration {
-            let composites = (0..<depth).map { _ in CompoundOperation() }
-            composites[0].addObserver(observer)
-            for (outer, inner) in zip(composites, composites.dropFirst()) { try outer.addOperation(inner) }
-            let small = (0..<100).map { _ in
-                let children = [AsyncOperation(), AsyncOperation()]
-                return (compound: CompoundOperation(operations: children), children: children)
-            }
-            let before = observer.count.value
-            return try ContinuousClock().measure {
-                for (compound, children) in small {
-                    try composites[depth - 1].addOperation(compound)
-                    for child in children { Self.happens(child) }
-                }
-                #expect(observer.count.value == before + 300)
-            }
-        }
-        let observer = Counter()
-        let times = try (0..<5).map { _ in (flat: try time(depth: 1, observer), deep: try time(depth: 2_000, observer))
-        }
-        let (flat, deep) = (times.map(\.flat).min() ?? .zero, times.map(\.deep).min() ?? .zero)
-        #expect(deep < flat * 20, "\(deep) instead of \(flat)")
-    }
 }

@@ -247,12 +247,13 @@ import Testing
                 #expect(observer.log.events.count == 2)
             }
             await tracker.expectAllReleased()
-            #expect(!ObserverRegistry.isActive)
+            #expect(!ObserverList.isObserving)
         }
     }
 
-    @Test("Nested composites that are put together while all are observed look up their observers once for each")
-    func nestedCost() async {
+    @Test("Deeply nested composites can be put together and run while all operations are observed") func nestedCost()
+        async
+    {
         await #expect(processExitsWith: .success) {
             let observer = EventListener()
             AsyncOperation.addGlobalObserver(observer)

@@ -62,7 +62,7 @@ extension ChildScheduler {
 
     /// Tells observers of the children that were added.
     private func announce(_ operations: some Sequence<Operation>, to composite: AsyncOperation) {
-        guard ObserverRegistry.isActive else { return }
+        guard ObserverList.isObserving else { return }
         for case let operation as AsyncOperation in operations { operation.announceAddition(to: composite) }
     }
 

@@ -1,207 +1,137 @@
 import Foundation
 
-extension AsyncOperation.State {
-    /// Notes an event in the state in which it happens, so that events keep the order of what they tell of.
+// Callers hold no lock.
+extension AsyncOperation {
+    /// The observers of all operations, and of what is around this one, those of the outermost composite first; `nil` if there
+    /// is no observer in the process. Asked right before something happens.
     ///
-    /// - Returns: The record, if the caller has to deliver the event after unlocking.
+    /// Complexity: linear in the composites around the operation.
     @inline(__always)
-    mutating func note(
-        _ kind: @autoclosure () -> OperationEvent.Kind, hold: @autoclosure () -> DeliveryHold? = nil
-    ) -> ObservationRecord? {
-        ObserverRegistry.isActive ? noteObserved(kind(), hold: hold()) : nil
-    }
+    final var outerObservers: ObserverList? { ObserverList.isObserving ? findOuterObservers() : nil }
 
     /// Not inlined, because what has no observers should not pay for the size of this.
     @inline(never)
-    private mutating func noteObserved(
-        _ kind: OperationEvent.Kind, hold: @autoclosure () -> DeliveryHold?
-    ) -> ObservationRecord? {
-        let record = requiredObservation()
-        if record.isHidden { return nil }
-        let now = OperationEvent.now
-        return record.change { $0.happened(kind, at: now, hold: hold()) } ? record : nil
+    private final func findOuterObservers() -> ObserverList? {
+        var all = ObserverList.global.withLock(\.self)
+        if all.areAllThereAre { return all }
+        var group = withState { $0.membership.parent }
+        var lists: [ObserverList] = []
+        while let composite = group?.operation {
+            let list: ObserverList?
+            (list, group) = composite.withState { ($0.eventQueue?.observers, $0.membership.parent) }
+            if let list, !list.isEmpty { lists.append(list) }
+        }
+        for list in lists.reversed() { all.append(list) }
+        return all
     }
 
-    /// Returns the record, which is created if there is none.
-    mutating func requiredObservation() -> ObservationRecord {
-        if let observation { return observation }
-        let created = ObservationRecord()
-        observation = created
-        return created
-    }
-
-    /// The operation has become part of another one, or is part of it no longer, or has given its children to another composite.
-    ///
-    /// - Returns: What is to be released after unlocking.
-    mutating func forgetObservers() -> ObservationState.Released {
-        // The record of hidden operations is guarded by no lock, so it never changes.
-        guard let record = observation, !record.isHidden else { return [] }
-        return record.change { $0.forgetObservers() }
-    }
-
-    /// The preparations have been made, or do not go on.
-    ///
-    /// - Returns: What to do next, and the record, if the caller has to deliver an event before that.
-    @inline(__always)
-    mutating func prepared() -> (Lifecycle.Action?, ObservationRecord?) {
-        let action = lifecycle.prepared()
-        return (action, action == .runMain ? note(.running) : nil)
-    }
-}
-
-// Delivering what has been noted. Callers hold no lock.
-extension AsyncOperation {
     /// Delivers an event that was noted, unless another thread does.
     @inline(__always)
-    final func deliver(_ noted: ObservationRecord?) {
-        if let noted { EventDelivery.deliver(self, noted) }
+    final func deliver(_ queue: EventQueue?) {
+        if let queue { EventDelivery.deliver(queue, of: self) }
+    }
+
+    /// Delivers events until there are none. Called by ``EventDelivery``.
+    final func deliverEvents(_ queue: EventQueue) {
+        // Released after unlocking, as these may be the last references.
+        var events: [EventQueue.Entry] = []
+        while withState({ _ in queue.next(&events) }) {
+            for event in events {
+                event.observers.send(
+                    OperationEvent(
+                        operation: queue.id, name: ownName ?? ownTitle, type: type(of: self), kind: event.kind,
+                        nanoseconds: event.nanoseconds),
+                    of: self)
+            }
+            if events.last?.isEnd == true {
+                let released = withState { _ in exchange(&queue.observers, with: ObserverList()) }
+                withExtendedLifetime(released) {}
+            }
+            events.removeAll(keepingCapacity: true)
+        }
     }
 
     /// Notes and delivers an event that is no change of the life cycle, unless the operation has finished.
     final func emit(_ kind: @autoclosure () -> OperationEvent.Kind) {
-        guard ObserverRegistry.isActive else { return }
+        guard let outer = outerObservers else { return }
         let kind = kind()
-        deliver(withState { $0.lifecycle.isFinished ? nil : $0.note(kind) })
+        deliver(withState { $0.lifecycle.isFinished ? nil : $0.note(kind, outer) })
     }
 
-    /// Delivers the end, if it was noted, or has the end of the composite around this operation wait for it.
+    /// Tells observers that the operation has become a child of a composite. Called before it can start.
+    final func announceAddition(to composite: AsyncOperation) {
+        emit(.added(to: composite.observationID, name: composite.displayName))
+    }
+
+    /// Keeps the operation from having events, because only the library knows it. Called before it is used.
+    final func hideFromObservers() {
+        withState { $0.eventQueue = .hidden }
+    }
+}
+
+// MARK: - Adding observers
+
+extension AsyncOperation {
+    /// Adds an observer of the operation and, if it is a composite, of all that is inside it, at any depth, also of what is
+    /// added later.
     ///
-    /// - Parameters:
-    ///   - noted: The record, if the caller has to deliver it.
-    ///   - hold: What the event has with it if another thread delivers it.
-    final func deliverEnd(_ noted: ObservationRecord?, _ hold: DeliveryHold?) {
-        if let hold { return holdParent(hold) }
-        guard let noted else { return }
-        EventDelivery.deliver(self, noted) {
-            let hold = DeliveryHold()
-            withState { _ in noted.change { $0.currentDeferred(hold) } }
-            holdParent(hold)
-        }
-    }
-
-    private final func holdParent(_ hold: DeliveryHold) {
-        guard let parent = withState({ $0.membership.parent })?.operation else { return }
-        parent.withState { $0.requiredObservation().change { $0.childEndDeferred() } }
-        // It may have been delivered by another thread.
-        if !hold.hold(parent) { parent.childEndDelivered() }
-    }
-
-    private final func childEndDelivered() {
-        deliver(
-            withState { state in
-                guard let record = state.observation, record.change({ $0.childEndDelivered() }) else { return nil }
-                return record
-            })
-    }
-
-    /// Delivers the current event, and those that follow. Called by ``EventDelivery``.
-    final func deliverEvents(_ record: ObservationRecord) {
-        var isDue = true
-        while isDue, let pending = record.current {
-            // Released after unlocking, as these may be the last references.
-            var released: ObservationState.Released = []
-            var ended: (ObservationState.Released, ObservationState.Released) = ([], [])
-            let (id, knownName, known) = withState { state in
-                var (id, name, known) = record.change { ($0.id, $0.name, $0.knownObservers) }
-                // The usual case is decided here, without more locks.
-                if known == nil, state.membership.parent == nil {
-                    let found = record.change {
-                        $0.inherit(ObserverRegistry.globalObservers, isComposite: children != nil)
-                    }
-                    known = found.all?.registrations
-                    released = found.released
-                }
-                return (id, name, known)
-            }
-            let observers = known ?? lookUpObservers()
-            if !observers.isEmpty {
-                let name = knownName ?? eventName(record)
-                let event = OperationEvent(
-                    operation: id, name: name, type: type(of: self), kind: pending.kind,
-                    nanoseconds: pending.nanoseconds)
-                tell(event, to: observers)
-            }
-            pending.hold?.delivered()?.childEndDelivered()
-            isDue = withState { _ in
-                record.change { state in
-                    if pending.isEnd { ended = state.releaseObservers() }
-                    return state.delivered()
-                }
-            }
-            withExtendedLifetime((pending, released, ended)) {}
-        }
-    }
-
-    /// Calls each observer once, by the first of its additions that has not ended.
-    private final func tell(_ event: OperationEvent, to registrations: [ObserverRegistration]) {
-        var called: [any OperationObserver] = []
-        for registration in registrations {
-            guard let observer = registration.observer else { continue }
-            if registrations.count > 1 {
-                if called.contains(where: { $0 === observer }) { continue }
-                called.append(observer)
-            }
-            observer.operation(self, emitted: event)
-        }
-    }
-
-    /// What events call the operation, unless that is what its class is called. Looked up without the lock: it may be overridden.
-    private final func eventName(_ record: ObservationRecord) -> String? {
-        let name = ownName ?? ownTitle
-        withState { _ in record.change { $0.named(name) } }
-        return name
-    }
-
-    /// All observers that see the operation: its own, those of the composites around it, and those of all operations.
+    /// May be called at any time, on any thread. The observer is given what happens from now on; one that is added to an operation that
+    /// has finished is not. It is called once for each event, also if it was added to several operations. It is kept alive until
+    /// the operation has finished, or it is removed. ``OperationObserver`` says on which threads and in which order it is called.
     ///
-    /// Complexity: O(1) if they are known, or those of what is around the operation. Otherwise linear in the composites around it
-    /// whose observers are not known either, and are from then on.
+    /// As long as there is any observer in the process, each event costs a little for each composite around its operation.
     ///
-    /// - Returns: The observers, those of the outermost composite first.
-    private final func lookUpObservers() -> [ObserverRegistration] {
-        while true {
-            if let observers = findObservers() { return observers.registrations }
+    /// - Parameter observer: The observer. It is not added twice.
+    public final func addObserver(_ observer: any OperationObserver) {
+        _ = add(observer)
+    }
+
+    /// Adds an observer.
+    ///
+    /// - Returns: Whether the operation has not finished.
+    final func add(_ observer: any OperationObserver) -> Bool {
+        let registration = ObserverRegistration(observer)
+        return withState { state in
+            if state.lifecycle.isFinished { return false }
+            state.requiredEventQueue().observers.add(registration)
+            return true
         }
     }
 
-    /// - Returns: `nil` if something has changed meanwhile.
-    private final func findObservers() -> ScopedObservers? {
-        var unknown: [(operation: AsyncOperation, group: (any ChildGroup)?, parent: AsyncOperation?)] = []
-        var next: AsyncOperation? = self
-        var known: ScopedObservers?
-        while let operation = next {
-            let group = operation.withState { state in
-                known = state.observation?.change(\.known)
-                return state.membership.parent
-            }
-            if known != nil { break }
-            next = group?.operation
-            unknown.append((operation, group, next))
-        }
-        var outer = known ?? ObserverRegistry.globalObservers
-        for (operation, group, parent) in unknown.reversed() {
-            // The children of a composite that is gone, or that are about to have another one, ask again the next time.
-            if group != nil, parent == nil { outer.scope = nil }
-            guard let observers = operation.inherit(outer, from: group) else { return nil }
-            // Children may have been given to another composite before they were told what this one knows.
-            if let parent, group?.operation !== parent {
-                let released = operation.withState { $0.forgetObservers() }
-                withExtendedLifetime(released) {}
-                return nil
-            }
-            outer = observers
-        }
-        return outer
+    /// Removes an observer that was added to this operation. Nothing happens if it was not.
+    ///
+    /// May be called at any time, on any thread, also inside an observer. Once it has returned, the observer is not called for
+    /// this operation, unless it was added to a composite around it, too. A call that another thread has begun may still be
+    /// running.
+    ///
+    /// - Parameter observer: The observer.
+    public final func removeObserver(_ observer: any OperationObserver) {
+        let removed = withState { $0.eventQueue?.observers.remove(observer) }
+        withExtendedLifetime(removed) {}
     }
 
-    /// - Returns: All observers of the operation, or `nil` if it is part of something else meanwhile, or that has other observers.
-    private final func inherit(_ outer: ScopedObservers, from group: (any ChildGroup)?) -> ScopedObservers? {
-        let isComposite = children != nil
-        let (observers, released) = withState { state -> (ScopedObservers?, ObservationState.Released) in
-            if state.membership.parent !== group { return (nil, []) }
-            return state.requiredObservation().change { $0.inherit(outer, isComposite: isComposite) }
-        }
-        withExtendedLifetime(released) {}
-        return observers
+    /// Adds an observer of every `AsyncOperation` in the process, also of those that exist.
+    ///
+    /// May be called at any time, on any thread. It is kept alive until it is removed.
+    ///
+    /// - Parameter observer: The observer. It is not added twice.
+    public static func addGlobalObserver(_ observer: any OperationObserver) {
+        let registration = ObserverRegistration(observer)
+        ObserverList.global.withLock { $0.add(registration) }
+    }
+
+    /// Removes an observer of every operation. Nothing happens if it was not added.
+    ///
+    /// May be called at any time, on any thread. See ``removeObserver(_:)``.
+    ///
+    /// - Parameter observer: The observer.
+    public static func removeGlobalObserver(_ observer: any OperationObserver) {
+        let removed = ObserverList.global.withLock { $0.remove(observer) }
+        withExtendedLifetime(removed) {}
+    }
+
+    /// Identifies the operation in its events. May be read on any thread, at any time; it does not change.
+    public final var observationID: OperationID {
+        withState { $0.requiredEventQueue().id }
     }
 }

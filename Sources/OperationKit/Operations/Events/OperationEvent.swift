@@ -64,7 +64,7 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
         self.nanoseconds = nanoseconds
     }
 
-    /// The name of the operation, or what it is called in messages without one, as it was at its first event or at its start.
+    /// The name of the operation, or what it is called in messages without one, when the event was delivered.
     public var name: String { givenName ?? type.typeTitle }
 
     /// When it has happened.

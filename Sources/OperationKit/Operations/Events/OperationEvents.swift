@@ -10,7 +10,7 @@
 /// print("sync has finished")
 /// ```
 ///
-/// The events of each operation come in the order in which they have happened, the end of a composite after those of what is inside it.
+/// The events of each operation come in the order in which they have happened.
 /// The last one is the end of the operation itself, and then the sequence ends. That of an operation that has finished is empty; that of
 /// one which is released without having been started ends then.
 ///
