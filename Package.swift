@@ -9,6 +9,7 @@ let package = Package(
         .library(name: "OperationKit", targets: ["OperationKit"]),
         .library(name: "OperationKitTimelines", targets: ["OperationKitTimelines"]),
         .library(name: "OperationKitProcess", targets: ["OperationKitProcess"]),
+        .library(name: "OperationKitNetwork", targets: ["OperationKitNetwork"]),
         .executable(name: "OperationDemo", targets: ["OperationDemo"]),
         .executable(name: "OperationBenchmark", targets: ["OperationBenchmark"]),
     ],
@@ -17,6 +18,7 @@ let package = Package(
         .target(name: "OperationKitTimelines", dependencies: ["OperationKit"]),
         .target(name: "OperationKitProcess", dependencies: ["OperationKit", "CProcessSupport"]),
         .target(name: "CProcessSupport"),
+        .target(name: "OperationKitNetwork", dependencies: ["OperationKit"]),
         .target(name: "CommandLineSupport", path: "Examples/CommandLineSupport"),
         .executableTarget(
             name: "OperationDemo", dependencies: ["OperationKit", "OperationKitTimelines", "CommandLineSupport"],
@@ -34,6 +36,9 @@ let package = Package(
         .testTarget(
             name: "OperationKitProcessTests",
             dependencies: ["OperationKit", "OperationKitProcess", "OperationKitTestSupport"]),
+        .testTarget(
+            name: "OperationKitNetworkTests",
+            dependencies: ["OperationKit", "OperationKitNetwork", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationKitMainActorTests", dependencies: ["OperationKit", "OperationKitTestSupport"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),

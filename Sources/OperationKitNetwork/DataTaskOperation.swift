@@ -1,0 +1,149 @@
+public import Foundation
+import OperationKit
+
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+/// An operation that sends a request, and whose output is the answer.
+///
+/// ```swift
+/// import FoundationNetworking
+///
+/// let page = DataTaskOperation(URL(string: "https://example.com/news")!)
+/// page.timeout = .seconds(30)
+/// print(try await OperationQueue().run(page).text)
+/// ```
+///
+/// See ``RequestOperation`` for how it ends. The body is kept in memory: use a ``DownloadTaskOperation`` for one that is large.
+public final class DataTaskOperation: RequestOperation<HTTPOutput>, @unchecked Sendable {
+    /// Creates an operation.
+    ///
+    /// - Parameters:
+    ///   - request: The request; `nil` if it is set, or bound, later.
+    ///   - name: The name of the operation. The default is the method and the URL, without its query.
+    public override init(_ request: URLRequest? = nil, name: String? = nil) {
+        super.init(request, name: name)
+    }
+
+    /// Creates an operation that gets what is at a URL.
+    public convenience init(_ url: URL, name: String? = nil) {
+        self.init(URLRequest(url: url), name: name)
+    }
+
+    override func send(_ request: URLRequest) throws {
+        start(BodyTransfer(request, for: self) { session in session.dataTask(with: request) })
+    }
+}
+
+/// An operation that sends data or a file, and whose output is the answer.
+///
+/// ```swift
+/// import FoundationNetworking
+///
+/// var request = URLRequest(url: URL(string: "https://example.com/photos")!)
+/// request.httpMethod = "POST"
+/// let upload = UploadTaskOperation(request, fromFile: URL(fileURLWithPath: "photo.jpeg"))
+/// OperationQueue().addOperation(upload)
+/// ```
+///
+/// See ``RequestOperation`` for how it ends. A file is read while it is sent, so its size does not matter.
+public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked Sendable {
+    private let source: Source
+
+    private enum Source {
+        case data(Data)
+        case file(URL)
+    }
+
+    /// Creates an operation that sends a file. A file that does not exist ends it with a ``TransferError``.
+    public init(_ request: URLRequest? = nil, fromFile file: URL, name: String? = nil) {
+        source = .file(file)
+        super.init(request, name: name)
+    }
+
+    /// Creates an operation that sends data.
+    public init(_ request: URLRequest? = nil, from data: Data, name: String? = nil) {
+        source = .data(data)
+        super.init(request, name: name)
+    }
+
+    override func send(_ request: URLRequest) throws {
+        if case .file(let file) = source, !FileManager.default.isReadableFile(atPath: file.path) {
+            throw TransferError(
+                method: request.httpMethod ?? "GET", url: request.url, code: .fileDoesNotExist,
+                message: "there is no file “\(file.path)”.")
+        }
+        start(
+            BodyTransfer(request, for: self, countsUpload: true) { [source] session in
+                switch source {
+                case .data(let data): session.uploadTask(with: request, from: data)
+                case .file(let file): session.uploadTask(with: request, fromFile: file)
+                }
+            })
+    }
+}
+
+/// A transfer whose answer is kept in memory. What changes belongs to the queue of the session.
+final class BodyTransfer: TransferHandler, @unchecked Sendable {
+    private let request: URLRequest
+    private let operation: RequestOperation<HTTPOutput>
+    private let countsUpload: Bool
+    private let make: (URLSession) -> URLSessionTask
+    private var response: HTTPResponse?
+    private var body = Data()
+
+    init(
+        _ request: URLRequest, for operation: RequestOperation<HTTPOutput>, countsUpload: Bool = false,
+        _ make: @escaping (URLSession) -> URLSessionTask
+    ) {
+        self.request = request
+        self.operation = operation
+        self.countsUpload = countsUpload
+        self.make = make
+    }
+
+    func makeTask(in session: URLSession) -> URLSessionTask { make(session) }
+
+    func received(_ response: URLResponse) -> Bool {
+        self.response = HTTPResponse(response)
+        body = Data()
+        return true
+    }
+
+    func received(_ data: Data) -> Bool {
+        body.append(data)
+        if !countsUpload, let response {
+            operation.progressed(to: Int64(body.count), of: response.urlResponse.expectedContentLength)
+        }
+        return true
+    }
+
+    func sent(_ count: Int64, of total: Int64) {
+        if countsUpload { operation.progressed(to: count, of: total) }
+    }
+
+    func completed(with error: (any Error)?) {
+        if let error {
+            operation.end(with: .failure(TransferError(error, of: request)))
+        } else if let response {
+            operation.end(
+                with: operation.accepts(response)
+                    ? .success(HTTPOutput(data: body, response: response))
+                    : .failure(HTTPError(request, response, body)))
+        } else {
+            operation.end(with: .failure(TransferError(URLError(.badServerResponse), of: request)))
+        }
+    }
+}
+
+extension HTTPError {
+    /// How much of a body is kept.
+    static let longestBody = 4_096
+
+    init(_ request: URLRequest, _ response: HTTPResponse, _ body: Data) {
+        self.init(
+            method: request.httpMethod ?? "GET", url: request.url, response: response,
+            body: body.prefix(Self.longestBody))
+    }
+}

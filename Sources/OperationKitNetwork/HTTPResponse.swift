@@ -1,0 +1,44 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+/// What a server says about the body that it sends.
+public struct HTTPResponse: Sendable {
+    /// The response as Foundation has it.
+    public let urlResponse: URLResponse
+
+    /// Creates a response, for tests of code that uses one.
+    public init(_ urlResponse: URLResponse) {
+        self.urlResponse = urlResponse
+    }
+
+    /// The status; 200 where the scheme of the URL is not one of HTTP.
+    public var status: Int { (urlResponse as? HTTPURLResponse)?.statusCode ?? 200 }
+
+    /// The URL from which the body comes, which differs from that of the request after a redirection.
+    public var url: URL? { urlResponse.url }
+
+    /// Returns the value of a header field. Upper and lower case make no difference.
+    public func value(forHTTPHeaderField field: String) -> String? {
+        (urlResponse as? HTTPURLResponse)?.value(forHTTPHeaderField: field)
+    }
+}
+
+/// What a server has answered.
+public struct HTTPOutput: Sendable {
+    /// The body.
+    public let data: Data
+    /// The status and the header fields.
+    public let response: HTTPResponse
+
+    /// Creates an output, for tests of code that uses one.
+    public init(data: Data, response: HTTPResponse) {
+        self.data = data
+        self.response = response
+    }
+
+    /// The body as text. What is no UTF-8 is replaced.
+    public var text: String { String(decoding: data, as: UTF8.self) }
+}

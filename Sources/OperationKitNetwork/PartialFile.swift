@@ -1,0 +1,110 @@
+import Foundation
+
+/// The file that a download is written to until it is complete, and what is known of its origin.
+///
+/// Belongs to one transfer at a time: to the thread that creates it, and then to the queue of the session.
+final class PartialFile: @unchecked Sendable {
+    private let destination: URL
+    private let source: URL?
+    private let file: URL
+    private let note: URL
+    private var handle: FileHandle?
+    /// How much is there.
+    private(set) var length: Int64 = 0
+    /// How the server recognizes what is there; `nil` if it cannot go on.
+    private(set) var validator: String?
+
+    /// What is kept beside the part.
+    private struct Note: Codable {
+        let url: URL?
+        let validator: String
+    }
+
+    private static let lock = NSLock()
+    nonisolated(unsafe) private static var inUse: Set<URL> = []
+
+    /// Reads what an earlier download has left.
+    ///
+    /// - Parameters:
+    ///   - destination: Where the complete file is put.
+    ///   - source: Where it comes from.
+    /// - Throws: An error, if another download is at it.
+    init(for destination: URL, of source: URL?) throws {
+        self.destination = destination.standardizedFileURL
+        self.source = source
+        file = destination.appendingPathExtension("partial")
+        note = destination.appendingPathExtension("partial-note")
+        let isFree = Self.lock.withLock { unsafe Self.inUse.insert(self.destination).inserted }
+        guard isFree else { throw DownloadError.destinationInUse(destination) }
+        guard let data = try? Data(contentsOf: note), let known = try? JSONDecoder().decode(Note.self, from: data),
+            known.url == source,
+            let size = try? FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber
+        else { return }
+        validator = known.validator
+        length = size.int64Value
+    }
+
+    deinit { release() }
+
+    private func release() {
+        _ = Self.lock.withLock { unsafe Self.inUse.remove(destination) }
+    }
+
+    /// Forgets what is there, because the whole comes.
+    ///
+    /// - Parameter validator: How the server recognizes it, if it can.
+    /// - Throws: An error, if the file cannot be written.
+    func begin(validator: String?) throws {
+        try? handle?.close()
+        handle = nil
+        length = 0
+        self.validator = validator
+        try write {
+            try? FileManager.default.removeItem(at: note)
+            if let validator { try JSONEncoder().encode(Note(url: source, validator: validator)).write(to: note) }
+            try Data().write(to: file)
+        }
+    }
+
+    /// Adds what comes next.
+    func append(_ data: Data) throws {
+        try write {
+            if handle == nil {
+                handle = try FileHandle(forWritingTo: file)
+                try handle?.seek(toOffset: UInt64(length))
+            }
+            try handle?.write(contentsOf: data)
+        }
+        length += Int64(data.count)
+    }
+
+    /// The download is complete.
+    func moveToDestination() throws {
+        try write {
+            try handle?.close()
+            handle = nil
+            // An empty body has written nothing.
+            if !FileManager.default.fileExists(atPath: file.path) { try Data().write(to: file) }
+            if unsafe rename(file.path, destination.path) != 0 {
+                throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+            }
+            try? FileManager.default.removeItem(at: note)
+        }
+        release()
+    }
+
+    /// The download has ended before it was complete.
+    func stop() {
+        try? handle?.close()
+        handle = nil
+        if validator == nil {
+            try? FileManager.default.removeItem(at: file)
+            try? FileManager.default.removeItem(at: note)
+        }
+        release()
+    }
+
+    private func write(_ body: () throws -> Void) throws {
+        do { try body() } catch { throw DownloadError.cannotWrite(destination, error: error) }
+    }
+}

@@ -1,0 +1,97 @@
+public import OperationKit
+
+#if canImport(FoundationNetworking)
+import Foundation
+public import FoundationNetworking
+#else
+public import Foundation
+#endif
+
+/// What operations that send a request have in common: ``DataTaskOperation``, ``UploadTaskOperation`` and ``DownloadTaskOperation``.
+///
+/// Its ``IOOperation/input`` is the request. It ends
+///
+/// | when | with |
+/// |---|---|
+/// | the server has answered with a status below 400, or one of ``acceptedStatuses`` | its output |
+/// | it has answered with another status | ``HTTPError`` |
+/// | there is no answer, or only a part of one | ``TransferError`` |
+/// | it was cancelled | `CancellationError`, or the reason, such as a timeout |
+///
+/// Redirections are followed, up to twenty. A request that the server wants credentials for ends with status 401: send an `Authorization`
+/// header field. The `timeoutInterval` of the request is the longest time in which nothing comes, in whole seconds;
+/// `timeout` of the operation limits all of it.
+///
+/// The progress counts bytes, of the body that is sent by an ``UploadTaskOperation``, or else of the one that comes, if its length is known.
+/// Nothing of what it does blocks a thread. The class has no other subclasses than these.
+public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>, @unchecked Sendable {
+    private let lock = NSLock()
+    private var statuses: Set<Int> = []
+    private var transfer: (any TransferHandler)?
+
+    init(_ request: URLRequest?, name: String?) {
+        super.init()
+        input = request
+        self.name = name ?? request.map { RequestName.of($0.httpMethod, $0.url) }
+    }
+
+    /// The statuses of 400 or more that are no error. Set it before the start. The default is none.
+    public final var acceptedStatuses: Set<Int> {
+        get { lock.withLock { statuses } }
+        set { lock.withLock { statuses = newValue } }
+    }
+
+    /// Sends the request. Don't call this method yourself.
+    public final override func main(input request: URLRequest) {
+        guard isExecuting, !isFinished else { return }
+        if name == nil { name = RequestName.of(request.httpMethod, request.url) }
+        guard request.url != nil else {
+            finish(
+                withError: TransferError(
+                    method: request.httpMethod ?? "GET", url: nil, code: .badURL, message: "it has no URL."))
+            return
+        }
+        var request = request
+        // Linux cuts it to whole seconds, and zero is no time at all.
+        request.timeoutInterval = max(1, request.timeoutInterval.rounded(.up))
+        do {
+            try send(request)
+        } catch {
+            finish(withError: error)
+        }
+    }
+
+    /// Stops the transfer. Don't call this method yourself.
+    public final override func didCancel() {
+        if let transfer = lock.withLock({ transfer }) { RequestSession.shared.cancel(transfer) }
+    }
+
+    func send(_ request: URLRequest) throws {}
+
+    final func start(_ transfer: any TransferHandler) {
+        lock.withLock { self.transfer = transfer }
+        RequestSession.shared.start(transfer)
+    }
+
+    /// Ends the operation, away from the thread of the session.
+    final func end(with result: Result<Output, any Error>) {
+        lock.withLock { transfer = nil }
+        DispatchQueue(label: "OperationKit.request").async { [self] in
+            switch result {
+            case .success(let output): finish(with: output)
+            case .failure(let error): finish(withError: isCancelled ? CancellationError() : error)
+            }
+        }
+    }
+
+    final func progressed(to count: Int64, of total: Int64) {
+        guard total > 0 else { return }
+        let progress = progress
+        if progress.totalUnitCount != total { progress.totalUnitCount = total }
+        progress.completedUnitCount = min(count, total)
+    }
+
+    final func accepts(_ response: HTTPResponse) -> Bool {
+        response.status < 400 || acceptedStatuses.contains(response.status)
+    }
+}

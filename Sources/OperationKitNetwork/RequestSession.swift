@@ -1,0 +1,130 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What is done with the answer of one request. All methods are called on the queue of the ``RequestSession``.
+protocol TransferHandler: AnyObject, Sendable {
+    /// Creates the task.
+    func makeTask(in session: URLSession) -> URLSessionTask
+
+    /// The answer begins.
+    ///
+    /// - Returns: Whether its body is wanted. If not, the task is cancelled.
+    func received(_ response: URLResponse) -> Bool
+
+    /// A part of the body has come.
+    ///
+    /// - Returns: Whether more is wanted. If not, the task is cancelled.
+    func received(_ data: Data) -> Bool
+
+    /// A part of the request's own body was sent.
+    func sent(_ count: Int64, of total: Int64)
+
+    /// The task has ended. Called once, last.
+    func completed(with error: (any Error)?)
+}
+
+/// The session of all requests of the program.
+///
+/// There is one, and it is never invalidated: on Linux a session that ends while a request of it is cancelled ends the program. It has no
+/// cache, because a cancellation during a look-up does the same. Neither the asynchronous functions nor the handlers of a session are
+/// used: the first ones wait forever when they are cancelled, the second ones keep bodies in memory.
+final class RequestSession: NSObject, @unchecked Sendable {
+    static let shared = RequestSession()
+
+    private let queue = OperationQueue()
+    private var session: URLSession!
+    /// Used on the queue only.
+    private var transfers: [Int: Running] = [:]
+
+    private struct Running {
+        let task: URLSessionTask
+        let handler: any TransferHandler
+        /// What the server has answered to a request without credentials.
+        var refusal: URLResponse?
+        /// Whether the rest is not wanted.
+        var isStopped = false
+    }
+
+    private override init() {
+        super.init()
+        queue.name = "OperationKit.requests"
+        queue.maxConcurrentOperationCount = 1
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.urlCache = nil
+        // A request that waits for a connection is idle, and would time out. Limits are those of queues and resources.
+        configuration.httpMaximumConnectionsPerHost = 1_000
+        session = URLSession(configuration: configuration, delegate: self, delegateQueue: queue)
+    }
+
+    /// Sends a request.
+    func start(_ handler: any TransferHandler) {
+        queue.addOperation { [self] in
+            let task = handler.makeTask(in: session)
+            transfers[task.taskIdentifier] = Running(task: task, handler: handler)
+            task.resume()
+        }
+    }
+
+    /// Stops a request that was sent. Does nothing once it has ended.
+    func cancel(_ handler: any TransferHandler) {
+        // Not on the thread of the caller: cancelling a task that ends at this moment ends the program on Linux.
+        queue.addOperation { [self] in
+            transfers.values.first { $0.handler === handler }?.task.cancel()
+        }
+    }
+
+    private func stop(_ task: URLSessionTask) {
+        transfers[task.taskIdentifier]?.isStopped = true
+        // The disposition `.cancel` of a response is ignored on Linux.
+        task.cancel()
+    }
+}
+
+extension RequestSession: URLSessionDataDelegate {
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        if let transfer = transfers[dataTask.taskIdentifier], !transfer.handler.received(response) { stop(dataTask) }
+        completionHandler(.allow)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        guard let transfer = transfers[dataTask.taskIdentifier], !transfer.isStopped else { return }
+        if !transfer.handler.received(data) { stop(dataTask) }
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+        totalBytesExpectedToSend: Int64
+    ) {
+        transfers[task.taskIdentifier]?.handler.sent(totalBytesSent, of: totalBytesExpectedToSend)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        switch challenge.protectionSpace.authenticationMethod {
+        case NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodDefault:
+            // The default handling waits forever on Linux. The task ends as cancelled now.
+            transfers[task.taskIdentifier]?.refusal = challenge.failureResponse
+            completionHandler(.rejectProtectionSpace, nil)
+        default:
+            completionHandler(.performDefaultHandling, nil)
+        }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        guard let transfer = transfers.removeValue(forKey: task.taskIdentifier) else { return }
+        if let refusal = transfer.refusal, (error as? URLError)?.code == .cancelled {
+            _ = transfer.handler.received(refusal)
+            transfer.handler.completed(with: nil)
+        } else {
+            transfer.handler.completed(with: transfer.isStopped ? nil : error)
+        }
+    }
+}

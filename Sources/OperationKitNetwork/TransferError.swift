@@ -1,0 +1,79 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A request that did not get its answer, or only a part of it.
+public struct TransferError: Error, Sendable {
+    /// The method of the request.
+    public let method: String
+    /// The URL of the request.
+    public let url: URL?
+    /// What went wrong, as Foundation calls it.
+    public let code: URLError.Code
+    /// What went wrong, in words.
+    public let message: String
+
+    /// Creates an error, for tests of code that handles one.
+    public init(method: String, url: URL?, code: URLError.Code, message: String) {
+        self.method = method
+        self.url = url
+        self.code = code
+        self.message = message
+    }
+
+    /// Whether the same request may get its answer later: there was no connection, or it broke off, or it took too long.
+    public var isTransient: Bool {
+        switch code {
+        case .unknown, .timedOut, .cannotConnectToHost, .networkConnectionLost, .badServerResponse,
+            .notConnectedToInternet:
+            true
+        default: false
+        }
+    }
+}
+
+extension TransferError: LocalizedError, CustomNSError {
+    /// A sentence that names the request.
+    public var errorDescription: String? {
+        "“\(RequestName.of(method, url))” was not answered: \(message)"
+    }
+
+    /// `OperationKit.TransferError`.
+    public static var errorDomain: String { "OperationKit.TransferError" }
+
+    /// 1.
+    public var errorCode: Int { 1 }
+
+    /// The description, and the error of Foundation.
+    public var errorUserInfo: [String: Any] {
+        [
+            NSLocalizedDescriptionKey: errorDescription ?? "",
+            NSUnderlyingErrorKey: NSError(domain: NSURLErrorDomain, code: code.rawValue),
+        ]
+    }
+}
+
+extension TransferError {
+    /// The error with which a task of a session has ended.
+    init(_ error: any Error, of request: URLRequest) {
+        let code = (error as? URLError)?.code ?? .unknown
+        self.init(
+            method: request.httpMethod ?? "GET", url: request.url, code: code,
+            message: Self.explanation(code) ?? error.localizedDescription)
+    }
+
+    /// Where Foundation says too little.
+    private static func explanation(_ code: URLError.Code) -> String? {
+        switch code {
+        case .unknown: "the connection broke off."
+        case .timedOut: "nothing came for too long."
+        case .networkConnectionLost: "the connection was reset."
+        case .cannotParseResponse: "the answer is no HTTP."
+        case .badServerResponse: "the server closed the connection."
+        case .httpTooManyRedirects: "it was redirected too often."
+        default: nil
+        }
+    }
+}

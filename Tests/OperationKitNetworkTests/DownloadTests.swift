@@ -1,0 +1,214 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKitNetwork
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Downloads", .hangGuard)
+struct DownloadTests {
+    private let queue = OperationQueue()
+    private let folder = TemporaryFolder()
+    private let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+
+    private var destination: URL { folder.url.appendingPathComponent("file") }
+    private var names: [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: folder.url.path).sorted()) ?? []
+    }
+
+    /// Answers with the content, in parts: `breaks` says after how many bytes each of the first answers breaks off.
+    private func server(tag: @escaping @Sendable (Int) -> String?, breaks: [Int]) throws -> LoopbackServer {
+        try LoopbackServer { [content] request in
+            let tag = tag(request.number)
+            var first = 0
+            if let range = request.headers["range"], request.headers["if-range"] == tag {
+                first = Int(range.dropFirst(6).dropLast()) ?? 0
+            }
+            let rest = content[first...]
+            var head = first > 0 ? "HTTP/1.1 206 Part\r\n" : "HTTP/1.1 200 OK\r\n"
+            if first > 0 { head += "Content-Range: bytes \(first)-\(content.count - 1)/\(content.count)\r\n" }
+            if let tag { head += "ETag: \(tag)\r\n" }
+            head += "Content-Length: \(rest.count)\r\n\r\n"
+            let isBroken = request.number <= breaks.count
+            let body = isBroken ? rest.prefix(breaks[request.number - 1]) : rest
+            return [.text(head), .bytes(Data(body))] + (isBroken ? [.close] : [])
+        }
+    }
+
+    @Test("A file is loaded, replaces the one that is there, and leaves nothing beside it")
+    func download() async throws {
+        let server = try server(tag: { _ in "\"1\"" }, breaks: [])
+        defer { server.stop() }
+        try Data("old".utf8).write(to: destination)
+        let operation = DownloadTaskOperation(server.url(), to: destination)
+        let output = try await queue.run(operation)
+        #expect(try Data(contentsOf: output.file) == content)
+        #expect(names == ["file"])
+        #expect(operation.progress.fractionCompleted == 1)
+    }
+
+    @Test("A download that has broken off goes on where it stopped")
+    func resumed() async throws {
+        let server = try server(tag: { _ in "\"1\"" }, breaks: [100_000, 50_000])
+        defer { server.stop() }
+        let policy = RetryPolicy(maximumAttempts: 3, backoff: .none)
+        let url = server.url()
+        let retry = RetryOperation(policy, name: "file") { [destination] _ in DownloadTaskOperation(to: destination) }
+        _ = try await queue.run(retry.with(input: URLRequest(url: url)))
+        #expect(try Data(contentsOf: destination) == content)
+        #expect(server.requests.map { $0.headers["range"] } == [nil, "bytes=100000-", "bytes=150000-"])
+        #expect(names == ["file"])
+    }
+
+    @Test("A download starts over if the file has changed on the server")
+    func changed() async throws {
+        let server = try server(tag: { "\"\($0)\"" }, breaks: [100_000])
+        defer { server.stop() }
+        await #expect(throws: TransferError.self) {
+            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        }
+        #expect(names == ["file.partial", "file.partial-note"])
+        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        #expect(try Data(contentsOf: destination) == content)
+        #expect(server.requests[1].headers["range"] == "bytes=100000-")
+    }
+
+    @Test(
+        "Without a way to recognize the file nothing is kept of a download that has broken off",
+        arguments: [nil, "W/\"1\""])
+    func notResumable(_ tag: String?) async throws {
+        let server = try server(tag: { _ in tag }, breaks: [100_000])
+        defer { server.stop() }
+        await #expect(throws: TransferError.self) {
+            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        }
+        #expect(names.isEmpty)
+    }
+
+    @Test("A part that the server cannot complete is thrown away, and the download starts over", arguments: [416, 206])
+    func refusedRange(_ status: Int) async throws {
+        let server = try LoopbackServer { [content] request in
+            if request.number == 1 {
+                return [
+                    .text("HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: \(content.count)\r\n\r\nhello"), .close,
+                ]
+            }
+            if request.headers["range"] != nil {
+                return [.response(status, headers: ["Content-Range": "bytes 0-4/5"], Data("wrong".utf8))]
+            }
+            return [.response(content)]
+        }
+        defer { server.stop() }
+        await #expect(throws: TransferError.self) {
+            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        }
+        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        #expect(try Data(contentsOf: destination) == content)
+        #expect(server.requests.count == 3)
+    }
+
+    @Test("A status of 400 or more leaves the destination as it was")
+    func errorStatus() async throws {
+        let server = try LoopbackServer { _ in [.response(404, Data("none".utf8))] }
+        defer { server.stop() }
+        try Data("old".utf8).write(to: destination)
+        let error = await #expect(throws: HTTPError.self) {
+            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        }
+        #expect(error?.body == Data("none".utf8))
+        #expect(try String(contentsOf: destination, encoding: .utf8) == "old")
+        #expect(names == ["file"])
+    }
+
+    @Test("An empty file is a file")
+    func empty() async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        defer { server.stop() }
+        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        #expect(try Data(contentsOf: destination).isEmpty)
+    }
+
+    @Test(
+        "A second operation with the same destination ends with an error, and the destination is free after the first one"
+    )
+    func destinationInUse() async throws {
+        let (reached, gate) = (Gate(), Gate())
+        let server = try LoopbackServer { [content] _ in
+            reached.open()
+            return [.wait(gate), .response(content)]
+        }
+        defer { server.stop() }
+        let first = DownloadTaskOperation(server.url(), to: destination)
+        queue.addOperation(first)
+        await reached.opened()
+        await #expect(throws: DownloadError.self) {
+            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        }
+        gate.open()
+        try await first.finished()
+        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+    }
+
+    @Test("A folder that cannot be written to is an error")
+    func cannotWrite() async throws {
+        let server = try LoopbackServer { [content] _ in [.response(content)] }
+        defer { server.stop() }
+        let missing = folder.url.appendingPathComponent("missing/file")
+        let error = await #expect(throws: DownloadError.self) {
+            try await queue.run(DownloadTaskOperation(server.url(), to: missing))
+        }
+        #expect(error?.localizedDescription.contains(missing.path) == true)
+    }
+
+    @Test("A cancelled download keeps what has come, and the next one goes on")
+    func cancelled() async throws {
+        let (reached, gate) = (Gate(), Gate())
+        let server = try LoopbackServer { [content] request in
+            if request.headers["range"] != nil {
+                let first = Int(request.headers["range"]!.dropFirst(6).dropLast()) ?? 0
+                let range = "bytes \(first)-\(content.count - 1)/\(content.count)"
+                return [.response(206, headers: ["Content-Range": range, "ETag": "\"1\""], Data(content[first...]))]
+            }
+            let head = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: \(content.count)\r\n\r\n"
+            reached.open()
+            return [.text(head), .bytes(content.prefix(50_000)), .wait(gate)]
+        }
+        defer {
+            gate.open()
+            server.stop()
+        }
+        let first = DownloadTaskOperation(server.url(), to: destination)
+        queue.addOperation(first)
+        await reached.opened()
+        while first.progress.completedUnitCount < 50_000 { await Task.yield() }
+        first.cancel()
+        await #expect(throws: CancellationError.self) { try await first.finished() }
+        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        #expect(try Data(contentsOf: destination) == content)
+        #expect(server.requests.last?.headers["range"] == "bytes=50000-")
+    }
+
+    @Test(
+        "The time after which to come back is read in seconds and as a date",
+        arguments: [
+            ("120", Duration.seconds(120)), ("0", .zero), ("-5", .zero), ("1e300", .seconds(86_400)), ("soon", nil),
+            ("nan", nil),
+            ("Thu, 01 Jan 1970 00:01:00 GMT", .seconds(60)), ("Wed, 31 Dec 1969 23:00:00 GMT", .zero),
+        ])
+    func retryAfter(_ text: String, _ expected: Duration?) {
+        #expect(RetryAfter.duration(of: text, at: Date(timeIntervalSince1970: 0)) == expected)
+    }
+}
+
+/// A folder that is removed with the test.
+private final class TemporaryFolder: Sendable {
+    let url = FileManager.default.temporaryDirectory.appendingPathComponent("OperationKit-\(UUID().uuidString)")
+
+    init() { try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+}

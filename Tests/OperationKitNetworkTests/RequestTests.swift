@@ -1,0 +1,300 @@
+import Foundation
+import OperationKit
+import OperationKitNetwork
+import OperationKitTestSupport
+import Testing
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Requests", .hangGuard)
+struct RequestTests {
+    private let queue = OperationQueue()
+
+    private func request(_ url: URL, _ method: String = "GET", timeout: TimeInterval = 60) -> URLRequest {
+        var request = URLRequest(url: url, timeoutInterval: timeout)
+        request.httpMethod = method
+        return request
+    }
+
+    // MARK: - Answers
+
+    @Test("The answer of a server is the output")
+    func answer() async throws {
+        let server = try LoopbackServer { request in
+            [.response(headers: ["X-Path": request.path, "Content-Type": "text/plain"], Data("hello".utf8))]
+        }
+        defer { server.stop() }
+        let output = try await queue.run(DataTaskOperation(server.url("/news?page=1")))
+        #expect(output.text == "hello")
+        #expect(output.response.status == 200)
+        #expect(output.response.value(forHTTPHeaderField: "x-path") == "/news?page=1")
+        #expect(server.requests.map(\.method) == ["GET"])
+    }
+
+    @Test("An operation is called by its method and its URL, without what may be secret")
+    func name() throws {
+        let url = try #require(URL(string: "https://user:word@example.com/news?token=1#top"))
+        #expect(DataTaskOperation(url).name == "GET https://example.com/news")
+        #expect(DataTaskOperation(request(url, "POST"), name: "send").name == "send")
+    }
+
+    @Test("A status of 400 or more is an error with the beginning of the body", arguments: [400, 404, 500, 599])
+    func errorStatus(_ status: Int) async throws {
+        let server = try LoopbackServer { _ in [.response(status, Data(repeating: 120, count: 10_000))] }
+        defer { server.stop() }
+        let error = await #expect(throws: HTTPError.self) { try await queue.run(DataTaskOperation(server.url())) }
+        #expect(error?.status == status)
+        #expect(error?.body == Data(repeating: 120, count: 4_096))
+        #expect(error?.localizedDescription.contains("status \(status)") == true)
+        #expect(error?.errorCode == status)
+    }
+
+    @Test("A status that is accepted is no error")
+    func acceptedStatus() async throws {
+        let server = try LoopbackServer { _ in [.response(404, Data("none".utf8))] }
+        defer { server.stop() }
+        let operation = DataTaskOperation(server.url())
+        operation.acceptedStatuses = [404]
+        #expect(try await queue.run(operation).text == "none")
+    }
+
+    @Test("A request that wants credentials ends with its status")
+    func unauthorized() async throws {
+        let server = try LoopbackServer { _ in [.response(401, headers: ["WWW-Authenticate": "Basic realm=\"x\""])] }
+        defer { server.stop() }
+        let error = await #expect(throws: HTTPError.self) { try await queue.run(DataTaskOperation(server.url())) }
+        #expect(error?.status == 401)
+    }
+
+    @Test("Redirections are followed, and end if there are too many")
+    func redirections() async throws {
+        let server = try LoopbackServer { request in
+            switch request.path {
+            case "/first": [.response(302, headers: ["Location": "/second"])]
+            case "/second": [.response(Data("there".utf8))]
+            default: [.response(302, headers: ["Location": "/loop"])]
+            }
+        }
+        defer { server.stop() }
+        let output = try await queue.run(DataTaskOperation(server.url("/first")))
+        #expect(output.text == "there")
+        #expect(output.response.url?.path == "/second")
+        let error = await #expect(throws: TransferError.self) {
+            try await queue.run(DataTaskOperation(server.url("/loop")))
+        }
+        #expect(error?.code == .httpTooManyRedirects)
+    }
+
+    @Test("A body in chunks is put together")
+    func chunks() async throws {
+        let server = try LoopbackServer { _ in
+            [.text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n")]
+        }
+        defer { server.stop() }
+        #expect(try await queue.run(DataTaskOperation(server.url())).text == "hello world")
+    }
+
+    // MARK: - Faults
+
+    enum Fault: CaseIterable, Sendable {
+        case shortBody, unfinishedChunks, emptyReply, reset, garbage
+
+        var steps: [LoopbackServer.Step] {
+            switch self {
+            case .shortBody: [.text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello"), .close]
+            case .unfinishedChunks: [.text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel"), .close]
+            case .emptyReply: [.close]
+            case .reset: [.reset]
+            case .garbage: [.text("this is no HTTP at all\r\n\r\n"), .close]
+            }
+        }
+    }
+
+    @Test("An answer that breaks off, or is none, is an error that names the request", arguments: Fault.allCases)
+    func faults(_ fault: Fault) async throws {
+        let server = try LoopbackServer { _ in fault.steps }
+        defer { server.stop() }
+        let error = await #expect(throws: TransferError.self) {
+            try await queue.run(DataTaskOperation(server.url("/x")))
+        }
+        #expect(
+            error?.localizedDescription.hasPrefix("“GET http://127.0.0.1:\(server.port)/x” was not answered: ") == true)
+        #expect(error?.isTransient == (fault != .garbage), "\(error?.code.rawValue as Any)")
+    }
+
+    @Test("A connection that is refused, a host that does not exist and a bad URL are errors")
+    func noServer() async throws {
+        let server = try LoopbackServer { _ in [] }
+        server.stop()
+        let cases: [(String, URLError.Code)] = [
+            ("http://127.0.0.1:9/", .cannotConnectToHost), ("http://no-such-host.invalid/", .cannotFindHost),
+            ("unknown://host/", .unsupportedURL),
+        ]
+        for (text, code) in cases {
+            let url = try #require(URL(string: text))
+            let error = await #expect(throws: TransferError.self) { try await queue.run(DataTaskOperation(url)) }
+            #expect(error?.code == code)
+        }
+        var none = URLRequest(url: URL(fileURLWithPath: "/"))
+        none.url = nil
+        let operation = DataTaskOperation(none)
+        let error = await #expect(throws: TransferError.self) { try await queue.run(operation) }
+        #expect(error?.code == .badURL)
+    }
+
+    @Test("A missing request is an error")
+    func missingInput() async throws {
+        await #expect(throws: IOOperationError.self) { try await queue.run(DataTaskOperation()) }
+    }
+
+    // MARK: - Cancelling
+
+    enum Stage: CaseIterable, Sendable { case connected, inHead, inBody }
+
+    @Test("Cancelling ends a request at every stage", arguments: Stage.allCases)
+    func cancelling(_ stage: Stage) async throws {
+        let (reached, never) = (Gate(), Gate())
+        let server = try LoopbackServer { _ in
+            reached.open()
+            return switch stage {
+            case .connected: [.wait(never)]
+            case .inHead: [.text("HTTP/1.1 200 OK\r\nContent-Le"), .wait(never)]
+            case .inBody: [.text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhel"), .wait(never)]
+            }
+        }
+        defer {
+            never.open()
+            server.stop()
+        }
+        let operation = DataTaskOperation(server.url())
+        queue.addOperation(operation)
+        await reached.opened()
+        operation.cancel()
+        await #expect(throws: CancellationError.self) { try await operation.finished() }
+    }
+
+    @Test("Requests that are cancelled at any moment all end")
+    func cancelledAnywhere() async throws {
+        let server = try LoopbackServer { _ in [.response(Data("hello".utf8))] }
+        defer { server.stop() }
+        let operations = (0..<TestExtent.choose(200, long: 5_000)).map { _ in DataTaskOperation(server.url()) }
+        queue.maxConcurrentOperationCount = 8
+        for (index, operation) in operations.enumerated() {
+            queue.addOperation(operation)
+            if index % 3 == 0 { DispatchQueue.global().async { operation.cancel() } }
+        }
+        for operation in operations {
+            do {
+                #expect(try await operation.value.text == "hello")
+            } catch {
+                #expect(error.isCancellation)
+            }
+        }
+    }
+
+    @Test("A timeout of the operation is its error")
+    func timeout() async throws {
+        let never = Gate()
+        let server = try LoopbackServer { _ in [.wait(never)] }
+        defer {
+            never.open()
+            server.stop()
+        }
+        let operation = DataTaskOperation(server.url())
+        operation.timeout = .milliseconds(50)
+        await #expect(throws: OperationTimeoutError.self) { try await queue.run(operation) }
+    }
+
+    @Test("A request in which nothing comes for too long ends, also if it allows less than a second")
+    func idle() async throws {
+        let never = Gate()
+        let server = try LoopbackServer { _ in [.wait(never)] }
+        defer {
+            never.open()
+            server.stop()
+        }
+        let operation = DataTaskOperation(request(server.url(), timeout: 0.5))
+        let error = await #expect(throws: TransferError.self) { try await queue.run(operation) }
+        #expect(error?.code == .timedOut)
+    }
+
+    // MARK: - Uploads
+
+    @Test("Data and files are sent, with their bytes as progress")
+    func uploads() async throws {
+        let server = try LoopbackServer { request in [.response(201, Data("\(request.body.count)".utf8))] }
+        defer { server.stop() }
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let data = Data(repeating: 5, count: 300_000)
+        try data.write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let post = request(server.url(), "POST")
+        for upload in [UploadTaskOperation(post, from: data), UploadTaskOperation(post, fromFile: file)] {
+            let output = try await queue.run(upload)
+            #expect(output.text == "300000")
+            #expect(output.response.status == 201)
+            #expect(upload.progress.fractionCompleted == 1)
+        }
+        #expect(server.requests.allSatisfy { $0.method == "POST" && $0.body == data })
+    }
+
+    @Test("A file that does not exist is an error")
+    func missingFile() async throws {
+        let upload = UploadTaskOperation(
+            request(try #require(URL(string: "http://127.0.0.1:9/")), "POST"),
+            fromFile: URL(fileURLWithPath: "/missing"))
+        let error = await #expect(throws: TransferError.self) { try await queue.run(upload) }
+        #expect(error?.code == .fileDoesNotExist)
+    }
+
+    // MARK: - Retries
+
+    @Test("The policy for HTTP tries again what may be repeated, and waits as long as the server asks")
+    func retries() async throws {
+        let server = try LoopbackServer { request in
+            request.number < 3 ? [.response(503, headers: ["Retry-After": "0"])] : [.response(Data("at last".utf8))]
+        }
+        defer { server.stop() }
+        let retry = RetryOperation(.http, name: "page") { _ in DataTaskOperation() }
+        #expect(try await queue.run(retry.with(input: request(server.url()))).text == "at last")
+
+        let post = RetryOperation(.http, name: "post") { _ in DataTaskOperation() }
+        let failing = try LoopbackServer { _ in [.response(503)] }
+        defer { failing.stop() }
+        await #expect(throws: HTTPError.self) { try await queue.run(post.with(input: request(failing.url(), "POST"))) }
+        #expect(failing.requests.count == 1)
+    }
+
+    @Test(
+        "Whether a failure is tried again depends on the status and the method",
+        arguments: [
+            ("GET", 503, true), ("PUT", 429, true), ("POST", 503, false), ("GET", 404, false), ("get", 408, true),
+        ])
+    func retriedStatuses(_ method: String, _ status: Int, _ isRetried: Bool) throws {
+        let url = try #require(URL(string: "http://example.com"))
+        let response = try #require(HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: nil))
+        let error = HTTPError(method: method, url: url, response: HTTPResponse(response))
+        #expect(RetryPolicy.http.shouldRetry(error, 1) == isRetried)
+    }
+
+    @Test("Requests with a limit and failures among them are all accounted for")
+    func many() async throws {
+        let count = TestExtent.choose(150, long: 3_000)
+        let server = try LoopbackServer { request in
+            Int(request.path.dropFirst())! % 3 == 0 ? [.response(500)] : [.response(Data(request.path.utf8))]
+        }
+        defer { server.stop() }
+        let results = try await queue.mapToResults(1...count, limit: 8) { number in
+            try await OperationQueue().run(DataTaskOperation(server.url("/\(number)"))).text
+        }
+        for (index, result) in results.enumerated() {
+            let number = index + 1
+            switch result {
+            case .success(let text): #expect(text == "/\(number)" && number % 3 != 0)
+            case .failure(let error): #expect((error as? HTTPError)?.status == 500 && number % 3 == 0)
+            }
+        }
+    }
+}

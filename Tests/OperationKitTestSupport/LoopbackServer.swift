@@ -1,0 +1,178 @@
+package import Foundation
+import Testing
+
+/// An HTTP server on the loopback interface that answers as a test wants, also in ways that no server should.
+///
+/// Each connection has a thread of its own, on which the closure is called.
+package final class LoopbackServer: @unchecked Sendable {
+    /// What a client has sent.
+    package struct Request: Sendable {
+        package let method: String
+        package let path: String
+        /// By their names in lower case.
+        package let headers: [String: String]
+        package let body: Data
+        /// Which request it is of all that the server has received, from 1.
+        package let number: Int
+    }
+
+    /// A part of an answer.
+    package enum Step: Sendable {
+        case bytes(Data)
+        /// The next part is sent when the gate is open.
+        case wait(Gate)
+        /// The connection is closed.
+        case close
+        /// The connection is reset.
+        case reset
+
+        package static func text(_ text: String) -> Step { .bytes(Data(text.utf8)) }
+
+        /// A whole answer with status 200.
+        package static func response(_ body: Data) -> Step { response(200, body) }
+
+        /// A whole answer.
+        package static func response(_ status: Int = 200, headers: [String: String] = [:], _ body: Data = Data())
+            -> Step
+        {
+            var head = "HTTP/1.1 \(status) Reason\r\nContent-Length: \(body.count)\r\n"
+            for (name, value) in headers { head += "\(name): \(value)\r\n" }
+            return .bytes(Data((head + "\r\n").utf8) + body)
+        }
+    }
+
+    package let port: UInt16
+    private let socket: Int32
+    private let answer: @Sendable (Request) -> [Step]
+    private let lock = NSLock()
+    private var received: [Request] = []
+    private var connections: Set<Int32> = []
+    private var isStopped = false
+
+    /// Starts a server on a free port.
+    package init(_ answer: @escaping @Sendable (Request) -> [Step]) throws {
+        self.answer = answer
+        socket = Foundation.socket(AF_INET, Int32(Self.stream), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let (socket, size) = (socket, length)
+        let isListening = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                unsafe bind(socket, pointer, size) == 0 && listen(socket, 1_024) == 0
+                    && getsockname(socket, pointer, &length) == 0
+            }
+        }
+        guard isListening else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        port = UInt16(bigEndian: address.sin_port)
+        let thread = Thread { [self] in accept() }
+        thread.stackSize = 1 << 18
+        thread.start()
+    }
+
+    #if canImport(Darwin)
+    private static let stream = SOCK_STREAM
+    private static let noSignal: Int32 = 0
+    #else
+    private static let stream = SOCK_STREAM.rawValue
+    private static let noSignal = Int32(MSG_NOSIGNAL)
+    #endif
+
+    package func url(_ path: String = "/") -> URL { URL(string: "http://127.0.0.1:\(port)\(path)")! }
+
+    /// The requests that have come so far.
+    package var requests: [Request] { lock.withLock { received } }
+
+    /// Closes all connections.
+    package func stop() {
+        let open = lock.withLock {
+            isStopped = true
+            return connections
+        }
+        for connection in open { shutdown(connection, Int32(SHUT_RDWR)) }
+        shutdown(socket, Int32(SHUT_RDWR))
+    }
+
+    private func accept() {
+        while true {
+            let connection = Foundation.accept(socket, nil, nil)
+            let isOver = lock.withLock {
+                if connection >= 0, !isStopped { connections.insert(connection) }
+                return isStopped
+            }
+            guard connection >= 0, !isOver else { break }
+            let thread = Thread { [self] in serve(connection) }
+            thread.stackSize = 1 << 18
+            thread.start()
+        }
+        close(socket)
+    }
+
+    private func serve(_ connection: Int32) {
+        var buffer = Data()
+        requests: while let request = readRequest(connection, &buffer) {
+            for step in answer(request) {
+                switch step {
+                case .bytes(let data): if !send(data, to: connection) { break requests }
+                case .wait(let gate): gate.pass()
+                case .close: break requests
+                case .reset:
+                    var linger = linger(l_onoff: 1, l_linger: 0)
+                    _ = unsafe setsockopt(
+                        connection, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
+                    break requests
+                }
+            }
+        }
+        lock.withLock { _ = connections.remove(connection) }
+        close(connection)
+    }
+
+    private func send(_ data: Data, to connection: Int32) -> Bool {
+        unsafe data.withUnsafeBytes { bytes in
+            var sent = 0
+            while sent < bytes.count {
+                let count = unsafe Foundation.send(
+                    connection, bytes.baseAddress! + sent, bytes.count - sent, Self.noSignal)
+                if count <= 0 { return false }
+                sent += count
+            }
+            return true
+        }
+    }
+
+    private func readRequest(_ connection: Int32, _ buffer: inout Data) -> Request? {
+        func more() -> Bool {
+            var part = [UInt8](repeating: 0, count: 1 << 16)
+            let count = unsafe recv(connection, &part, part.count, 0)
+            if count > 0 { buffer.append(contentsOf: part[..<count]) }
+            return count > 0
+        }
+        let separator = Data("\r\n\r\n".utf8)
+        while buffer.range(of: separator) == nil { if !more() { return nil } }
+        guard let end = buffer.range(of: separator) else { return nil }
+        let lines = String(decoding: buffer[..<end.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
+        let first = lines[0].split(separator: " ")
+        guard first.count == 3 else { return nil }
+        var headers: [String: String] = [:]
+        for line in lines.dropFirst() {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            headers[line[..<colon].lowercased()] = line[line.index(after: colon)...].trimmingCharacters(
+                in: .whitespaces)
+        }
+        buffer = Data(buffer[end.upperBound...])
+        if headers["expect"] != nil { _ = send(Data("HTTP/1.1 100 Continue\r\n\r\n".utf8), to: connection) }
+        let length = headers["content-length"].flatMap(Int.init) ?? 0
+        while buffer.count < length { if !more() { return nil } }
+        let body = Data(buffer.prefix(length))
+        buffer = Data(buffer.dropFirst(length))
+        return lock.withLock {
+            let request = Request(
+                method: String(first[0]), path: String(first[1]), headers: headers, body: body,
+                number: received.count + 1)
+            received.append(request)
+            return request
+        }
+    }
+}
