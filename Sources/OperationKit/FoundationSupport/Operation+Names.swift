@@ -27,3 +27,16 @@ extension Operation {
         (self as? any TitledOperation)?.title ?? TypeNames.name(of: type(of: self))
     }
 }
+
+extension OperationQueue {
+    /// The name of the queue in messages: its own, or its type.
+    var displayName: String {
+        ownName ?? "OperationQueue"
+    }
+
+    /// The name that the queue was given. Those that Foundation gives are addresses.
+    var ownName: String? {
+        guard let name, !name.isEmpty, !name.hasPrefix("NSOperationQueue ") else { return nil }
+        return name
+    }
+}

@@ -50,10 +50,9 @@ extension AsyncOperation {
         continuation?.resume(returning: .cancelled)
     }
 
-    /// Suspends until the operation is finished, whatever its outcome and whatever happens to the waiting task.
-    final func waitForFinishUncancellably() async {
+    /// Suspends until the operation is finished, or ``cancelWait(_:)`` is called, whatever happens to the waiting task.
+    final func waitForFinishUncancellably(_ id: WaiterID = WaiterID()) async {
         _ = await withCheckedContinuation { continuation in
-            let id = WaiterID()
             let answer = withState { $0.waiters.registered(continuation, as: id, isFinished: $0.isOver) }
             if let answer { continuation.resume(returning: answer) }
         }

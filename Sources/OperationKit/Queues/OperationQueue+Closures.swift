@@ -41,15 +41,112 @@ extension OperationQueue {
     public nonisolated(nonsending) func run<Output>(
         name: String? = nil, _ body: nonisolated(nonsending) () async throws -> Output
     ) async throws -> Output {
-        let place = QueueTurnOperation(name: name, on: self)
-        try await place.waitForTurn(on: self)
+        let slot = QueueSlot(name: name, on: self)
+        try await slot.waitForTurn(on: self)
         do {
             let output = try await body()
-            place.end(with: .success(()))
+            slot.end(with: .success(()))
             return output
         } catch {
-            place.end(with: .failure(error))
+            slot.end(with: .failure(error))
             throw error
+        }
+    }
+}
+
+/// Holds a place on a queue for a closure, which runs in the task of its caller. The operation executes from its turn
+/// until the closure has returned or thrown.
+///
+/// The place is given up if the caller's task or the operation is cancelled before the turn. The caller then goes on
+/// immediately, and the operation leaves the queue at its turn. If other code finishes the operation before the turn,
+/// the caller goes on at the turn, without a place. From the turn on, only the caller decides when the operation ends:
+/// `finish` by other code gives it its outcome, not its end.
+final class QueueSlot: AsyncOperation, @unchecked Sendable {
+    private typealias Decision = Result<Void, any Error>
+
+    private enum Turn {
+        case open
+        case awaited(CheckedContinuation<Void, any Error>)
+        /// The first decision: the turn has come, or the closure is not to run, for the reason given.
+        case decided(Decision)
+    }
+
+    // The lock of the operation guards it.
+    private var turn = Turn.open
+    /// For the title only. Not held: where the place was given up, the operation stays on the queue without the caller.
+    private weak var queue: OperationQueue?
+
+    init(name: String?, on queue: OperationQueue) {
+        self.queue = queue
+        super.init()
+        deferEnd()
+        self.name = name
+    }
+
+    override class var typeTitle: String { "run on a queue" }
+
+    override var ownTitle: String? { queue.map { "run on " + $0.displayName } }
+
+    /// Puts the operation on its queue, and suspends until its turn has come. The caller finishes it then.
+    ///
+    /// - Parameter queue: The queue, held by the caller.
+    /// - Throws: `CancellationError` if the task is cancelled before the turn; if it is cancelled already, nothing is
+    ///   put on the queue. If the operation is cancelled or finished before its turn, the reason or the error that it
+    ///   was given, or else `CancellationError`.
+    nonisolated(nonsending) func waitForTurn(on queue: OperationQueue) async throws {
+        do {
+            try await withTaskCancellationHandler {
+                try await withCheckedThrowingContinuation { continuation in
+                    // A handler may have decided before.
+                    let decision = lock.withLock { () -> Decision? in
+                        if case .decided(let decision) = turn { return decision }
+                        turn = .awaited(continuation)
+                        return nil
+                    }
+                    if let decision { continuation.resume(with: decision) } else { queue.addOperation(self) }
+                }
+            } onCancel: {
+                decide(.failure(CancellationError()))
+            }
+        } catch {
+            // Not in the handler: this notifies a queue, and the runtime holds a lock there.
+            cancel()
+            throw error
+        }
+    }
+
+    /// The turn has come.
+    override func main() {
+        if !decide(.success(())) { end(with: .failure(CancellationError())) }
+    }
+
+    /// Gives the place back. The outcome stands unless other code has given one.
+    func end(with outcome: Lifecycle.Outcome) {
+        let outcome = outcome.mapError { replacedByReason($0) }
+        endDeferred(with: outcome)
+    }
+
+    override func cancellationTookEffect() {
+        decide(.failure(withState { $0.lifecycle.cancellationReason } ?? CancellationError()))
+    }
+
+    override func releaseWork() {
+        decide(.failure(error ?? CancellationError()))
+    }
+
+    /// - Returns: Whether nothing had been decided before.
+    @discardableResult
+    private func decide(_ decision: Decision) -> Bool {
+        let previous = lock.withLock { () -> Turn in
+            if case .decided = turn { return turn }
+            return exchange(&turn, with: .decided(decision))
+        }
+        switch previous {
+        case .open: return true
+        case .decided: return false
+        case .awaited(let continuation):
+            continuation.resume(with: decision)
+            return true
         }
     }
 }

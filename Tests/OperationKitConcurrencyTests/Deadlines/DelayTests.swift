@@ -112,6 +112,26 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
+    @Test("An operation that is cancelled just as its delay ends is kept until the delay has notified it")
+    func cancelledAtTheEnd() async throws {
+        let leaks = LeakTracker()
+        let queue = OperationQueue()
+        let isKept = Shared(false)
+        do {
+            let work = leaks.track(work(isForeign: true))
+            let delay = queue.addOperation(work, after: .seconds(5), clock: clock)
+            let operation = WeakReference(work)
+            delay.asyncCompletionBlock = { _ in
+                queue.cancelAllOperations()
+                queue.waitUntilAllOperationsAreFinished()
+                isKept.value = operation.object != nil
+            }
+        }
+        await clock.pass(.seconds(5))
+        await leaks.expectAllReleased()
+        #expect(isKept.value)
+    }
+
     @Test("Cancelling the delay of an operation lets it start") func delayCancelled() async throws {
         let queue = OperationQueue()
         let work = work(isForeign: false)
@@ -127,5 +147,13 @@ import Testing
         queue.addOperation(work, after: .seconds(5))
         await clock.pass(.seconds(5))
         try await work.finished()
+    }
+}
+
+private final class WeakReference: @unchecked Sendable {
+    weak var object: Operation?
+
+    init(_ object: Operation) {
+        self.object = object
     }
 }

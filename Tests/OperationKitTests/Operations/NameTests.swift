@@ -115,7 +115,7 @@ import Testing
         let queue = OperationQueue.serial(name: "uploads")
         let operations: [AsyncOperation] = [
             Load().map { $0 }, Load().recoverRun { _ in Load() }, [Load()].gathered(),
-            QueueTurnOperation(name: nil, on: queue), QueueTurnOperation(name: "backup", on: queue), Load(),
+            QueueSlot(name: nil, on: queue), QueueSlot(name: "backup", on: queue), Load(),
         ]
         // As if each were released while it executes.
         for operation in operations { _ = ExecutionRecord(operation, nil, reporter, at: .now) }

@@ -134,7 +134,7 @@ import Testing
 
     @Test("The operation that takes the place does not hold the queue") func queueIsNotHeld() async {
         let tracker = LeakTracker()
-        let place = QueueTurnOperation(name: nil, on: tracker.track(OperationQueue.serial(name: "uploads")))
+        let place = QueueSlot(name: nil, on: tracker.track(OperationQueue.serial(name: "uploads")))
         await tracker.expectAllReleased()
         #expect(place.displayName == "run on a queue")
     }

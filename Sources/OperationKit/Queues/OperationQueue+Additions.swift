@@ -1,6 +1,19 @@
 public import Foundation
 
 extension OperationQueue {
+    /// Returns a queue that runs one operation at a time, in the order of their priority and addition.
+    ///
+    /// An asynchronous operation takes its turn until it is finished, not only until its `main()` returns.
+    ///
+    /// - Parameter name: The name of the queue, for debugging.
+    /// - Returns: A new queue.
+    public static func serial(name: String) -> OperationQueue {
+        let queue = OperationQueue()
+        queue.name = name
+        queue.maxConcurrentOperationCount = 1
+        return queue
+    }
+
     /// Adds an operation that does not start before some time has passed.
     ///
     /// ```swift
@@ -30,8 +43,25 @@ extension OperationQueue {
         addOperation(operation)
         operation.announceReadiness()
         delayOperation.start()
-        // One that is cancelled ends before its delay, and releases it. A delay must not be released before it has ended.
+        // An operation that is cancelled ends before its delay, and the delay ends soon after. Until then the delay must not be
+        // released, and neither must the operation: Foundation notifies it without holding it.
         FinishObserver(operation) { delayOperation.cancel() }
+        FinishObserver(delayOperation) { withExtendedLifetime(operation) {} }
         return delayOperation
+    }
+}
+
+extension Operation {
+    /// Makes the operation depend on all of these, as `addDependency(_:)` does one by one.
+    ///
+    /// Call it before the operation is started or put on a queue. Complexity: Foundation searches the dependencies that
+    /// are there at each addition, so n additions to one operation cost O(n²) pointer comparisons.
+    ///
+    /// - Parameter operations: The operations that have to finish first. Traps if the operation itself is among them.
+    public final func addDependencies(_ operations: some Sequence<Operation>) {
+        for operation in operations {
+            precondition(operation !== self, "OperationKit: “\(displayName)” cannot depend on itself")
+            addDependency(operation)
+        }
     }
 }

@@ -5,8 +5,9 @@ extension OperationQueue {
     ///
     /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` itself never runs code of the
     /// operation, and may return before the operation is cancelled. If the task has been cancelled already, the operation is
-    /// cancelled before it is added. The method returns only after the operation has finished, even if the task is cancelled.
-    /// If the queue is suspended, it waits until the queue is resumed.
+    /// cancelled before it is added. An ``AsyncOperation`` that has not been started by then never runs its
+    /// `main()`, so the method throws immediately, even if the queue is suspended; the operation finishes when the queue starts it.
+    /// Otherwise the method returns only after the operation has finished.
     ///
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Returns: The output of the operation.
@@ -22,15 +23,16 @@ extension OperationQueue {
     ///
     /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` itself never runs code of the
     /// operation, and may return before the operation is cancelled. If the task has been cancelled already, the operation is
-    /// cancelled before it is added. The method returns only after the operation has finished, even if the task is cancelled.
-    /// If the queue is suspended, it waits until the queue is resumed.
+    /// cancelled before it is added. An ``AsyncOperation`` that has not been started by then never runs its
+    /// `main()`, so the method throws immediately, even if the queue is suspended; the operation finishes when the queue starts it.
+    /// Otherwise the method returns only after the operation has finished.
     ///
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it was cancelled
     ///   and has none. ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     public func run(_ operation: some Operation) async throws {
         try await addUnstarted(operation)
-        if let error = operation.endingError { throw error }
+        if let error = operation.endingErrorAfterWait { throw error }
     }
 
     /// Adds an operation with a timeout, suspends until it is finished, and returns its output.
@@ -100,26 +102,107 @@ extension OperationQueue {
     private func addUnstarted(_ operation: Operation) async throws {
         if operation.hasBeenStarted { throw OperationQueueError.cannotBeAdded(operation: operation.displayName) }
         await addAndWait([operation])
+        if !operation.isFinished, let error = operation.endingErrorAfterWait { throw error }
     }
 
-    /// Adds operations and suspends until all of them are finished. Cancelling the task cancels them.
-    nonisolated(nonsending) func addAndWait(_ operations: [Operation]) async {
+    /// Adds operations and suspends until all of them are finished. Cancelling the task cancels them, and those that will not run
+    /// any more are not waited for.
+    private nonisolated(nonsending) func addAndWait(_ operations: [Operation]) async {
         ExecutionRecording.current.note(self)
+        let waits = operations.map { (operation: $0, id: WaiterID()) }
         await withCancellationDelivered {
             for operation in operations { operation.cancel() }
+            for (operation, id) in waits { (operation as? AsyncOperation)?.cancelWaitIfUnstarted(id) }
         } during: {
             for operation in operations {
                 addOperation(operation)
                 operation.announceReadiness()
             }
-            for operation in operations { await operation.waitForEndUncancellably() }
+            for (operation, id) in waits { await operation.waitForEndUncancellably(id) }
         }
+    }
+
+    // MARK: - Several operations
+
+    /// Adds operations of any class, suspends until all of them are finished, and throws their errors together.
+    ///
+    /// ```swift
+    /// let backup = ThrowingBlockOperation(name: "backup") { /* … */ }
+    /// let report = TaskOperation(name: "report") { 1 }
+    /// report.addDependency(backup)
+    /// try await OperationQueue().run([backup, report])
+    /// assert(report.output == 1)
+    /// ```
+    ///
+    /// The operations run within the limit of the queue, by their priorities and dependencies. A failure doesn't keep
+    /// the others from running.
+    ///
+    /// Cancelling the awaiting task cancels all of them, on another thread, as ``run(_:)`` with one operation does. In a
+    /// task that was cancelled before, they are cancelled before they are added. The call returns when all that
+    /// have started, and all that are no ``AsyncOperation``s, have finished.
+    ///
+    /// Complexity: linear in the number of operations, those on the queue included.
+    ///
+    /// - Parameter operations: Operations that were not started and are on no queue, each once. None of them may wait for
+    ///   one that is never started. If there are none, the call returns immediately.
+    /// - Throws: ``CompoundOperationError/suboperationFailure(name:errors:)`` with the failures, in the order given, if
+    ///   there are any. As in a compound, an operation that did not run because of another one is counted with that
+    ///   one's failure. ``CompoundOperationError/cancelled(name:errors:reason:)`` instead, if operations were cancelled
+    ///   and either none failed or the task was cancelled, too. An operation that succeeded although it was cancelled
+    ///   does not count. Both carry the name of the queue. ``OperationQueueError`` if an operation was started before,
+    ///   is on this queue, as a child of a composite too, or is given twice; nothing is added then.
+    public nonisolated(nonsending) func run(_ operations: some Sequence<some Operation>) async throws {
+        let operations: [Operation] = Array(operations)
+        try checkAddition(of: operations)
+        await addAndWait(operations)
+        try throwFailures(of: operations)
+    }
+
+    private func checkAddition(of operations: [Operation]) throws(OperationQueueError) {
+        var given = Set<ObjectIdentifier>()
+        // Whether an operation is on another queue cannot be known.
+        let present = Set(heldOperations.map { ObjectIdentifier($0) })
+        for operation in operations {
+            let id = ObjectIdentifier(operation)
+            if operation.hasBeenStarted || present.contains(id) {
+                throw .cannotBeAdded(operation: operation.displayName)
+            }
+            if !given.insert(id).inserted { throw .givenTwice(operation: operation.displayName) }
+        }
+    }
+
+    private func throwFailures(of operations: [Operation]) throws {
+        var collection = FailureCollection(rules: .init(policy: .continueAll, countsCancellations: false))
+        let given = Set(operations.map { ObjectIdentifier($0) })
+        var isCancelled = false
+        for (index, operation) in operations.enumerated() {
+            guard let error = operation.endingErrorAfterWait else { continue }
+            let failure = ChildFailure(
+                SuboperationError(name: operation.displayName(at: index), index: index, error: error), of: operation,
+                cause: operation.cause { given.contains(ObjectIdentifier($0)) }, isCancellation: error.isCancellation)
+            if failure.isCancellation { isCancelled = true }
+            _ = collection.add(failure, isCancelling: false)
+        }
+        let (failures, _) = collection.take(ofChildren: operations.count)
+        let error = CompoundOperationError.error(
+            name: displayName, failures.errors,
+            isCancelled: isCancelled && (Task.isCancelled || failures.errors.isEmpty), reason: nil)
+        if let error { throw error }
     }
 }
 
 extension Operation {
     /// Whether the operation executes or has finished.
     var hasBeenStarted: Bool { isExecuting || isFinished }
+
+    /// What the operation ended with. One that has not finished after the wait for it was cancelled, and will not run any more.
+    fileprivate var endingErrorAfterWait: (any Error)? {
+        if isFinished { return endingError }
+        let reason = (self as? AsyncOperation)?.withState {
+            $0.lifecycle.outcome?.error ?? $0.lifecycle.cancellationReason
+        }
+        return reason ?? CancellationError()
+    }
 
     /// Suspends until the operation, of whatever class, is finished. Throws only when the waiting task is cancelled.
     fileprivate func waitForEnd() async throws {
@@ -134,11 +217,18 @@ extension Operation {
         }
     }
 
-    /// Suspends until the operation, of whatever class, is finished, whatever happens to the waiting task.
-    fileprivate func waitForEndUncancellably() async {
-        if let operation = self as? AsyncOperation { return await operation.waitForFinishUncancellably() }
+    /// Suspends until the operation, of whatever class, is finished, or an `AsyncOperation` will not run any more.
+    fileprivate func waitForEndUncancellably(_ id: WaiterID) async {
+        if let operation = self as? AsyncOperation { return await operation.waitForFinishUncancellably(id) }
         let signal = AsyncOperation()
         FinishObserver(self) { signal.start() }
         await signal.waitForFinishUncancellably()
+    }
+}
+
+extension AsyncOperation {
+    /// Ends a wait for an operation that was cancelled before its start.
+    fileprivate final func cancelWaitIfUnstarted(_ id: WaiterID) {
+        if withState({ $0.lifecycle.isPending && $0.lifecycle.isCancelled }) { cancelWait(id) }
     }
 }
