@@ -16,12 +16,8 @@ public enum CoordinationError: Error, Equatable {
     case itemsAndBatches(type: String)
 }
 
-extension CoordinationError: LocalizedError, CustomNSError {
-    /// `OperationKit.CoordinationError`
-    public static var errorDomain: String { "OperationKit.CoordinationError" }
-
-    /// The code documented at each case.
-    public var errorCode: Int {
+extension CoordinationError: LocalizedError, CustomNSError, ReportedError {
+    var code: Int {
         switch self {
         case .invalidBatchSize: 1
         case .invalidLimit: 2
@@ -32,8 +28,7 @@ extension CoordinationError: LocalizedError, CustomNSError {
         }
     }
 
-    /// What is wrong, with what, and what to do about it.
-    public var errorDescription: String? {
+    func text(depth: Int) -> String {
         switch self {
         case .invalidBatchSize(let type, let batchSize):
             "“\(type)” asks for batches of \(batchSize) items. Set its batchSize to 1 or more."
@@ -48,10 +43,5 @@ extension CoordinationError: LocalizedError, CustomNSError {
         case .itemsAndBatches(let type):
             "“\(type)” works item by item and by batches. Conform to one of these protocols only."
         }
-    }
-
-    /// The localized description.
-    public var errorUserInfo: [String: Any] {
-        descriptionUserInfo
     }
 }

@@ -9,30 +9,20 @@ public enum CompoundAdditionError: Error, Equatable {
     case alreadyAdded(operation: String, compound: String)
 }
 
-extension CompoundAdditionError: LocalizedError, CustomNSError {
-    /// `OperationKit.CompoundAdditionError`
-    public static var errorDomain: String { "OperationKit.CompoundAdditionError" }
-
-    /// The code documented at each case.
-    public var errorCode: Int {
+extension CompoundAdditionError: LocalizedError, CustomNSError, ReportedError {
+    var code: Int {
         switch self {
         case .compoundFinished: 1
         case .alreadyAdded: 2
         }
     }
 
-    /// What happened, to which operation, and what to do about it.
-    public var errorDescription: String? {
+    func text(depth: Int) -> String {
         switch self {
         case .compoundFinished(let operation, let compound):
             "The operation “\(operation)” was not added to “\(compound)”, which has finished. Add it before the last child ends."
         case .alreadyAdded(let operation, let compound):
             "The operation “\(operation)” was not added to “\(compound)”: it is a child already, \(operation == compound ? "is or contains" : "contains") “\(compound)”, or may wait for “\(compound)”. Add a new operation, once, to one compound."
         }
-    }
-
-    /// The localized description.
-    public var errorUserInfo: [String: Any] {
-        descriptionUserInfo
     }
 }

@@ -45,8 +45,32 @@ public enum CompoundOperationError: Error {
         return leaves
     }
 
-    /// Whether the compound was cancelled, no child failed, and there is no reason that counts as a failure.
-    public var isCancelled: Bool { isCancelledAtRoot }
+    /// Returns the error without some of the failures, for ``CompoundOperation/childrenDidFinish(_:)``:
+    ///
+    /// ```swift
+    /// final class Sync: CompoundOperation, @unchecked Sendable {
+    ///     override func childrenDidFinish(_ error: CompoundOperationError?) throws {
+    ///         if let error = error?.removingFailures(where: { $0.name == "thumbnails" }) { throw error }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// The other failures keep their ``SuboperationError/siblingCount`` and ``SuboperationError/blockedCount``.
+    ///
+    /// - Parameter isRemoved: Returns whether a failure of a child of this compound does not count.
+    /// - Returns: `nil` if no failure is left. A cancellation and a cycle stay.
+    /// - Throws: What `isRemoved` throws.
+    public func removingFailures(
+        where isRemoved: (SuboperationError) throws -> Bool
+    ) rethrows -> CompoundOperationError? {
+        let rest = try suboperationErrors.filter { try !isRemoved($0) }
+        switch self {
+        case .suboperationFailure(let name, _):
+            return rest.isEmpty ? nil : .suboperationFailure(name: name, errors: rest)
+        case .cancelled(let name, _, let reason): return .cancelled(name: name, errors: rest, reason: reason)
+        case .dependencyCycle: return self
+        }
+    }
 
     /// The error as an `NSError`, nested ones converted too. Where compounds are nested more than 16 levels deep, the
     /// errors at the ends of the tree stand for those below.
@@ -56,11 +80,7 @@ public enum CompoundOperationError: Error {
 }
 
 extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringConvertible, NamedNestingError {
-    /// `OperationKit.CompoundOperationError`
-    public static var errorDomain: String { "OperationKit.CompoundOperationError" }
-
-    /// The code documented at each case.
-    public var errorCode: Int {
+    var code: Int {
         switch self {
         case .suboperationFailure: 1
         case .cancelled: 2
@@ -68,19 +88,8 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         }
     }
 
-    /// What happened: the name of the compound, how many of how many children failed, and which.
-    public var errorDescription: String? {
-        text(depth: Self.textDepth)
-    }
-
     /// The same as `localizedDescription`, for `print` and logs.
     public var description: String { text(depth: Self.textDepth) }
-
-    /// The localized description and the underlying errors. Where no child failed, the reason of the cancellation is
-    /// the underlying error.
-    public var errorUserInfo: [String: Any] {
-        userInfo(depth: Self.conversionDepth)
-    }
 
     func text(depth: Int) -> String {
         switch self {
@@ -116,7 +125,7 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
     }
 
     func userInfo(depth: Int) -> [String: Any] {
-        var userInfo = descriptionUserInfo
+        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: text(depth: Self.textDepth)]
         // The errors at the ends of the tree stand for what is deeper.
         let errors = depth > 0 ? suboperationErrors.map(\.error) : suboperationErrors.isEmpty ? [] : leafErrors
         let underlying = errors.map { $0.asNSError(depth: depth - 1) }
@@ -127,6 +136,8 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         userInfo[Self.underlyingErrorsKey] = underlying
         return userInfo
     }
+
+    var inside: (name: String, error: any Error)? { nil }
 
     func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
         suboperationErrors.prefix(count).map { ($0.name, $0.error) }

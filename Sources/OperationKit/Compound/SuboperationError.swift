@@ -48,43 +48,17 @@ public struct SuboperationError: Error {
 }
 
 extension SuboperationError: LocalizedError, CustomNSError, CustomStringConvertible, NestingError {
-    /// `OperationKit.SuboperationError`
-    public static var errorDomain: String { "OperationKit.SuboperationError" }
-
     /// Always 1.
-    public var errorCode: Int { 1 }
+    var code: Int { 1 }
 
-    /// The name of the child, and the description of its error.
-    public var errorDescription: String? {
-        text(depth: Self.textDepth)
-    }
+    var inside: (name: String, error: any Error)? { (name, error) }
 
     /// The same as `localizedDescription`, for `print` and logs.
     public var description: String { text(depth: Self.textDepth) }
 
-    /// The localized description, and the child's error as the underlying one.
-    public var errorUserInfo: [String: Any] {
-        userInfo(depth: Self.conversionDepth)
-    }
-
     func text(depth: Int) -> String {
         "“\(name)”" + error.explanation(of: name, depth: depth)
     }
-
-    func userInfo(depth: Int) -> [String: Any] {
-        var userInfo = descriptionUserInfo
-        if depth > 0 { userInfo[NSUnderlyingErrorKey] = error.asNSError(depth: depth - 1) }
-        return userInfo
-    }
-
-    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
-        [(name, error)]
-    }
-
-    /// Whether the child was cancelled, and did not fail.
-    public var isCancelled: Bool { isCancelledAtRoot }
-
-    var cancellationAnswer: CancellationAnswer { .sameAs(error) }
 }
 
 extension SuboperationError {

@@ -14,12 +14,8 @@ public enum ChainError: Error, Equatable {
     case operationNotRun(job: String, chain: String)
 }
 
-extension ChainError: LocalizedError, CustomNSError {
-    /// `OperationKit.ChainError`
-    public static var errorDomain: String { "OperationKit.ChainError" }
-
-    /// The code documented at each case.
-    public var errorCode: Int {
+extension ChainError: LocalizedError, CustomNSError, ReportedError {
+    var code: Int {
         switch self {
         case .alreadyUsed: 1
         case .consumed: 2
@@ -29,8 +25,7 @@ extension ChainError: LocalizedError, CustomNSError {
         }
     }
 
-    /// What happened, to which operation, and what to do about it.
-    public var errorDescription: String? {
+    func text(depth: Int) -> String {
         switch self {
         case .alreadyUsed(let operation, let chain) where operation == chain:
             "“\(chain)” cannot be continued or added as a step, because it is part of another operation. Create a new one."
@@ -45,10 +40,5 @@ extension ChainError: LocalizedError, CustomNSError {
         case .operationNotRun(let job, let chain):
             "“\(job)” of “\(chain)” makes an operation, which would not run. Use thenRun to run it, or thenDecide to pass it on as a value."
         }
-    }
-
-    /// The localized description.
-    public var errorUserInfo: [String: Any] {
-        descriptionUserInfo
     }
 }

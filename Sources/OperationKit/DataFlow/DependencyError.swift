@@ -20,26 +20,16 @@ public enum DependencyError: Error {
 }
 
 extension DependencyError: LocalizedError, CustomNSError, NestingError {
-    /// `OperationKit.DependencyError`
-    public static var errorDomain: String { "OperationKit.DependencyError" }
+    var inside: (name: String, error: any Error)? {
+        if case .dependencyFailed(_, let dependency, let error) = self { (dependency, error) } else { nil }
+    }
 
-    /// The code documented at each case.
-    public var errorCode: Int {
+    var code: Int {
         switch self {
         case .dependencyFailed: 1
         case .dependencyUnfinished: 2
         case .missingValue: 3
         }
-    }
-
-    /// What happened, to which operation, because of which other one.
-    public var errorDescription: String? {
-        text(depth: Self.textDepth)
-    }
-
-    /// The localized description, and the error of the dependency as the underlying one.
-    public var errorUserInfo: [String: Any] {
-        userInfo(depth: Self.conversionDepth)
     }
 
     func text(depth: Int) -> String {
@@ -56,27 +46,6 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
         }
     }
 
-    func userInfo(depth: Int) -> [String: Any] {
-        var userInfo = descriptionUserInfo
-        if depth > 0, case .dependencyFailed(_, _, let error) = self {
-            userInfo[NSUnderlyingErrorKey] = error.asNSError(depth: depth - 1)
-        }
-        return userInfo
-    }
-
-    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
-        if case .dependencyFailed(_, let dependency, let error) = self { [(dependency, error)] } else { [] }
-    }
-
-    /// Whether the dependency was cancelled, and did not fail.
-    public var isCancelled: Bool { isCancelledAtRoot }
-
-    var cancellationAnswer: CancellationAnswer {
-        switch self {
-        case .dependencyFailed(_, _, let error): .sameAs(error)
-        case .dependencyUnfinished, .missingValue: .known(false)
-        }
-    }
 }
 
 extension DependencyError: SecondaryError {

@@ -8,30 +8,20 @@ public enum IOOperationError: Error, Equatable {
     case missingOutput(operation: String)
 }
 
-extension IOOperationError: LocalizedError, CustomNSError {
-    /// `OperationKit.IOOperationError`
-    public static var errorDomain: String { "OperationKit.IOOperationError" }
-
-    /// The code documented at each case.
-    public var errorCode: Int {
+extension IOOperationError: LocalizedError, CustomNSError, ReportedError {
+    var code: Int {
         switch self {
         case .missingInput: 1
         case .missingOutput: 2
         }
     }
 
-    /// What happened, to which operation, and what to do about it.
-    public var errorDescription: String? {
+    func text(depth: Int) -> String {
         switch self {
         case .missingInput(let operation):
             "The operation “\(operation)” was started without an input. Set its input before it starts."
         case .missingOutput(let operation):
             "The operation “\(operation)” finished without an output. End it with finish(with:), or with an error."
         }
-    }
-
-    /// The localized description.
-    public var errorUserInfo: [String: Any] {
-        descriptionUserInfo
     }
 }

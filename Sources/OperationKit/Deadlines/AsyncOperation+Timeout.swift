@@ -151,18 +151,10 @@ public struct OperationTimeoutError: Error, Equatable {
     }
 }
 
-extension OperationTimeoutError: LocalizedError, CustomNSError {
-    /// `OperationKit.OperationTimeoutError`
-    public static var errorDomain: String { "OperationKit.OperationTimeoutError" }
+extension OperationTimeoutError: LocalizedError, CustomNSError, ReportedError {
+    var code: Int { 1 }
 
-    /// 1
-    public var errorCode: Int { 1 }
-
-    /// Which operation took longer than which time.
-    public var errorDescription: String? {
+    func text(depth: Int) -> String {
         "The operation “\(operation)” took longer than its timeout of \(timeout)."
     }
-
-    /// The localized description.
-    public var errorUserInfo: [String: Any] { descriptionUserInfo }
 }

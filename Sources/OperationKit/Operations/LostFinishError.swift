@@ -12,12 +12,8 @@ public enum LostFinishError: Error, Equatable {
     case run(name: String)
 }
 
-extension LostFinishError: LocalizedError, CustomNSError {
-    /// `OperationKit.LostFinishError`
-    public static var errorDomain: String { "OperationKit.LostFinishError" }
-
-    /// The code documented at each case.
-    public var errorCode: Int {
+extension LostFinishError: LocalizedError, CustomNSError, ReportedError {
+    var code: Int {
         switch self {
         case .operation: 1
         case .unit: 2
@@ -25,8 +21,7 @@ extension LostFinishError: LocalizedError, CustomNSError {
         }
     }
 
-    /// What was lost, by what, and what to do about it.
-    public var errorDescription: String? {
+    func text(depth: Int) -> String {
         switch self {
         case .operation(let name):
             "The operation “\(name)” was ended, because its closure released finish without calling it. Call it on every path."
@@ -35,10 +30,5 @@ extension LostFinishError: LocalizedError, CustomNSError {
         case .run(let name):
             "“\(name)” was ended, because its completion was released without having been called. Call it on every path."
         }
-    }
-
-    /// The localized description.
-    public var errorUserInfo: [String: Any] {
-        descriptionUserInfo
     }
 }

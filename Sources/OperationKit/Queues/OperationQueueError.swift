@@ -10,12 +10,8 @@ public enum OperationQueueError: Error, Equatable {
     case invalidLimit(queue: String, limit: Int)
 }
 
-extension OperationQueueError: LocalizedError, CustomNSError {
-    /// `OperationKit.OperationQueueError`
-    public static var errorDomain: String { "OperationKit.OperationQueueError" }
-
-    /// The code documented at each case.
-    public var errorCode: Int {
+extension OperationQueueError: LocalizedError, CustomNSError, ReportedError {
+    var code: Int {
         switch self {
         case .cannotBeAdded: 1
         case .givenTwice: 2
@@ -23,8 +19,7 @@ extension OperationQueueError: LocalizedError, CustomNSError {
         }
     }
 
-    /// What happened, to which operation, and what to do about it.
-    public var errorDescription: String? {
+    func text(depth: Int) -> String {
         switch self {
         case .cannotBeAdded(let operation):
             "The operation “\(operation)” has been started or added before and cannot be added to a queue. Create a new one for each run."
@@ -33,10 +28,5 @@ extension OperationQueueError: LocalizedError, CustomNSError {
         case .invalidLimit(let queue, let limit):
             "A map on “\(queue)” was given a limit of \(limit), so nothing was run. Give it 1 or more."
         }
-    }
-
-    /// The localized description.
-    public var errorUserInfo: [String: Any] {
-        descriptionUserInfo
     }
 }

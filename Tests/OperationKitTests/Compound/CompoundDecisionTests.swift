@@ -139,4 +139,30 @@ import Testing
             try super.childrenDidFinish(error)
         }
     }
+
+    @Test("Failures of some children are dropped in one word, and the others keep their counts") func removal()
+        async throws
+    {
+        final class Sync: CompoundOperation, @unchecked Sendable {
+            override func childrenDidFinish(_ error: CompoundOperationError?) throws {
+                if let error = error?.removingFailures(where: { $0.name == "optional" }) { throw error }
+            }
+        }
+        let failing = ThrowingBlockOperation { throw TestError.first }
+        failing.name = "needed"
+        let dependent = ScriptedOperation("dependent")
+        dependent.requireSuccess(of: failing)
+        for others in [[failing, dependent], []] as [[Operation]] {
+            let optional = ThrowingBlockOperation { throw TestError.second }
+            optional.name = "optional"
+            let sync = Sync(name: "sync", operations: [optional] + others)
+            try? await OperationQueue().run(sync)
+            let errors = (sync.error as? CompoundOperationError)?.suboperationErrors ?? []
+            #expect(errors.map(\.name) == (others.isEmpty ? [] : ["needed"]))
+            #expect(errors.allSatisfy { $0.siblingCount == 3 && $0.blockedCount == 1 })
+        }
+        let cancelled = CompoundOperationError.cancelled(
+            name: "sync", errors: [SuboperationError(name: "optional", index: 0, error: TestError.first)])
+        #expect(cancelled.removingFailures { _ in true }?.isCancellation == true)
+    }
 }

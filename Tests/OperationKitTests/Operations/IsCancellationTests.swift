@@ -174,4 +174,16 @@ import FoundationNetworking
             #expect(error.isCancellation)
         }
     }
+
+    @Test("The question takes no longer for budgets exhausted inside each other") func nestedBudgets() {
+        var error: any Error = TestError.first
+        for depth in 0..<20_000 {
+            #expect(!error.isCancellation)
+            error = RetryError.budgetExhausted(operation: "\(depth)", attempts: 1, error: error)
+        }
+        let cancelled = RetryError.budgetExhausted(operation: "retry", attempts: 1, error: CancellationError())
+        #expect(cancelled.isCancellation)
+        // They are freed one by one, because nested calls would overflow the stack.
+        while case RetryError.budgetExhausted(_, _, let inner) = error { error = inner }
+    }
 }

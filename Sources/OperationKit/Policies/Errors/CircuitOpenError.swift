@@ -22,20 +22,12 @@ public struct CircuitOpenError: Error, Equatable, RetryAfterProviding {
     }
 }
 
-extension CircuitOpenError: LocalizedError, CustomNSError {
-    /// `OperationKit.CircuitOpenError`
-    public static var errorDomain: String { "OperationKit.CircuitOpenError" }
+extension CircuitOpenError: LocalizedError, CustomNSError, ReportedError {
+    var code: Int { 1 }
 
-    /// 1
-    public var errorCode: Int { 1 }
-
-    /// Which operation did not run, because of which circuit breaker.
-    public var errorDescription: String? {
+    func text(depth: Int) -> String {
         "The operation “\(operation)” did not run, because the circuit breaker “\(circuit)” "
             + (retryAfter.map { "is open, for another \(ageText($0))." }
                 ?? "lets no other operation through until those on trial have ended.")
     }
-
-    /// The localized description.
-    public var errorUserInfo: [String: Any] { descriptionUserInfo }
 }

@@ -15,11 +15,7 @@ public enum ConditionError: Error {
 }
 
 extension ConditionError: LocalizedError, CustomNSError, NestingError {
-    /// `OperationKit.ConditionError`
-    public static var errorDomain: String { "OperationKit.ConditionError" }
-
-    /// The code documented at each case.
-    public var errorCode: Int {
+    var code: Int {
         switch self {
         case .failed: 1
         case .prerequisiteFailed: 2
@@ -27,24 +23,6 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         case .prerequisiteCycle: 4
         }
     }
-
-    /// What happened, to which operation, because of which condition.
-    public var errorDescription: String? { text(depth: Self.textDepth) }
-
-    /// The localized description, and the error of the condition or of the operation before it, if any, as the underlying one.
-    public var errorUserInfo: [String: Any] { userInfo(depth: Self.conversionDepth) }
-
-    /// Whether the condition or the operation before it ended with an error that stands for a cancellation.
-    public var isCancelled: Bool { isCancelledAtRoot }
-
-    private var cause: (any Error)? {
-        switch self {
-        case .failed(_, _, let error), .prerequisiteFailed(_, _, _, let error): error
-        case .satisfied, .prerequisiteCycle: nil
-        }
-    }
-
-    var cancellationAnswer: CancellationAnswer { cause.map { .sameAs($0) } ?? .known(false) }
 
     func text(depth: Int) -> String {
         switch self {
@@ -61,17 +39,11 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         }
     }
 
-    func userInfo(depth: Int) -> [String: Any] {
-        var userInfo = descriptionUserInfo
-        if depth > 0 { userInfo[NSUnderlyingErrorKey] = cause?.asNSError(depth: depth - 1) }
-        return userInfo
-    }
-
-    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
+    var inside: (name: String, error: any Error)? {
         switch self {
-        case .failed(_, let condition, let error): [(condition, error)]
-        case .prerequisiteFailed(_, _, let prerequisite, let error): [(prerequisite, error)]
-        case .satisfied, .prerequisiteCycle: []
+        case .failed(_, let condition, let error): (condition, error)
+        case .prerequisiteFailed(_, _, let prerequisite, let error): (prerequisite, error)
+        case .satisfied, .prerequisiteCycle: nil
         }
     }
 }

@@ -33,12 +33,8 @@ public struct ResourceWait: Sendable, Equatable {
     }
 }
 
-extension ResourceError: LocalizedError, CustomNSError {
-    /// `OperationKit.ResourceError`
-    public static var errorDomain: String { "OperationKit.ResourceError" }
-
-    /// The code documented at each case.
-    public var errorCode: Int {
+extension ResourceError: LocalizedError, CustomNSError, ReportedError {
+    var code: Int {
         switch self {
         case .tooManyWaiting: 1
         case .cycle: 2
@@ -46,8 +42,7 @@ extension ResourceError: LocalizedError, CustomNSError {
         }
     }
 
-    /// What happened, to which operation, because of which resource.
-    public var errorDescription: String? {
+    func text(depth: Int) -> String {
         switch self {
         case .tooManyWaiting(let operation, let resource, let maximum):
             "The operation “\(operation)” did not run, because " + reason(resource: resource, maximum: maximum)
@@ -81,7 +76,4 @@ extension ResourceError: LocalizedError, CustomNSError {
         guard let last = names.last, names.count > 1 else { return names.joined() }
         return names.dropLast().joined(separator: ", ") + " and " + last
     }
-
-    /// The localized description.
-    public var errorUserInfo: [String: Any] { descriptionUserInfo }
 }

@@ -13,32 +13,13 @@ public enum RetryError: Error {
 }
 
 extension RetryError: LocalizedError, CustomNSError, NestingError {
-    /// `OperationKit.RetryError`
-    public static var errorDomain: String { "OperationKit.RetryError" }
-
-    /// The code documented at each case.
-    public var errorCode: Int {
+    var code: Int {
         switch self {
         case .invalidPolicy: 1
         case .budgetExhausted: 2
         case .operationReused: 3
         }
     }
-
-    /// What happened, to which operation, and what to do about it.
-    public var errorDescription: String? { text(depth: Self.textDepth) }
-
-    /// The localized description, and the error of the last attempt as the underlying one, if there was an attempt.
-    public var errorUserInfo: [String: Any] { userInfo(depth: Self.conversionDepth) }
-
-    /// Whether the last attempt ended with an error that stands for a cancellation.
-    public var isCancelled: Bool { isCancelledAtRoot }
-
-    private var cause: (any Error)? {
-        if case .budgetExhausted(_, _, let error) = self { error } else { nil }
-    }
-
-    var cancellationAnswer: CancellationAnswer { cause.map { .sameAs($0) } ?? .known(false) }
 
     func text(depth: Int) -> String {
         switch self {
@@ -52,13 +33,13 @@ extension RetryError: LocalizedError, CustomNSError, NestingError {
         }
     }
 
-    func userInfo(depth: Int) -> [String: Any] {
-        var userInfo = descriptionUserInfo
-        if depth > 0 { userInfo[NSUnderlyingErrorKey] = cause?.asNSError(depth: depth - 1) }
-        return userInfo
+    var inside: (name: String, error: any Error)? {
+        if case .budgetExhausted(let operation, _, let error) = self { (operation, error) } else { nil }
     }
 
-    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
-        if case .budgetExhausted(let operation, _, let error) = self { [(operation, error)] } else { [] }
+    var cancellationAnswer: CancellationAnswer {
+        guard let error = inside?.error else { return .known(false) }
+        // Only a failure exhausts a budget. So nested budgets are not followed to their ends, once more at each level.
+        return error is RetryError ? .known(false) : .sameAs(error)
     }
 }

@@ -1,19 +1,9 @@
 import Foundation
 
-/// An error that carries other errors, which may carry others in turn, to any depth.
-///
-/// Texts and `NSError`s of such errors are made to a certain depth only. So their cost is bounded, and so is the stack
-/// that they take. They are not made of the `localizedDescription` of what is inside, which Foundation takes from the
-/// `userInfo`: that would convert all that is inside, once more at each level.
-protocol NestingError: LocalizedError, CustomNSError, CancellableError {
-    /// Whether this error stands for a cancellation, or which of the errors inside decides that.
-    var cancellationAnswer: CancellationAnswer { get }
-
-    /// Returns the errors inside, and the names of the operations that ended with them.
-    ///
-    /// - Parameter count: The maximum number of errors to return.
-    /// - Returns: The first errors inside, each with the name of its operation.
-    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)]
+/// An error of the library, or of its other products: what Foundation asks of it follows from a code and a text.
+protocol ReportedError: LocalizedError, CustomNSError {
+    /// The code, from 1, that is documented at each case.
+    var code: Int { get }
 
     /// Returns the description of this error.
     ///
@@ -28,26 +18,20 @@ protocol NestingError: LocalizedError, CustomNSError, CancellableError {
     func userInfo(depth: Int) -> [String: Any]
 }
 
-/// Whether an error stands for a cancellation.
-enum CancellationAnswer {
-    case known(Bool)
-    /// It does if the error inside does.
-    case sameAs(any Error)
-}
+extension ReportedError {
+    /// The domain of the errors of this type: `OperationKit.` and the name of the type.
+    public static var errorDomain: String { "OperationKit.\(self)" }
 
-extension NestingError {
-    /// Whether the error, or the one inside that it answers for, stands for a cancellation. Follows the errors inside
-    /// without recursion.
-    var isCancelledAtRoot: Bool {
-        var error: any Error = self
-        while let nesting = error as? any NestingError {
-            switch nesting.cancellationAnswer {
-            case .known(let isCancelled): return isCancelled
-            case .sameAs(let inner): error = inner
-            }
-        }
-        return error.isCancellation
-    }
+    /// The code that is documented at each case.
+    public var errorCode: Int { code }
+
+    /// What happened, to which operation, and what to do about it.
+    public var errorDescription: String? { text(depth: Self.textDepth) }
+
+    /// The localized description, and the errors inside as the underlying ones.
+    public var errorUserInfo: [String: Any] { userInfo(depth: Self.conversionDepth) }
+
+    func userInfo(depth: Int) -> [String: Any] { [NSLocalizedDescriptionKey: text(depth: Self.textDepth)] }
 
     /// The depth of the description of an error.
     static var textDepth: Int { 3 }
@@ -56,7 +40,55 @@ extension NestingError {
     static var conversionDepth: Int { 16 }
 
     func nsError(depth: Int) -> NSError {
-        NSError(domain: Self.errorDomain, code: errorCode, userInfo: userInfo(depth: depth))
+        NSError(domain: Self.errorDomain, code: code, userInfo: userInfo(depth: depth))
+    }
+}
+
+/// An error that carries other errors, which may carry others in turn, to any depth.
+///
+/// Texts and `NSError`s of such errors are made to a certain depth only. So their cost is bounded, and so is the stack
+/// that they take. They are not made of the `localizedDescription` of what is inside, which Foundation takes from the
+/// `userInfo`: that would convert all that is inside, once more at each level.
+protocol NestingError: ReportedError, CancellableError {
+    /// The error inside, with the name of the operation that ended with it; `nil` if there is none, or if there are several.
+    var inside: (name: String, error: any Error)? { get }
+
+    /// Returns the first errors inside, at most `count`, and the names of the operations that ended with them.
+    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)]
+
+    /// Whether this error stands for a cancellation, or which of the errors inside decides that.
+    var cancellationAnswer: CancellationAnswer { get }
+}
+
+/// Whether an error stands for a cancellation.
+enum CancellationAnswer {
+    case known(Bool)
+    /// It does if the error inside does.
+    case sameAs(any Error)
+}
+
+extension NestingError {
+    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] { inside.map { [$0] } ?? [] }
+
+    var cancellationAnswer: CancellationAnswer { inside.map { .sameAs($0.error) } ?? .known(false) }
+
+    func userInfo(depth: Int) -> [String: Any] {
+        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: text(depth: Self.textDepth)]
+        if depth > 0 { userInfo[NSUnderlyingErrorKey] = inside?.error.asNSError(depth: depth - 1) }
+        return userInfo
+    }
+
+    /// Whether the error, or the one inside that it answers for, stands for a cancellation. Follows the errors inside
+    /// without recursion.
+    public var isCancelled: Bool {
+        var error: any Error = self
+        while let nesting = error as? any NestingError {
+            switch nesting.cancellationAnswer {
+            case .known(let isCancelled): return isCancelled
+            case .sameAs(let inner): error = inner
+            }
+        }
+        return error.isCancellation
     }
 }
 
