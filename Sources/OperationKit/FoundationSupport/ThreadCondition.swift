@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 /// What a thread does that looks at the state of a ``ThreadCondition``.
@@ -72,15 +73,20 @@ enum ThreadWait<Answer> {
     private func waitForSignal(atMost duration: Duration) -> Bool {
         let (seconds, attoseconds) = max(duration, .zero).components
         // Rounded up: a deadline must not be missed by a moment.
-        var time = timespec(tv_sec: Int(seconds), tv_nsec: Int((attoseconds + 999_999_999) / 1_000_000_000))
+        let nanoseconds = Int((attoseconds + 999_999_999) / 1_000_000_000)
         #if canImport(Darwin)
-        return unsafe pthread_cond_timedwait_relative_np(condition, mutex, &time) != ETIMEDOUT
+        let time = (Int(seconds), nanoseconds)
         #else
-        var now = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &now)
-        time.tv_sec += now.tv_sec + (time.tv_nsec + now.tv_nsec) / 1_000_000_000
-        time.tv_nsec = (time.tv_nsec + now.tv_nsec) % 1_000_000_000
-        return unsafe pthread_cond_timedwait(condition, mutex, &time) != ETIMEDOUT
+        // The time of the condition's clock.
+        let end = Int(DispatchTime.now().uptimeNanoseconds) + nanoseconds
+        let time = (Int(seconds) + end / 1_000_000_000, end % 1_000_000_000)
+        #endif
+        // Which module declares the members of a `timespec` depends on the imports of other files.
+        var limit = unsafe unsafeBitCast(time, to: timespec.self)
+        #if canImport(Darwin)
+        return unsafe pthread_cond_timedwait_relative_np(condition, mutex, &limit) != ETIMEDOUT
+        #else
+        return unsafe pthread_cond_timedwait(condition, mutex, &limit) != ETIMEDOUT
         #endif
     }
 }
