@@ -27,7 +27,7 @@ import Testing
 
     @Test("The counts of the sources agree with those of the system", arguments: ["serial", "concurrent"])
     func counts(mode: String) async throws {
-        let sources = BuildProducts.repository.appendingPathComponent("Sources").path
+        let sources = BuildProducts.repository.appendingPathComponent("Sources/OperationKitTimelines").path
         let result = try await DemoProcess.run("files", sources, "--mode", mode)
         #expect(result.status == 0)
         #expect(result.errors == "")

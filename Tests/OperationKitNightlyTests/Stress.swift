@@ -10,7 +10,7 @@ import Testing
 /// | Variable | Meaning |
 /// |---|---|
 /// | `TEST_EXTENT=long` | the shapes in their full sizes, up to a million children or dependencies, and much longer |
-/// | `STRESS_SECONDS=60` | how long random programs are run; 2 by default, 600 in the long extent |
+/// | `STRESS_SECONDS=60` | how long random programs are run; 1 by default, 600 in the long extent |
 /// | `STRESS_SEED=42` | the only program to run, again and again; for shapes the seed of their random graphs |
 @Suite("Stress", .serialized, .takesTurns) enum Stress {}
 
@@ -18,7 +18,7 @@ import Testing
 enum StressSettings {
     /// How long random programs are run.
     static var seconds: Double {
-        ProcessInfo.processInfo.environment["STRESS_SECONDS"].flatMap(Double.init) ?? TestExtent.choose(2, long: 600)
+        ProcessInfo.processInfo.environment["STRESS_SECONDS"].flatMap(Double.init) ?? TestExtent.choose(1, long: 600)
     }
 
     /// The seed that a failure has printed.
@@ -43,7 +43,7 @@ extension Double {
 
 extension Stress {
     /// Expects that runs of a program keep all promises, while references to its operations are kept, and while they are not.
-    static func expectRight(_ program: StressProgram, times: Int = 3) async {
+    static func expectRight(_ program: StressProgram, times: Int = TestExtent.choose(1, long: 3)) async {
         for keepsReferences in [false, true] {
             var program = program
             program.keepsReferences = keepsReferences

@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKitTimelines
 
 @Suite("Timelines of random graphs", .hangGuard, .takesTurns) struct TimelineGraphTests {
-    private static let runCount = TestExtent.choose(300, long: 20_000)
+    private static let runCount = TestExtent.choose(40, long: 20_000)
 
     private func positions(inside number: Int, _ simulation: TimelineSimulation) -> Set<Int> {
         simulation.nodes[number].children.reduce(into: [number]) { found, child in

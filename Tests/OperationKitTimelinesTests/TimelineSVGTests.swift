@@ -218,7 +218,7 @@ import FoundationXML
         let size = { (count: Int) in
             timeline(count).svg().split(separator: "\n").count { $0.hasPrefix("<rect") || $0.hasPrefix("<path") }
         }
-        #expect(size(20_000) <= 3 * 960)
+        #expect(size(4_000) <= 3 * 960)
         #expect(size(3) < 20)
     }
 

@@ -28,7 +28,7 @@ import Testing
         "No more children run than the limit allows, where some end on other threads and the queue starts others",
         arguments: [1, 2, 3, 4])
     func limitOfMixedChildren(limit: Int) async throws {
-        for _ in 0..<40 {
+        for _ in 0..<TestExtent.choose(10, long: 40) {
             let running = Shared((now: 0, most: 0))
             let work: @Sendable (Int) -> Void = { number in
                 running.change {

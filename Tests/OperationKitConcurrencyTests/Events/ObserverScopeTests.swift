@@ -79,7 +79,7 @@ import Testing
 
     @Test("Operations that are put together in any order are seen by the observers of what is around them")
     func programs() throws {
-        for _ in 0..<TestExtent.choose(150, long: 2_000) {
+        for _ in 0..<TestExtent.choose(50, long: 2_000) {
             let seed = SplitMix64.freshSeed()
             var program = Program(random: SplitMix64(seed: seed))
             program.add(CompoundOperation())

@@ -219,7 +219,7 @@ extension Stress {
         @Test("Every loss, doubling or falsification of an event in a real log is seen") func corruptions() async {
             let seed = SplitMix64.freshSeed()
             await onThread {
-                for number in 0..<TestExtent.choose(4, long: 150) as Range<UInt64> {
+                for number in 0..<TestExtent.choose(1, long: 150) as Range<UInt64> {
                     let program = ProgramGenerator.program(seed: seed &+ number)
                     let facts = ProgramFacts(program)
                     let events = ProgramRun.events(of: program)

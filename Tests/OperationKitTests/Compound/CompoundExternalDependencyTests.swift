@@ -49,7 +49,7 @@ import Testing
     func manyChildren(_ kind: ChildKind) async throws {
         // Quadratic cost would take minutes here, which the time limit of the suite does not allow.
         let (external, finish) = makeExternal(kind)
-        let children = (0..<TestExtent.choose(5_000, long: 20_000)).map { _ in ScriptedOperation { $0.finish() } }
+        let children = (0..<TestExtent.choose(2_000, long: 20_000)).map { _ in ScriptedOperation { $0.finish() } }
         for child in children { child.addDependency(external) }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 2)
         compound.start()
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test("Many external dependencies cost linear time") func manyDependencies() async throws {
-        let external = (0..<TestExtent.choose(5_000, long: 20_000)).map { _ in ScriptedOperation { $0.finish() } }
+        let external = (0..<TestExtent.choose(2_000, long: 20_000)).map { _ in ScriptedOperation { $0.finish() } }
         let children = external.map { external in
             let child = ScriptedOperation { $0.finish() }
             child.addDependency(external)
@@ -72,7 +72,7 @@ import Testing
 
     @Test("Dependencies that children get after their addition cost linear time") func lateDependencies() async throws {
         let hub = ScriptedOperation { $0.finish() }
-        let children = (0..<TestExtent.choose(5_000, long: 20_000)).map { _ in ScriptedOperation { $0.finish() } }
+        let children = (0..<TestExtent.choose(2_000, long: 20_000)).map { _ in ScriptedOperation { $0.finish() } }
         for child in children { child.addDependency(hub) }
         let compound = CompoundOperation(operations: children + [hub])
         // Has the schedule count them once.

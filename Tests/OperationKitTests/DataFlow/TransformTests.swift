@@ -65,7 +65,7 @@ import Testing
     @Test("A long chain of transforming operations that was never run is freed without recursion")
     func longChain() async {
         await onThread(stackSize: workerStackSize) {
-            let count = TestExtent.choose(5_000, long: 100_000)
+            let count = TestExtent.choose(2_000, long: 100_000)
             var mapped: IOOperation<Int, Int> = Step.increment("mapped")
             for _ in 0..<count { mapped = mapped.map { $0 } }
             var recovered: IOOperation<Int, Int> = Step.increment("recovered")

@@ -180,7 +180,7 @@ import Testing
 
     @Test("The jobs of a very long waterfall run one at a time and overflow no stack") func manyJobs() async {
         let most = Shared((alive: 0, most: 0))
-        let jobs = TestExtent.choose(100_000, long: 1_000_000)
+        let jobs = TestExtent.choose(20_000, long: 1_000_000)
         await onThread(stackSize: workerStackSize) {
             final class Token: Sendable {
                 let counts: Shared<(alive: Int, most: Int)>
@@ -207,7 +207,7 @@ import Testing
     func operations() async {
         let tracker = LeakTracker()
         let most = Shared(0)
-        let steps = TestExtent.choose(5_000, long: 20_000)
+        let steps = TestExtent.choose(2_000, long: 20_000)
         await onThread(stackSize: workerStackSize) {
             let waterfall = (0..<steps).reduce(Waterfall<Int, Int>()) { waterfall, number in
                 waterfall.thenRun { input in

@@ -108,7 +108,7 @@ import Testing
         TestExtent.report("Resources: \(count) histories of limits \(limits)")
     }
 
-    @Test("Random requests, inside each other too, agree with the model", arguments: 1...40 as ClosedRange<UInt64>)
+    @Test("Random requests, inside each other too, agree with the model", arguments: 1...TestExtent.choose(8, long: 40) as ClosedRange<UInt64>)
     func randomHistories(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         let isExclusive = seed % 2 == 0
@@ -140,7 +140,7 @@ import Testing
 
     @Test(
         "Where none needs inside it what comes before what it holds, all that are granted can end, and none is left",
-        arguments: 1...40 as ClosedRange<UInt64>)
+        arguments: 1...TestExtent.choose(8, long: 40) as ClosedRange<UInt64>)
     func noneIsLeft(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var pair = Pair(limits: (0..<6).map { _ in Int(random.next() % 2) + 1 })

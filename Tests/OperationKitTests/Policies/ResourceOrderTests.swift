@@ -94,7 +94,7 @@ import Testing
         desk.request("held", file)
         desk.request("sync", database)
         desk.request("import", other)
-        let count = TestExtent.choose(20_000, long: 100_000)
+        let count = TestExtent.choose(1_000, long: 100_000)
         guard let sync = desk.ids["sync"], let around = desk.ids["import"] else { return }
         var ids: [RequestID] = []
         for (resource, inside) in [(file, [sync]), (database, [around]), (database, [])] {

@@ -188,7 +188,7 @@ import Testing
     @Test("Of very many attempts the last thousand are known, and nothing else is kept") func manyAttempts()
         async throws
     {
-        let count = TestExtent.choose(5_000, long: 100_000)
+        let count = TestExtent.choose(2_000, long: 100_000)
         let endless = RetryPolicy(maximumAttempts: .max, backoff: .none)
         let retry = retry(endless) { number in
             ScriptedOperation { $0.finish(withError: number < count ? TestError.numbered(number) : nil) }
