@@ -158,3 +158,7 @@ extension OperationTimeoutError: LocalizedError, CustomNSError, ReportedError {
         "The operation “\(operation)” took longer than its timeout of \(timeout)."
     }
 }
+
+extension OperationTimeoutError: DescribedReason {
+    var remark: String { "longer than its timeout of \(timeout)" }
+}

@@ -37,7 +37,7 @@ import Testing
         "A description says why a child has not started, in each state of the child and of its parent", arguments: table
     )
     func reasons(phase: ChildPhase, isReady: Bool, reasons: [String?]) {
-        let wait = DependencyChainDescription(names: ["b"], others: 0, end: .status(.starting))
+        let wait = "waiting for “b”, starting"
         let waits = [.added, .waiting, .queued].contains(phase)
         for (blockedReason, reason) in zip(Self.blockedReasons, reasons) {
             #expect(
@@ -45,7 +45,7 @@ import Testing
                 "\(blockedReason as Any)")
             #expect(
                 ChildSnapshot.reason(phase.stage, wait: wait, isReady: isReady, blockedReason: blockedReason)
-                    == (waits ? "waiting for “b”, starting" : reason),
+                    == (waits ? wait : reason),
                 "Who waits for another one says so, unless that does not matter any more.")
         }
     }

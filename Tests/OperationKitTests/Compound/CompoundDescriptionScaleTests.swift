@@ -35,6 +35,26 @@ import Testing
         #expect(lines.last == "    … and more")
     }
 
+    @Test("A description follows the dependencies of many children once, not for each of them") func chain() {
+        final class Child: Operation, @unchecked Sendable {
+            let reads: Shared<Int>
+
+            init(_ reads: Shared<Int>) { self.reads = reads }
+
+            override var dependencies: [Operation] {
+                reads.change { $0 += 1 }
+                return super.dependencies
+            }
+        }
+        let reads = Shared(0)
+        let children = (0..<9_000).map { _ in Child(reads) }
+        for (child, next) in zip(children, children.dropFirst()) { child.addDependency(next) }
+        let compound = CompoundOperation(name: "Many", operations: children)
+        reads.value = 0
+        #expect(compound.debugDescription.contains("waiting for “Child”, which waits for “Child”"))
+        #expect(reads.value < 3_000)
+    }
+
     @Test("Describing deeply nested compounds overflows no stack") func deepNesting() async {
         let count = TestExtent.choose(600, long: 2_000)
         let compounds = (0..<count).map { CompoundOperation(name: "\($0)") }

@@ -32,48 +32,6 @@ import Testing
         ])
     func textOfState(status: OperationStatus, text: String) {
         #expect(status.text == text)
-        let line = OperationSummary(name: "a", status: status, isCancelled: false, reason: nil, remarks: [])
-        #expect(line.text == "“a”: \(text)")
-    }
-
-    @Test("A line says that the operation is cancelled, why it waits, and what else there is to know")
-    func reasonAndRemarks() {
-        let line = OperationSummary(
-            name: "a", status: .notStarted, isCancelled: true, reason: "waiting for “b”, executing",
-            remarks: ["1 of 2 children have ended", "suspended"])
-        #expect(line.text == "“a”: cancelled, waiting for “b”, executing, 1 of 2 children have ended, suspended")
-    }
-
-    private static func wait(
-        _ names: String, others: Int = 0, _ end: DependencyChainDescription.End = .status(.executing(.seconds(31)))
-    ) -> DependencyChainDescription {
-        DependencyChainDescription(names: names.map(String.init), others: others, end: end)
-    }
-
-    @Test(
-        "A chain of waits is described to its end, without what lies in the middle of a long one",
-        arguments: [
-            (wait("b"), "waiting for “b”, executing for 31 s"),
-            (wait("b", others: 2), "waiting for “b” and 2 more, executing for 31 s"),
-            (wait("b", .status(.notStarted)), "waiting for “b”, which has not been started"),
-            (wait("b", .status(.finishing)), "waiting for “b”, delivering its outcome"),
-            (wait("bc"), "waiting for “b”, which waits for “c”, executing for 31 s"),
-            (wait("bcd", .cycle), "waiting for “b”, which waits for “c”, which waits for “d”, in a cycle"),
-            (
-                wait("bcde"),
-                "waiting for “b”, which waits for “c”, which waits for “d”, which waits for “e”, executing for 31 s"
-            ),
-            (
-                wait("bcdef"),
-                "waiting for “b”, which waits for “c”, which waits over 2 more for “f”, executing for 31 s"
-            ),
-            (
-                wait("bcdefg", .open),
-                "waiting for “b”, which waits for “c”, which waits over 3 more for “g”, which waits for others"
-            ),
-        ])
-    func chainOfWaits(wait: DependencyChainDescription, text: String) {
-        #expect(wait.text == text)
     }
 }
 
@@ -102,8 +60,8 @@ import Testing
         let operation = ScriptedOperation.idle("a")
         operation.start()
         let began = try #require(operation.withState { $0.execution?.startTime })
-        #expect(OperationSummary(operation, at: began + .seconds(31)).text == "“a”: executing for 31 s")
-        #expect(OperationSummary(operation, at: began).text == "“a”: executing for 0 ms")
+        #expect(operation.summary(at: began + .seconds(31)) { nil } == "“a”: executing for 31 s")
+        #expect(operation.summary(at: began) { nil } == "“a”: executing for 0 ms")
         operation.finish()
         #expect(operation.withState { $0.execution } == nil)
     }
@@ -144,15 +102,15 @@ import Testing
 
     @Test("A description follows a long chain of dependencies up to its limit") func longChain() {
         var operations = [ScriptedOperation.idle("0")]
-        for index in 1...(DependencyChainDescription.reach + 10) {
+        for index in 1...(WaitDescriptions.reach + 10) {
             operations.append(.idle("\(index)"))
             operations[index].addDependency(operations[index - 1])
         }
         #expect(
-            operations[DependencyChainDescription.reach].debugDescription.hasSuffix(
+            operations[WaitDescriptions.reach].debugDescription.hasSuffix(
                 "more for “0”, which has not been started"))
         #expect(
-            operations[DependencyChainDescription.reach + 10].debugDescription.hasSuffix(
+            operations[WaitDescriptions.reach + 10].debugDescription.hasSuffix(
                 "more for “10”, which waits for others"))
     }
 

@@ -28,11 +28,9 @@ import Testing
             reason(isSuspended: false, limit: 0, executing: 0) == "ready, but the limit of 0 of the queue is reached")
         #expect(reason(isSuspended: false, limit: 2, executing: 1) == "ready, waiting for a thread of the queue")
         #expect(reason(isSuspended: false, limit: nil, executing: 9) == "ready, waiting for a thread of the queue")
-        let wait = DependencyChainDescription(names: ["a"], others: 1, end: .status(.executing(nil)))
         let snapshot = QueueSnapshot(name: "q", isSuspended: true, limit: 1, operations: [], executingCount: 1)
         #expect(
-            snapshot.reason(calling: "the queue", wait: wait, isReady: false)
-                == "waiting for “a” and 1 more, executing")
+            snapshot.reason(calling: "the queue", wait: "waiting for “a”", isReady: false) == "waiting for “a”")
     }
 
     @Test("A queue says how many operations it has, whether it is suspended, and its limit") func text() {

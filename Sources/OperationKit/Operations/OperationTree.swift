@@ -1,0 +1,164 @@
+import Foundation
+
+/// An operation, its children, their children and so on, as lines of text.
+struct OperationTree {
+    /// How many children of one composite there are lines for.
+    static let width = 100
+    /// How many lines there are in all.
+    static let length = 500
+
+    struct Line: Equatable {
+        let depth: Int
+        let text: String
+    }
+
+    /// Says why an operation has not started, from what it waits for.
+    private typealias Reason = (_ operation: Operation, _ wait: String?) -> String?
+
+    private(set) var lines: [Line] = []
+
+    var text: String {
+        lines.map { String(repeating: "  ", count: $0.depth) + $0.text }.joined(separator: "\n")
+    }
+
+    /// What is still to be described, in a list instead of on the stack: compounds may be nested to any depth.
+    private enum Entry {
+        case operation(Operation, name: String?, reason: Reason)
+        case omitted(Int)
+    }
+
+    /// Takes one snapshot of each composite, and asks the operations without any lock.
+    init(_ root: AsyncOperation, at now: ContinuousClock.Instant) {
+        describe([(.operation(root, name: nil) { _, wait in root.reasonNotStarted(wait) }, 0)], at: now)
+    }
+
+    /// Takes one snapshot of the queue and each composite on it, and asks the operations without any lock.
+    init(_ queue: OperationQueue, at now: ContinuousClock.Instant) {
+        let snapshot = QueueSnapshot(queue)
+        lines = [Line(depth: 0, text: snapshot.text)]
+        let shown = snapshot.operations.prefix(OperationTree.width)
+        var open: [(entry: Entry, depth: Int)] = shown.map { operation in
+            let reason: Reason = { snapshot.reason(calling: "the queue", wait: $1, isReady: $0.isReady) }
+            return (.operation(operation, name: nil, reason: reason), 1)
+        }
+        if shown.count < snapshot.operations.count {
+            open.append((.omitted(snapshot.operations.count - shown.count), 1))
+        }
+        describe(open.reversed(), at: now)
+    }
+
+    /// Describes what is open, the last entry first, and all that is inside it.
+    private mutating func describe(_ open: [(entry: Entry, depth: Int)], at now: ContinuousClock.Instant) {
+        var open = open
+        var waits = WaitDescriptions(at: now)
+        while let (entry, depth) = open.popLast() {
+            guard lines.count < OperationTree.length - 1 else {
+                lines.append(Line(depth: depth, text: "… and more"))
+                break
+            }
+            switch entry {
+            case .omitted(let count):
+                lines.append(Line(depth: depth, text: "… and \(count) more"))
+            case .operation(let operation, let name, let reason):
+                let snapshot = (operation as? AsyncOperation)?.ownChildren?.snapshot(atMost: OperationTree.width)
+                let line = operation.summary(name: name, remarks: snapshot?.summary ?? [], at: now) {
+                    reason(operation, waits.text(for: operation))
+                }
+                lines.append(Line(depth: depth, text: line))
+                guard let snapshot else { continue }
+                if snapshot.omitted > 0 { open.append((.omitted(snapshot.omitted), depth + 1)) }
+                for child in snapshot.children.reversed() {
+                    let name = child.operation.displayName(at: child.index)
+                    let reason: Reason = { operation, wait in
+                        ChildSnapshot.reason(
+                            child.stage, wait: wait, isReady: child.stage != .queued || operation.isReady,
+                            blockedReason: snapshot.blockedReason)
+                    }
+                    open.append((.operation(child.operation, name: name, reason: reason), depth + 1))
+                }
+            }
+        }
+    }
+}
+
+extension ChildSnapshot {
+    /// Says why a child that waits for other operations or not has not started, if there is something to say.
+    static func reason(_ stage: Stage, wait: String?, isReady: Bool, blockedReason: BlockedReason?) -> String? {
+        if let wait, stage == .waiting || stage == .queued { return wait }
+        switch (stage, blockedReason) {
+        case (.started, _): return "starting"
+        case (.queued, _) where !isReady: return "not ready by itself"
+        case (_, .notStarted): return nil
+        case (.waiting, _): return "about to become ready"
+        case (_, .suspended): return "ready, but the children are suspended"
+        case (_, .cancelling): return "ready, but the children are being cancelled"
+        case (_, .limit(let limit)): return "ready, but the limit of \(limit) is reached"
+        case (_, nil): return "ready, waiting for a thread"
+        }
+    }
+}
+
+/// An operation queue as it was at one moment: what it has not finished, and why it starts nothing.
+struct QueueSnapshot {
+    let name: String
+    let isSuspended: Bool
+    /// How many operations it may execute at the same time, if it has a limit.
+    let limit: Int?
+    /// First those that are executing; both these and the others in the order in which they were added.
+    let operations: [Operation]
+    let executingCount: Int
+
+    /// Says why an operation of the queue has not started.
+    ///
+    /// - Parameters:
+    ///   - queue: How the text calls the queue.
+    ///   - wait: What the operation waits for, if it does.
+    ///   - isReady: What the operation says itself.
+    /// - Returns: The reason.
+    func reason(calling queue: String, wait: String?, isReady: Bool) -> String {
+        if let wait { return wait }
+        if !isReady { return "not ready by itself" }
+        if isSuspended { return "ready, but \(queue) is suspended" }
+        if let limit, executingCount >= limit { return "ready, but the limit of \(limit) of \(queue) is reached" }
+        return "ready, waiting for a thread of \(queue)"
+    }
+
+    /// What there is to say of the queue itself.
+    var text: String {
+        let count = operations.count
+        let parts =
+            (isSuspended ? ["suspended"] : []) + (limit.map { ["limit \($0)"] } ?? [])
+            + [count == 0 ? "no operations" : count == 1 ? "1 operation" : "\(count) operations"]
+        return "queue “\(name)”: " + parts.joined(separator: ", ")
+    }
+}
+
+extension QueueSnapshot {
+    /// Asks the queue and its operations, so nothing may be locked.
+    ///
+    /// Complexity: linear in the operations of the queue.
+    init(_ queue: OperationQueue) {
+        name = queue.displayName
+        isSuspended = queue.isSuspended
+        let limit = queue.maxConcurrentOperationCount
+        self.limit = limit < 0 ? nil : limit
+        let unfinished = queue.addedOperations.filter { !$0.isFinished }
+        let executing = unfinished.filter(\.isExecuting)
+        let begun = Set(executing.map { ObjectIdentifier($0) })
+        operations = executing + unfinished.filter { !begun.contains(ObjectIdentifier($0)) }
+        executingCount = executing.count
+    }
+}
+
+extension AsyncOperation {
+    /// Says why an operation has not started, if it is no child.
+    fileprivate final func reasonNotStarted(_ wait: String?) -> String? {
+        if wait != nil || withState({ $0.membership.parent }) != nil { return wait }
+        if let queue = KnownQueues.shared.queue(of: self) {
+            let snapshot = QueueSnapshot(queue)
+            return snapshot.reason(calling: "its queue “\(snapshot.name)”", wait: nil, isReady: isReady)
+        }
+        if case .off = ExecutionRecording.current { return nil }
+        return "not started, on no known queue"
+    }
+}
