@@ -8,7 +8,8 @@ import Testing
 @Suite("Graphs of operations", .hangGuard) struct OperationGraphTests {
     /// A compound with a stock operation, a nested compound, and a dependency outside of it.
     private func makeCompound() throws -> CompoundOperation {
-        let stock = ThrowingBlockOperation(name: "stock \"1\"") {}
+        let stock = BlockOperation {}
+        stock.name = "stock \"1\""
         let inner = CompoundOperation(name: "inner", operations: [ScriptedOperation("deep")])
         inner.addDependency(stock)
         let last = ScriptedOperation("last")

@@ -107,7 +107,7 @@ extension AsyncOperation {
             }
             if let composite, current === child { return .found(composite) }
             // Foreign operations do not know what they are part of.
-            guard current.hasMembership else { return .unknown }
+            guard current is AsyncOperation else { return .unknown }
             operation = current.enclosingOperations.first { _ in true } ?? dependencies.popLast()
             return .next(cost: 1)
         }
@@ -135,7 +135,7 @@ extension Operation {
     final func isInside(_ other: Operation) -> Bool {
         if self === other { return true }
         guard (other as? AsyncOperation)?.ownChildren != nil else { return false }
-        guard hasMembership else { return other.parts.contains { $0 === self } }
+        guard self is AsyncOperation else { return other.parts.contains { $0 === self } }
         if let children = (self as? AsyncOperation)?.children, other.isPart(of: children) { return false }
         return NestingSearch.answer(
             inside: other, whereInside: { $0.contains { $0 === self } },

@@ -82,8 +82,8 @@ extension Operation {
     /// }
     /// ```
     ///
-    /// May be read at any time, on any thread. `nil` for an operation of another class than ``AsyncOperation`` and
-    /// ``ThrowingBlockOperation``, which does not know what it is part of, and once the compound has been released.
+    /// May be read at any time, on any thread. `nil` for an operation of another class than ``AsyncOperation``,
+    /// which does not know what it is part of, and once the compound has been released.
     /// Complexity: linear in the depth of the operation below the compound.
     public final var parentCompound: CompoundOperation? {
         for case let compound as CompoundOperation in enclosingOperations { return compound }

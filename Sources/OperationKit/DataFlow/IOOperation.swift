@@ -94,7 +94,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     /// Called under the conditions of ``AsyncOperation/main()``.
     open func main(input: Input) {
         #if DEBUG
-        finishInDefaultMain(calledAt: .mainWithInput)
+        finishInDefaultMain()
         #else
         finish()
         #endif

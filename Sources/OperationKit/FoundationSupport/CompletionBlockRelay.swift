@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 
 /// Holds a completion block until it is called, so that no operation is kept alive by its own block afterward.
@@ -26,21 +25,10 @@ final class CompletionBlockRelay: Sendable {
 
     /// Calls the block, if there is one.
     func fire() {
-        takeBlock()?()
-    }
-
-    /// Calls the block, if there is one, on another thread, as Foundation does.
-    ///
-    /// - Parameter operation: Lives until the block has returned.
-    func fireSoon(for operation: Operation) {
-        guard let block = takeBlock() else { return }
-        DispatchQueue.global().async { withExtendedLifetime(operation) { block() } }
-    }
-
-    private func takeBlock() -> (@Sendable () -> Void)? {
-        state.withLock { state in
+        let block = state.withLock { state in
             state.hasFired = true
             return state.block.take()
         }
+        block?()
     }
 }

@@ -32,7 +32,7 @@ extension AsyncOperation {
         }
         perform(action)
         #if DEBUG
-        if !isAccepted { reportFinishAfterSuperMain() }
+        if !isAccepted { reportFinishAfterDefaultMain() }
         #endif
         return isAccepted
     }

@@ -24,8 +24,8 @@ extension AsyncOperation {
         /// The slot of the operation in the ``ChildTable`` of its composite.
         var slot: Int?
         #if DEBUG
-        /// Whether an override of `main()` called the default implementation, which finished the operation.
-        var hasFinishedInSuperMain = false
+        /// Whether the default implementation of `main()` finished the operation.
+        var hasFinishedInDefaultMain = false
         #endif
 
         init(lifecycle: Lifecycle) {

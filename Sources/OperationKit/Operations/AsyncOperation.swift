@@ -119,7 +119,7 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
     /// the operation was cancelled or given an outcome before. Don't call this method yourself.
     open override func main() {
         #if DEBUG
-        finishInDefaultMain(calledAt: .main)
+        finishInDefaultMain()
         #else
         finish()
         #endif

@@ -106,35 +106,24 @@ extension Operation {
     /// - Returns: Whether it belonged to `previous` before. If not, nothing changes. Always `true` for a foreign
     ///   operation.
     func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
-        guard let operation = self as? AsyncOperation else {
-            let current = (self as? ThrowingBlockOperation)?.changeMembership { $0.move(to: parent, from: previous) }
-            return current.map { $0 === previous } ?? true
-        }
+        guard let operation = self as? AsyncOperation else { return true }
         let current = operation.withState { $0.membership.move(to: parent, from: previous) }
         return current === previous
     }
 
     /// Whether the operation is part of a group. `false` for a foreign operation.
     func isPart(of group: any ChildGroup) -> Bool {
-        guard let parent = withMembership({ $0.parent }) else { return false }
-        return parent === group
+        (self as? AsyncOperation)?.withState { $0.membership.parent } === group
     }
 
     /// The composites that the operation is inside of, the nearest first.
     var enclosingOperations: some Sequence<AsyncOperation> {
         sequence(state: self) { operation in
-            guard let next = operation.withMembership({ $0.parent })??.operation else { return nil }
+            guard let next = (operation as? AsyncOperation)?.withState({ $0.membership.parent })?.operation else {
+                return nil
+            }
             operation = next
             return next
         }
-    }
-
-    /// Whether the operation knows what it is part of, as ``AsyncOperation``s and ``ThrowingBlockOperation``s do. If not,
-    /// it is *foreign*.
-    var hasMembership: Bool { self is AsyncOperation || self is ThrowingBlockOperation }
-
-    private func withMembership<Value>(_ body: (inout Membership) -> Value) -> Value? {
-        if let operation = self as? AsyncOperation { return operation.withState { body(&$0.membership) } }
-        return (self as? ThrowingBlockOperation)?.changeMembership(body)
     }
 }

@@ -2,8 +2,7 @@ public import Foundation
 
 /// An operation whose error can be read once it has finished.
 ///
-/// This is how a ``CompoundOperation`` learns of the failures of its children. ``AsyncOperation`` and
-/// ``ThrowingBlockOperation`` conform; conform your own synchronous subclasses to have their errors reported too:
+/// This is how a ``CompoundOperation`` learns of the failures of its children. ``AsyncOperation`` conforms; conform your own synchronous subclasses to have their errors reported too:
 ///
 /// ```swift
 /// final class Decode: Operation, FailableOperation, @unchecked Sendable {
@@ -27,9 +26,8 @@ extension AsyncOperation: FailableOperation {}
 extension Operation {
     /// The error that a finished operation ended with, or `CancellationError` if it was cancelled.
     var endingError: (any Error)? {
-        // These know whether they succeeded although they were cancelled.
+        // It knows whether it succeeded although it was cancelled.
         if let operation = self as? AsyncOperation { return operation.error }
-        if let operation = self as? ThrowingBlockOperation { return operation.error }
         if let error = (self as? any FailableOperation)?.error { return error }
         return isCancelled ? CancellationError() : nil
     }

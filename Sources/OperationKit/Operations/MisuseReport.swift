@@ -8,7 +8,7 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
     /// The last way to end an operation, an item or a batch was released without having been used, and it was ended with
     /// this error. The operation is `nil` for items and batches.
     case lostFinish(LostFinishError, operation: UnfinishedOperation?)
-    /// An operation of this class was finished after its `main()` had called `super.main()`, which had finished it before.
+    /// An operation of this class was finished after the default `main()`, which `super.main()` calls, had finished it.
     /// Debug builds of the library report it, once for each class.
     case finishedAfterSuperMain(AsyncOperation.Type)
     /// An operation was told to require the success of another one, or bound to it, when it had started, so that this is
@@ -72,3 +72,25 @@ final class MisuseReporter: Sendable {
         FileHandle.standardError.write(Data("\(report)\n".utf8))
     }
 }
+
+#if DEBUG
+// A subclass that calls `super.main()` is finished there. If its work calls `finish` later, that has no effect, and what
+// depends on the operation has started too early. Debug builds notice that.
+extension AsyncOperation {
+    private static let reportedClasses = Locked<Set<ObjectIdentifier>>([])
+
+    /// What the default implementations of `main()` and `main(input:)` do in debug builds.
+    final func finishInDefaultMain() {
+        // If it is called by hand before the start, the operation has not finished.
+        if finish(), isFinished { withState { $0.hasFinishedInDefaultMain = true } }
+    }
+
+    /// A call of `finish` had no effect. Each class is reported once.
+    final func reportFinishAfterDefaultMain() {
+        let type = type(of: self)
+        guard type != AsyncOperation.self, withState({ $0.hasFinishedInDefaultMain }) else { return }
+        let isFirst = AsyncOperation.reportedClasses.withLock { $0.insert(ObjectIdentifier(type)).inserted }
+        if isFirst { ExecutionRecording.current.report(.finishedAfterSuperMain(type)) }
+    }
+}
+#endif

@@ -209,28 +209,12 @@ import Testing
             log.add("called")
             called.open()
         }
-        relay.fireSoon(for: Operation())
+        relay.fire()
         relay.block = { log.add("late") }
         #expect(relay.block == nil)
         await called.opened()
         relay.fire()
         #expect(log.events == ["called"])
-    }
-
-    @Test("A first completion block that is set while the block of a throwing operation runs is called")
-    func aFirstOneThatIsSetWhileTheBlockRuns() async {
-        let (begun, isSet, called) = (Gate(), Gate(), Gate())
-        let operation = ThrowingBlockOperation {
-            begun.open()
-            isSet.pass()
-        }
-        async let ended: Void = Start.byHand(operation)
-        await begun.opened()
-        operation.completionBlock = { called.open() }
-        isSet.open()
-        await ended
-        await called.opened()
-        #expect(operation.completionBlock == nil)
     }
     #endif
 }

@@ -70,7 +70,7 @@ extension ProgramRun {
             return !operation.debugDescription.isEmpty
         case .rename(let id):
             // The name of others has no lock.
-            guard operation is AsyncOperation || operation is ThrowingBlockOperation else { return false }
+            guard operation is AsyncOperation else { return false }
             hop { for _ in 0..<20 { _ = operation.debugDescription } }
             for turn in 0..<200 { operation.name = "n\(id) with a name that is kept elsewhere \(turn)" }
         case .setUnits:
@@ -78,7 +78,7 @@ extension ProgramRun {
             setUnits(of: operation)
         case .replaceBlock(let id):
             // The completion block of others has no lock.
-            guard operation is AsyncOperation || operation is ThrowingBlockOperation else { return false }
+            guard operation is AsyncOperation else { return false }
             for _ in 0..<100 where !operation.isFinished { observe(operation, id) }
         }
         return true
@@ -129,7 +129,7 @@ extension ProgramRun {
 
     private func addAgain(_ operation: Operation, _ id: Int) -> Bool {
         // Others cannot tell that they were children before.
-        guard operation is AsyncOperation || operation is ThrowingBlockOperation,
+        guard operation is AsyncOperation,
             let compound = parents[id].flatMap({ self.operation($0) }) as? CompoundOperation
         else { return false }
         do { try compound.addOperation(operation) } catch { return false }

@@ -155,6 +155,25 @@ import Testing
         #expect(text(operation.error) == "first")
     }
 
+    @Test(
+        "A `ThrowingBlockOperation` that is given an outcome while its block runs ends with that when the block returns"
+    )
+    func finishedWhileExecuting() async {
+        let (begun, finished) = (Gate(), Gate())
+        let operation = ThrowingBlockOperation {
+            begun.open()
+            finished.pass()
+            throw TestError.second
+        }
+        async let ended: Void = Start.byHand(operation)
+        await begun.opened()
+        #expect(operation.finish(withError: TestError.first) && !operation.finish())
+        #expect(operation.isExecuting && !operation.isFinished)
+        finished.open()
+        await ended
+        #expect(operation.isFinished && text(operation.error) == "first")
+    }
+
     @Test("A `ThrowingBlockOperation` that is started repeatedly runs its block once") func startsOnce() async {
         let log = EventLog()
         let operation = ThrowingBlockOperation { log.add("block") }

@@ -22,9 +22,6 @@ import Testing
         }
     }
 
-    class WithoutMain: AsyncOperation, @unchecked Sendable {}
-    class WithoutMainWithInput: IOOperation<Int, Void>, @unchecked Sendable {}
-
     /// Receives the reports of the process from now on.
     private static func reports() -> Shared<[String]> {
         unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "starts", 1)
@@ -64,18 +61,9 @@ import Testing
         await #expect(processExitsWith: .success) {
             let reports = SuperMainTests.reports()
             let plain = AsyncOperation()
-            let without = WithoutMain()
             let overriding = ScriptedOperation { $0.finish() }
-            let early = Upload()
-            early.main()
-            let onQueue = WithoutMain()
-            for operation in [plain, without, overriding, early] { operation.start() }
-            OperationQueue().addOperation(onQueue)
-            try? await onQueue.finished()
-            let withInput = WithoutMainWithInput()
-            withInput.input = 1
-            withInput.start()
-            for operation in [plain, without, overriding, early, onQueue, withInput] {
+            for operation in [plain, overriding] {
+                operation.start()
                 precondition(operation.isFinished)
                 precondition(!operation.finish())
             }
