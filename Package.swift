@@ -10,6 +10,7 @@ let package = Package(
         .library(name: "OperationKitTimelines", targets: ["OperationKitTimelines"]),
         .library(name: "OperationKitProcess", targets: ["OperationKitProcess"]),
         .library(name: "OperationKitNetwork", targets: ["OperationKitNetwork"]),
+        .library(name: "OperationKitTesting", targets: ["OperationKitTesting"]),
         .executable(name: "OperationDemo", targets: ["OperationDemo"]),
         .executable(name: "OperationBenchmark", targets: ["OperationBenchmark"]),
     ],
@@ -19,6 +20,7 @@ let package = Package(
         .target(name: "OperationKitProcess", dependencies: ["OperationKit", "CProcessSupport"]),
         .target(name: "CProcessSupport"),
         .target(name: "OperationKitNetwork", dependencies: ["OperationKit"]),
+        .target(name: "OperationKitTesting", dependencies: ["OperationKit"]),
         .target(name: "CommandLineSupport", path: "Examples/CommandLineSupport"),
         .executableTarget(
             name: "OperationDemo", dependencies: ["OperationKit", "OperationKitTimelines", "CommandLineSupport"],
@@ -39,6 +41,7 @@ let package = Package(
         .testTarget(
             name: "OperationKitNetworkTests",
             dependencies: ["OperationKit", "OperationKitNetwork", "OperationKitTestSupport"]),
+        .testTarget(name: "OperationKitTestingTests", dependencies: ["OperationKit", "OperationKitTesting"]),
         .testTarget(
             name: "OperationKitMainActorTests", dependencies: ["OperationKit", "OperationKitTestSupport"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),

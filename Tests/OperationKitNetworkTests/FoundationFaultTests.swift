@@ -13,7 +13,7 @@ struct FoundationFaultTests {
     func closedInHeader() async {
         await #expect(processExitsWith: .failure) {
             let server = try LoopbackServer { _ in [.text("HTTP/1.1 200 OK\r\n"), .close] }
-            try? await OperationQueue().run(DataTaskOperation(server.url()))
+            _ = try? await OperationQueue().run(DataTaskOperation(server.url()))
             // Ended without a trap: the fault is mended.
             exit(EXIT_SUCCESS)
         }

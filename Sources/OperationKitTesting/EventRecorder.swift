@@ -1,0 +1,104 @@
+import Foundation
+public import OperationKit
+
+/// An observer that writes down each event as a line such as “load: running”, in the order in which events are delivered.
+///
+/// ```swift
+/// let recorder = EventRecorder()
+/// let operation = recorder.observe(AsyncOperation())
+/// operation.start()
+/// #expect(recorder.events == ["AsyncOperation: started", "AsyncOperation: running", "AsyncOperation: finished"])
+/// ```
+///
+/// An operation is finished before the event of its end is delivered, so await ``end(of:)`` where another thread ends it.
+public final class EventRecorder: OperationObserver {
+    /// Called with each event after it was written down.
+    public typealias Action = @Sendable (_ operation: AsyncOperation, _ event: OperationEvent) -> Void
+
+    private let lock = NSLock()
+    nonisolated(unsafe) private var lines: [(name: String, text: String)] = []
+    private let action: Action
+
+    /// Creates a recorder that observes nothing yet.
+    ///
+    /// - Parameter action: Called with each event, where the library calls its observers.
+    public init(_ action: @escaping Action = { _, _ in }) {
+        self.action = action
+    }
+
+    /// Writes down an event.
+    public func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
+        lock.withLock { unsafe lines.append((event.name, event.kind.line)) }
+        action(operation, event)
+    }
+
+    /// Observes an operation, and returns it.
+    public func observe<Observed: AsyncOperation>(_ operation: Observed) -> Observed {
+        operation.addObserver(self)
+        return operation
+    }
+
+    // MARK: - Reading
+
+    private var recorded: [(name: String, text: String)] { lock.withLock { unsafe lines } }
+
+    /// All events, such as “load: cancelled”.
+    public var events: [String] { recorded.map { "\($0.name): \($0.text)" } }
+
+    /// The events of one operation, such as “cancelled”.
+    public func events(of name: String) -> [String] {
+        recorded.filter { $0.name == name }.map(\.text)
+    }
+
+    /// The names of the operations that had events, sorted.
+    public var names: [String] { Set(recorded.map(\.name)).sorted() }
+
+    /// Suspends until an event was delivered, or the task is cancelled.
+    ///
+    /// - Parameter event: The event, such as “load: running”.
+    public func occurrence(of event: String) async {
+        while !events.contains(event), !Task.isCancelled { await Task.yield() }
+    }
+
+    /// Suspends until the end of an operation was delivered, or the task is cancelled.
+    ///
+    /// - Parameter name: The name of the operation.
+    /// - Returns: All events so far.
+    @discardableResult
+    public func end(of name: String) async -> [String] {
+        while !events(of: name).contains(where: { $0.hasPrefix("finished") }), !Task.isCancelled { await Task.yield() }
+        return events
+    }
+}
+
+extension OperationEvent.Kind {
+    /// What has happened, without what differs from run to run.
+    var line: String {
+        switch self {
+        case .added(_, let name): "added to \(name)"
+        case .started: "started"
+        case .waiting(let reason): reason
+        case .running: "running"
+        case .cancelled: "cancelled"
+        case .retrying(let attempt, let error, let delay):
+            "retrying after attempt \(attempt) and \(delay): \(summary(error))"
+        case .finished(nil): "finished"
+        case .finished(let error?): "finished: \(summary(error))"
+        }
+    }
+}
+
+/// An error as a short text: its class, or, where it has no description of its own, its value; for that of a compound, its children
+/// that have failed.
+private func summary(_ error: any Error) -> String {
+    switch error {
+    case is CancellationError: "cancelled"
+    case CompoundOperationError.suboperationFailure(_, let errors):
+        "failures of \(errors.map(\.name).joined(separator: ", "))"
+    case CompoundOperationError.cancelled(_, let errors, let reason):
+        (["cancelled"] + errors.map { "failure of \($0.name)" } + (reason.map { [summary($0)] } ?? []))
+            .joined(separator: ", ")
+    case is any LocalizedError: "\(type(of: error))"
+    default: "\(error)"
+    }
+}

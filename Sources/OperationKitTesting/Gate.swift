@@ -1,0 +1,68 @@
+import Foundation
+
+/// A gate that is opened once and stays open: holds work until the test lets it go, and tells the test how far the work
+/// is.
+///
+/// Code on a thread of its own or in an operation blocks in ``pass(within:)``, asynchronous code suspends in ``opened()``.
+public final class Gate: @unchecked Sendable {
+    private let condition = NSCondition()
+    private var isPassable = false
+    private var waiting: [ObjectIdentifier: CheckedContinuation<Void, Never>] = [:]
+
+    /// Creates a gate that is closed.
+    public init() {}
+
+    /// Whether the gate was opened.
+    public var isOpen: Bool { condition.withLock { isPassable } }
+
+    /// Lets through what waits, and what comes later.
+    public func open() {
+        let woken = condition.withLock {
+            isPassable = true
+            condition.broadcast()
+            defer { waiting = [:] }
+            return waiting.values
+        }
+        for continuation in woken { continuation.resume() }
+    }
+
+    /// Blocks the calling thread until the gate is open, or a time has passed. Not for asynchronous code, which has few threads.
+    ///
+    /// - Parameter limit: How long to wait at most.
+    /// - Returns: Whether the gate is open.
+    @available(*, noasync)
+    @discardableResult
+    public func pass(within limit: Duration = .seconds(60)) -> Bool {
+        let deadline = Date(timeIntervalSinceNow: limit / .seconds(1))
+        return condition.withLock {
+            while !isPassable { if !condition.wait(until: deadline) { break } }
+            return isPassable
+        }
+    }
+
+    /// Suspends until the gate is open, or the task is cancelled.
+    public func opened() async {
+        let identity = Identity()
+        let id = ObjectIdentifier(identity)
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let mayPass = condition.withLock {
+                    if isPassable || Task.isCancelled { return true }
+                    waiting[id] = continuation
+                    return false
+                }
+                if mayPass { continuation.resume() }
+            }
+        } onCancel: {
+            condition.withLock { waiting.removeValue(forKey: id) }?.resume()
+        }
+        withExtendedLifetime(identity) {}
+    }
+
+    /// Suspends until the gate is open, also if the task is cancelled.
+    public func openedDespiteCancellation() async {
+        await Task.detached { await self.opened() }.value
+    }
+
+    private final class Identity: Sendable {}
+}

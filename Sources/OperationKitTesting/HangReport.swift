@@ -1,0 +1,156 @@
+public import Foundation
+import OperationKit
+
+/// What executes when a test has taken too long.
+public struct HangError: Error, Sendable, LocalizedError, CustomStringConvertible {
+    /// How long the test had taken.
+    public let duration: Duration
+    /// The operations that had not finished, each with what it waits for, those inside it below it.
+    public let tree: String
+
+    /// The duration and the tree.
+    public var description: String {
+        "The test has not ended after \(duration). These operations have not finished:\n"
+            + (tree.isEmpty ? "  none that has started: an operation was not started, or other code hangs" : tree)
+    }
+
+    /// The duration and the tree.
+    public var errorDescription: String? { description }
+}
+
+/// Runs the body of a test, and says what hangs if it takes too long.
+///
+/// ```swift
+/// try await withHangReport(after: .seconds(5)) {
+///     let load = TaskOperation(name: "load") { "page" }
+///     print(try await OperationQueue().run(load))
+/// }
+/// ```
+///
+/// When the time is over, the tree of the operations that have started in the meantime and have not finished is written to standard error, and the
+/// task of the body is cancelled. Awaited operations are cancelled with it, so the body usually ends, and the call throws a ``HangError``
+/// with the same tree. Work that ignores cancellations keeps the body from ending; the report is there nevertheless.
+///
+/// Operations of other classes than `AsyncOperation` appear only inside a composite.
+///
+/// - Parameters:
+///   - limit: How long the body may take.
+///   - body: The body of the test.
+/// - Returns: What the body returns.
+/// - Throws: What the body throws, or a ``HangError`` if it took too long.
+public func withHangReport<Value: Sendable>(
+    after limit: Duration, _ body: @escaping @Sendable () async throws -> Value
+) async throws -> Value {
+    let watch = HangWatch(after: limit)
+    defer { watch.stop() }
+    let task = Task { try await body() }
+    watch.onHang { _ in task.cancel() }
+    let result = await withTaskCancellationHandler {
+        await task.result
+    } onCancel: {
+        task.cancel()
+    }
+    if let error = watch.error { throw error }
+    return try result.get()
+}
+
+/// Says what hangs if a test takes too long: the form for tests that are not asynchronous, such as those of XCTest.
+///
+/// ```swift
+/// let watch = HangWatch(after: .seconds(5))
+/// defer { watch.stop() }
+/// // … the test
+/// ```
+///
+/// When the time is over, the operations that have started in the meantime and have not finished are written to standard error.
+public final class HangWatch: @unchecked Sendable {
+    private let lock = NSCondition()
+    private var report: HangError?
+    private var isOver = false
+    private var handler: (@Sendable (HangError) -> Void)?
+    private let running = RunningOperations()
+
+    /// Begins to watch.
+    ///
+    /// - Parameter limit: How long the test may take.
+    public init(after limit: Duration) {
+        AsyncOperation.addGlobalObserver(running)
+        // A thread of its own: what hangs may have taken all others.
+        Thread { [lock, weak self] in
+            let deadline = Date(timeIntervalSinceNow: limit / .seconds(1))
+            while lock.withLock({ self?.isOver == false && lock.wait(until: deadline) }) {}
+            self?.timePassed(limit)
+        }.start()
+    }
+
+    deinit { stop() }
+
+    /// The report, if the test has taken too long.
+    public var error: HangError? { lock.withLock { report } }
+
+    /// Ends the watch. There is no report afterward.
+    public func stop() {
+        lock.withLock {
+            isOver = true
+            handler = nil
+            lock.broadcast()
+        }
+        AsyncOperation.removeGlobalObserver(running)
+    }
+
+    func onHang(_ body: @escaping @Sendable (HangError) -> Void) {
+        let known = lock.withLock { () -> HangError? in
+            if report == nil, !isOver { handler = body }
+            return report
+        }
+        if let known { body(known) }
+    }
+
+    private func timePassed(_ limit: Duration) {
+        if lock.withLock({ isOver }) { return }
+        let error = HangError(duration: limit, tree: running.tree)
+        let (handler, isReported) = lock.withLock { () -> ((@Sendable (HangError) -> Void)?, Bool) in
+            guard !isOver else { return (nil, false) }
+            report = error
+            return (self.handler.take(), true)
+        }
+        guard isReported else { return }
+        FileHandle.standardError.write(Data("\(error)\n".utf8))
+        handler?(error)
+    }
+}
+
+/// The operations of the process that have started and have not finished.
+private final class RunningOperations: OperationObserver, @unchecked Sendable {
+    private struct Entry {
+        weak var operation: AsyncOperation?
+    }
+
+    private let lock = NSLock()
+    private var entries: [OperationID: Entry] = [:]
+    private var parents: [OperationID: OperationID] = [:]
+
+    func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
+        lock.withLock {
+            switch event.kind {
+            case .added(let parent, _): parents[event.operation] = parent
+            case .started: entries[event.operation] = Entry(operation: operation)
+            case .finished:
+                entries[event.operation] = nil
+                parents[event.operation] = nil
+            case .waiting, .running, .cancelled, .retrying: break
+            }
+        }
+    }
+
+    /// The descriptions of those that are inside no other one.
+    var tree: String {
+        let operations = lock.withLock {
+            entries.filter { entry in parents[entry.key].map { entries[$0] == nil } ?? true }
+                .sorted { $0.key < $1.key }.compactMap(\.value.operation)
+        }
+        return operations.map { operation in
+            operation.debugDescription.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
+        }.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,184 @@
+import Foundation
+
+/// A clock whose time passes when a test says so.
+///
+/// Set it as the `clock` of operations whose timeouts, delays and retries are tested, so that no test sleeps.
+///
+/// Give it to what sleeps, wait until that sleeps, and advance the clock:
+///
+/// ```swift
+/// let clock = ManualClock()
+/// let work = Task { try await clock.sleep(for: .seconds(5)) }
+/// await clock.pass(.seconds(5))
+/// try await work.value
+/// ```
+public final class ManualClock: Clock, Sendable {
+    /// A time as the distance from the creation of the clock.
+    public struct Instant: InstantProtocol, CustomStringConvertible {
+        /// The distance.
+        public let offset: Duration
+
+        /// Creates an instant.
+        public init(offset: Duration) {
+            self.offset = offset
+        }
+
+        /// Returns the instant after a duration.
+        public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
+
+        /// Returns the duration to another instant.
+        public func duration(to other: Instant) -> Duration { other.offset - offset }
+
+        /// Whether an instant is before another one.
+        public static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
+
+        /// The distance, as a text.
+        public var description: String { "\(offset)" }
+    }
+
+    private struct Sleeper {
+        let id: UInt64
+        let deadline: Instant
+        let continuation: CheckedContinuation<Bool, Never>
+    }
+
+    /// A task that waits until so many sleep.
+    private struct Watcher {
+        let id: UInt64
+        let count: Int
+        let continuation: CheckedContinuation<Void, Never>
+    }
+
+    private struct State {
+        var now = Instant(offset: .zero)
+        /// In the order in which they are due, and those that are due at the same time in the order of their arrival.
+        var sleepers: [Sleeper] = []
+        var watchers: [Watcher] = []
+        /// Sleeps and watches that were cancelled before they began.
+        var cancelledBeforehand: Set<UInt64> = []
+        var lastID: UInt64 = 0
+
+        mutating func makeID() -> UInt64 {
+            lastID += 1
+            return lastID
+        }
+    }
+
+    private let lock = NSLock()
+    nonisolated(unsafe) private var storage = State()
+
+    private func change<Answer>(_ body: (inout State) -> Answer) -> Answer { lock.withLock { unsafe body(&storage) } }
+
+    /// Creates a clock at time zero.
+    public init() {}
+
+    /// The time.
+    public var now: Instant { change { $0 }.now }
+
+    /// Zero: every instant can be reached.
+    public var minimumResolution: Duration { .zero }
+
+    /// When those that sleep are due, earliest first.
+    public var deadlines: [Duration] { change { $0 }.sleepers.map(\.deadline.offset) }
+
+    // MARK: - Advancing
+
+    /// Advances the clock by a duration. See ``advance(to:)``.
+    public func advance(by duration: Duration) {
+        advance(to: now.advanced(by: duration))
+    }
+
+    /// Waits until a task sleeps, then lets time pass.
+    public func pass(_ duration: Duration) async {
+        await sleepers()
+        advance(by: duration)
+    }
+
+    /// Lets time pass until an instant, which must not be in the past. Resumes the sleepers that are due on the way, in
+    /// the order in which they are due, those that are due at the same time in the order of their arrival, and shows
+    /// each deadline as ``now`` meanwhile. They go on concurrently: what they do is not waited for.
+    public func advance(to instant: Instant) {
+        precondition(instant >= now, "A clock does not go back from \(now) to \(instant).")
+        while let sleeper = next(until: instant) { sleeper.continuation.resume(returning: true) }
+    }
+
+    /// Returns the next sleeper that is due, at its time; without one, the time is that instant.
+    private func next(until instant: Instant) -> Sleeper? {
+        change { state in
+            guard let first = state.sleepers.first, first.deadline <= instant else {
+                // What was resumed may have let more time pass already.
+                state.now = max(state.now, instant)
+                return nil
+            }
+            state.now = max(state.now, first.deadline)
+            return state.sleepers.removeFirst()
+        }
+    }
+
+    // MARK: - Sleeping
+
+    /// Suspends until the clock has been advanced to the deadline. Returns immediately if it has come.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled before.
+    public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
+        try Task.checkCancellation()
+        let id = change { $0.makeID() }
+        let isDue = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                add(Sleeper(id: id, deadline: deadline, continuation: continuation))
+            }
+        } onCancel: {
+            let sleeper = change { state -> Sleeper? in
+                if let index = state.sleepers.firstIndex(where: { $0.id == id }) {
+                    return state.sleepers.remove(at: index)
+                }
+                state.cancelledBeforehand.insert(id)
+                return nil
+            }
+            sleeper?.continuation.resume(returning: false)
+        }
+        change { _ = $0.cancelledBeforehand.remove(id) }
+        if !isDue { throw CancellationError() }
+    }
+
+    private func add(_ sleeper: Sleeper) {
+        let (answer, satisfied) = change { state -> (Bool?, [Watcher]) in
+            if state.cancelledBeforehand.contains(sleeper.id) { return (false, []) }
+            if sleeper.deadline <= state.now { return (true, []) }
+            let index = state.sleepers.firstIndex { $0.deadline > sleeper.deadline } ?? state.sleepers.endIndex
+            state.sleepers.insert(sleeper, at: index)
+            let count = state.sleepers.count
+            defer { state.watchers.removeAll { $0.count <= count } }
+            return (nil, state.watchers.filter { $0.count <= count })
+        }
+        if let answer { sleeper.continuation.resume(returning: answer) }
+        for watcher in satisfied { watcher.continuation.resume() }
+    }
+
+    /// Suspends until tasks sleep, so that advancing the clock reaches them, or until the waiting task is cancelled.
+    ///
+    /// - Parameter count: How many have to sleep at least.
+    public func sleepers(atLeast count: Int = 1) async {
+        let id = change { $0.makeID() }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isSatisfied = change { state in
+                    if state.sleepers.count >= count || state.cancelledBeforehand.contains(id) { return true }
+                    state.watchers.append(Watcher(id: id, count: count, continuation: continuation))
+                    return false
+                }
+                if isSatisfied { continuation.resume() }
+            }
+        } onCancel: {
+            let watcher = change { state -> Watcher? in
+                if let index = state.watchers.firstIndex(where: { $0.id == id }) {
+                    return state.watchers.remove(at: index)
+                }
+                state.cancelledBeforehand.insert(id)
+                return nil
+            }
+            watcher?.continuation.resume()
+        }
+        change { _ = $0.cancelledBeforehand.remove(id) }
+    }
+}

@@ -1,0 +1,157 @@
+public import Foundation
+import OperationKit
+
+/// What every operation has to do, whatever its work is: finds out whether a class does it.
+///
+/// ```swift
+/// final class Load: AsyncOperation, @unchecked Sendable {
+///     override func main() {
+///         DispatchQueue.global().async { self.finish() }
+///     }
+/// }
+///
+/// let violations = await OperationContract.violations { Load() }
+/// assert(violations.isEmpty, "\(violations)")
+/// ```
+///
+/// Operations of the class are put through every situation: run on a queue and by hand, cancelled before the start, while they work and at
+/// random moments on other threads, finished from outside, awaited, released. Each operation that does not do what it should is a
+/// ``Violation``, with a sentence that says how to mend the class.
+///
+/// The closure is called some hundred times, on any thread, and has to make a new operation each time, with its input set. Its work should
+/// take milliseconds, so replace servers and files by something quick. A class whose work always ends before it can be cancelled is tried, but
+/// its cancellation is not.
+///
+/// For an `AsyncOperation` the library sees to most rules, and what can be wrong is the work: a path that forgets `finish`, a hook that does
+/// not stop it, a reference that is kept. Other subclasses of `Operation` can break all of them. A class that damages Foundation's
+/// queue ends the program on Linux; where that can be known beforehand, the operation is not put on one.
+public enum OperationContract {
+    /// Tries a class, and returns the rules that it breaks, each once.
+    ///
+    /// - Parameters:
+    ///   - limit: How long an operation may take. One that takes longer never ends.
+    ///   - rounds: How many operations are cancelled at random moments.
+    ///   - seed: The beginning of the random numbers. It is in the ``Report``.
+    ///   - make: Makes an operation.
+    /// - Returns: The violations, in the order of ``Rule``.
+    public static func violations(
+        within limit: Duration = .seconds(2), rounds: Int = 200, seed: UInt64 = .random(in: 0 ... .max),
+        _ make: @escaping @Sendable () throws -> Operation
+    ) async -> [Violation] {
+        await report(within: limit, rounds: rounds, seed: seed, make).violations
+    }
+
+    /// Tries a class, and returns what was tried, too.
+    ///
+    /// - Parameters:
+    ///   - limit: How long an operation may take. One that takes longer never ends.
+    ///   - rounds: How many operations are cancelled at random moments.
+    ///   - seed: The beginning of the random numbers.
+    ///   - make: Makes an operation.
+    /// - Returns: The report.
+    public static func report(
+        within limit: Duration = .seconds(2), rounds: Int = 200, seed: UInt64 = .random(in: 0 ... .max),
+        _ make: @escaping @Sendable () throws -> Operation
+    ) async -> Report {
+        // On a thread of its own, because situations wait, and what they wait for may need every other thread.
+        await withCheckedContinuation { continuation in
+            Thread {
+                let trial = Trial(limit: limit, rounds: rounds, seed: seed, make)
+                trial.run()
+                continuation.resume(returning: trial.report)
+            }.start()
+        }
+    }
+
+    /// What a class has to do.
+    public enum Rule: Int, Sendable, Hashable, CaseIterable, Comparable {
+        /// The closure makes a new operation each time.
+        case isNew
+        /// It finishes once it was started.
+        case finishes
+        /// It says that it executes as long as its work goes on.
+        case executesWhileWorking
+        /// `start()` returns before work has ended that goes on elsewhere.
+        case doesNotBlock
+        /// It says that it is asynchronous if it goes on after `start()`.
+        case isAsynchronous
+        /// It announces that it is finished.
+        case announcesItsEnd
+        /// It finishes once.
+        case finishesOnce
+        /// It is never executing and finished at the same time, and stays finished.
+        case movesForward
+        /// It says that it was cancelled.
+        case marksCancellation
+        /// It finishes when it is started after a cancellation.
+        case finishesWhenCancelledBefore
+        /// It does not finish before it was started.
+        case waitsForItsStart
+        /// It does not work when it was cancelled before its start.
+        case doesNotWorkWhenCancelledBefore
+        /// It finishes when it is cancelled while it works.
+        case finishesWhenCancelled
+        /// It finishes when it is cancelled at any moment.
+        case survivesRaces
+        /// Nothing keeps it once it is finished.
+        case isReleased
+        /// It calls the library's methods as their documentation says.
+        case usesTheLibrary
+
+        /// Whether a rule comes before another one in reports.
+        public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+        /// What to do about a violation.
+        public var advice: String {
+            switch self {
+            case .isNew: "Create the operation inside the closure."
+            case .finishes: "Finish on every path of the work."
+            case .executesWhileWorking: "Let isExecuting be true from the start to the end, with change notifications."
+            case .doesNotBlock: "Return from main() or start() and finish in the callback of the work."
+            case .isAsynchronous: "Override isAsynchronous to return true."
+            case .announcesItsEnd:
+                "Call willChangeValue and didChangeValue for the key isFinished around the change, without a lock."
+            case .finishesOnce: "Let the first end decide, and announce it once."
+            case .movesForward: "Change isExecuting and isFinished in one step, under one lock."
+            case .marksCancellation: "Call super.cancel() in cancel()."
+            case .finishesWhenCancelledBefore: "Finish in start() if isCancelled is true."
+            case .waitsForItsStart: "Don't finish in cancel() before the start: finish in start()."
+            case .doesNotWorkWhenCancelledBefore: "Look at isCancelled in start() before the work begins."
+            case .finishesWhenCancelled: "Stop the work in cancel() or didCancel(), and finish."
+            case .survivesRaces: "Guard the state with one lock: a cancellation may come at any moment."
+            case .isReleased: "Don't keep the operation in what its work leaves behind."
+            case .usesTheLibrary: "See the documentation of AsyncOperation for what subclasses may do."
+            }
+        }
+    }
+
+    /// A rule that a class breaks.
+    public struct Violation: Sendable, Hashable, CustomStringConvertible {
+        /// The rule.
+        public let rule: Rule
+        /// What has happened, as a sentence.
+        public let sentence: String
+
+        /// What has happened, and what to do about it.
+        public var description: String { "\(sentence) \(rule.advice)" }
+    }
+
+    /// What was tried, and what was found.
+    public struct Report: Sendable, CustomStringConvertible {
+        /// The rules that are broken, each once.
+        public let violations: [Violation]
+        /// The situations that were tried, in order, and why one was left out.
+        public let situations: [String]
+        /// How many operations were made.
+        public let operationCount: Int
+        /// The beginning of the random numbers.
+        public let seed: UInt64
+
+        /// The violations and the situations, a line each.
+        public var description: String {
+            (violations.map { "- \($0)" } + ["\(operationCount) operations, seed \(seed):"]
+                + situations.map { "  \($0)" })
+                .joined(separator: "\n")
+        }
+    }
+}

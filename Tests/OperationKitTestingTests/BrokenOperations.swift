@@ -1,0 +1,180 @@
+import Foundation
+import OperationKit
+
+/// An operation of another library, as it should be, with places where subclasses break one rule each.
+class ForeignOperation: Operation, @unchecked Sendable {
+    enum State { case ready, executing, finished }
+
+    let lock = NSRecursiveLock()
+    var state = State.ready
+
+    override var isAsynchronous: Bool { true }
+    override var isExecuting: Bool { lock.withLock { state == .executing } }
+    override var isFinished: Bool { lock.withLock { state == .finished } }
+
+    override func start() {
+        if isCancelled { return finish() }
+        announcing("isExecuting") { lock.withLock { if state == .ready { state = .executing } } }
+        work()
+    }
+
+    override func cancel() {
+        super.cancel()
+        if isExecuting { finish() }
+    }
+
+    func work() { DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { self.finish() } }
+
+    func finish() {
+        let mayFinish = lock.withLock { () -> Bool in
+            guard state != .finished, isEnding == false else { return false }
+            isEnding = true
+            return true
+        }
+        guard mayFinish else { return }
+        willChangeValue(forKey: "isExecuting")
+        willChangeValue(forKey: "isFinished")
+        lock.withLock { state = .finished }
+        didChangeValue(forKey: "isExecuting")
+        didChangeValue(forKey: "isFinished")
+    }
+
+    var isEnding = false
+
+    func announcing(_ key: String, _ change: () -> Void) {
+        willChangeValue(forKey: key)
+        change()
+        didChangeValue(forKey: key)
+    }
+}
+
+/// Loses its end on every path.
+final class NeverFinishing: ForeignOperation, @unchecked Sendable {
+    override func work() {}
+}
+
+final class NotExecuting: ForeignOperation, @unchecked Sendable {
+    override var isExecuting: Bool { false }
+    override func cancel() {
+        super.cancel()
+        if lock.withLock({ state == .executing }) { finish() }
+    }
+}
+
+final class Blocking: ForeignOperation, @unchecked Sendable {
+    override func work() {
+        Thread.sleep(forTimeInterval: 0.15)
+        finish()
+    }
+}
+
+final class NotAsynchronous: ForeignOperation, @unchecked Sendable {
+    override var isAsynchronous: Bool { false }
+}
+
+/// Changes its state and tells nothing of it.
+final class Silent: ForeignOperation, @unchecked Sendable {
+    override func finish() { lock.withLock { state = .finished } }
+}
+
+/// The state goes back when the work ends after a cancellation.
+final class GoingBack: ForeignOperation, @unchecked Sendable {
+    override func cancel() {
+        let wasFinished = isFinished
+        super.cancel()
+        if wasFinished { lock.withLock { state = .executing } }
+    }
+}
+
+final class NotMarking: ForeignOperation, @unchecked Sendable {
+    override func cancel() {
+        if isExecuting { finish() }
+    }
+}
+
+/// Returns from `start()` when it is cancelled, and never finishes.
+final class DeafWhenCancelledBefore: ForeignOperation, @unchecked Sendable {
+    override func start() {
+        if !isCancelled { super.start() }
+    }
+}
+
+/// Finishes in `cancel()`, before its start, too.
+final class FinishingInCancel: ForeignOperation, @unchecked Sendable {
+    override func cancel() {
+        super.cancel()
+        finish()
+    }
+}
+
+final class WorkingWhenCancelledBefore: ForeignOperation, @unchecked Sendable {
+    override func start() {
+        announcing("isExecuting") { lock.withLock { state = .executing } }
+        work()
+    }
+}
+
+/// Its work ends without `finish` when it was cancelled.
+final class ForgettingAfterCancellation: ForeignOperation, @unchecked Sendable {
+    override func cancel() { markCancelled() }
+    private func markCancelled() { lock.withLock { hasBeenCancelled = true } }
+    private var hasBeenCancelled = false
+    override var isCancelled: Bool { lock.withLock { hasBeenCancelled } }
+    override func work() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { if !self.isCancelled { self.finish() } }
+    }
+}
+
+/// What its work leaves behind keeps it.
+final class Leaking: ForeignOperation, @unchecked Sendable {
+    nonisolated(unsafe) static var kept: [Operation] = []
+    static let keptLock = NSLock()
+    override func work() {
+        Self.keptLock.withLock { unsafe Self.kept.append(self) }
+        super.work()
+    }
+}
+
+/// An `AsyncOperation` that calls `super.main()`.
+final class CallingSuper: AsyncOperation, @unchecked Sendable {
+    override func main() {
+        super.main()
+        DispatchQueue.global().async { self.finish() }
+    }
+}
+
+/// An `AsyncOperation` whose hook does not stop its work.
+final class NotStopping: AsyncOperation, @unchecked Sendable {
+    override func main() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { if !self.isCancelled { self.finish() } }
+    }
+}
+
+/// What programs have written for years: no lock, and an end wherever one seems right.
+final class HandWritten: Operation, @unchecked Sendable {
+    private var state = 0
+
+    override var isAsynchronous: Bool { true }
+    override var isExecuting: Bool { state == 1 }
+    override var isFinished: Bool { state == 2 }
+
+    override func start() {
+        willChangeValue(forKey: "isExecuting")
+        state = 1
+        didChangeValue(forKey: "isExecuting")
+        main()
+    }
+
+    override func main() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.002) {
+            if self.isCancelled { return }
+            self.finish()
+        }
+    }
+
+    private func finish() {
+        willChangeValue(forKey: "isFinished")
+        state = 2
+        didChangeValue(forKey: "isFinished")
+    }
+}

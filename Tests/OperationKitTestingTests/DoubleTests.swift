@@ -1,0 +1,104 @@
+import Foundation
+import OperationKit
+import OperationKitTesting
+import Testing
+
+@Suite("Doubles", .timeLimit(.minutes(10)))
+struct DoubleTests {
+    @Test("A manual operation ends when the test says so, and records what was called")
+    func manualOperation() async throws {
+        let load = ManualOperation<Void, String>(name: "load")
+        OperationQueue().addOperation(load)
+        await load.started()
+        #expect(load.isExecuting && load.hasStarted)
+        load.finish(with: "page")
+        #expect(try await load.value == "page")
+        #expect(load.calls == [.main])
+    }
+
+    @Test("A manual operation ends when it is cancelled, or goes on", arguments: [false, true])
+    func cancelledManualOperation(_ ignores: Bool) async throws {
+        let load = ManualOperation<Void, Void>(name: "load", ignoresCancellation: ignores)
+        OperationQueue().addOperation(load)
+        await load.started()
+        load.cancel()
+        #expect(load.calls == [.main, .didCancel])
+        if ignores { load.finish() }
+        let result = await Result { try await load.finished() }
+        #expect(((try? result.get()) != nil) == ignores)
+    }
+
+    @Test("A manual clock drives timeouts")
+    func manualClock() async throws {
+        let clock = ManualClock()
+        let load = ManualOperation<Void, Void>()
+        load.clock = clock
+        load.timeout = .seconds(5)
+        OperationQueue().addOperation(load)
+        await clock.pass(.seconds(5))
+        await #expect(throws: OperationTimeoutError.self) { try await load.finished() }
+        #expect(clock.now.offset == .seconds(5))
+    }
+
+    @Test("A recorder writes down events as values")
+    func recorder() async {
+        let recorder = EventRecorder()
+        let compound = recorder.observe(CompoundOperation(name: "job"))
+        try? compound.addOperation(TaskOperation(name: "part") { 1 })
+        compound.start()
+        await recorder.end(of: "job")
+        #expect(recorder.events(of: "part") == ["added to job", "started", "running", "finished"])
+        #expect(recorder.names == ["job", "part"])
+    }
+
+    @Test("A gate holds until it is opened")
+    func gate() async {
+        let gate = Gate()
+        #expect(!gate.isOpen)
+        Thread { if gate.pass(within: .seconds(60)) {} }.start()
+        async let opened: Void = gate.opened()
+        gate.open()
+        await opened
+        #expect(gate.isOpen)
+    }
+
+    @Test("A body that hangs is reported with the operations that have not finished, and is cancelled")
+    func hang() async throws {
+        let error = await #expect(throws: HangError.self) {
+            try await withHangReport(after: .milliseconds(50)) {
+                let load = ManualOperation<Void, Void>(name: "load that hangs")
+                let sync = CompoundOperation(name: "sync", operations: [load])
+                try await OperationQueue().run(sync)
+            }
+        }
+        let tree = try #require(error?.tree)
+        #expect(tree.contains("“sync”: executing"))
+        #expect(tree.contains("    “load that hangs”: executing"))
+    }
+
+    @Test("A body that ends in time gives what it returns, and what it throws")
+    func noHang() async throws {
+        #expect(try await withHangReport(after: .seconds(60)) { 7 } == 7)
+        await #expect(throws: CocoaError.self) {
+            try await withHangReport(after: .seconds(60)) { throw CocoaError(.fileNoSuchFile) }
+        }
+    }
+
+    @Test("A watch reports without a body, and not after it was stopped")
+    func watch() async throws {
+        let load = ManualOperation<Void, Void>(name: "watched")
+        let (watch, stopped) = (HangWatch(after: .milliseconds(20)), HangWatch(after: .milliseconds(20)))
+        stopped.stop()
+        load.start()
+        while watch.error == nil { await Task.yield() }
+        #expect(watch.error?.description.contains("“watched”: executing") == true)
+        #expect(stopped.error == nil)
+        load.finish()
+    }
+}
+
+extension Result where Failure == any Error {
+    fileprivate init(_ body: () async throws -> Success) async {
+        do { self = .success(try await body()) } catch { self = .failure(error) }
+    }
+}
