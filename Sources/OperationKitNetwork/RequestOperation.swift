@@ -9,7 +9,7 @@ public import Foundation
 
 /// What operations that send a request have in common: ``DataTaskOperation``, ``UploadTaskOperation`` and ``DownloadTaskOperation``.
 ///
-/// Its ``IOOperation/input`` is the request. It ends
+/// Its ``/OperationKit/IOOperation/input`` is the request. It ends
 ///
 /// | when | with |
 /// |---|---|

@@ -10,7 +10,7 @@ public import OperationKit
 /// print(output.text)
 /// ```
 ///
-/// Its ``IOOperation/input`` goes to the standard input of the program, and is empty unless it is set. Its output has
+/// Its ``/OperationKit/IOOperation/input`` goes to the standard input of the program, and is empty unless it is set. Its output has
 /// what the program wrote, and how long it took. Pipes never fill up, in either direction. No thread waits for the program.
 ///
 /// | The program | The operation |

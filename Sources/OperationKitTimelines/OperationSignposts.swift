@@ -4,8 +4,8 @@ public import os
 
 /// Shows operations in Instruments: an interval from the start to the end of each, and points for what happens between.
 ///
-/// Add one to an operation, for all that is inside it, with ``AsyncOperation/addObserver(_:)``, or to all of the process with
-/// ``AsyncOperation/addGlobalObserver(_:)``.
+/// Add one to an operation, for all that is inside it, with ``/OperationKit/AsyncOperation/addObserver(_:)``, or to all of the process with
+/// ``/OperationKit/AsyncOperation/addGlobalObserver(_:)``.
 ///
 /// There are signposts only while a tool records them. Operations that started before have none. The names of operations, and
 /// errors, are written as public texts. Available on Apple platforms.
@@ -22,7 +22,7 @@ public final class OperationSignposts: OperationObserver {
         self.signposter = signposter
     }
 
-    /// Writes a signpost for the event. Called by the operations, as ``OperationObserver`` says.
+    /// Writes a signpost for the event. Called by the operations, as ``/OperationKit/OperationObserver`` says.
     public func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
         let id = OSSignpostID(event.operation.number)
         let (name, text) = (event.name, event.kind.description)

@@ -6,7 +6,7 @@ extension OperationTimeline {
     /// A time is `nil` if that has not happened, or was not seen because the observer was added later. All times are
     /// counted from the beginning of the timeline.
     public struct Entry: Sendable, Equatable, Identifiable {
-        /// The identifier of the operation: its ``AsyncOperation/observationID``.
+        /// The identifier of the operation: its ``/OperationKit/AsyncOperation/observationID``.
         public var id: OperationID
         /// The name of the operation, or what messages call it.
         public var name: String

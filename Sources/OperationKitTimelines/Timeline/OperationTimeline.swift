@@ -72,7 +72,7 @@ public struct OperationTimeline: Sendable, Equatable {
     ///
     /// Complexity: linear in the entries.
     ///
-    /// - Parameter id: The ``AsyncOperation/observationID`` of the operation.
+    /// - Parameter id: The ``/OperationKit/AsyncOperation/observationID`` of the operation.
     public subscript(id: OperationID) -> Entry? {
         entries.first { $0.id == id }
     }
@@ -81,7 +81,7 @@ public struct OperationTimeline: Sendable, Equatable {
     ///
     /// Complexity: linear in the entries.
     ///
-    /// - Parameter id: The ``AsyncOperation/observationID`` of a composite, or of any other operation.
+    /// - Parameter id: The ``/OperationKit/AsyncOperation/observationID`` of a composite, or of any other operation.
     /// - Returns: The entries; none if the operation is not in the timeline.
     public func entries(inside id: OperationID) -> [Entry] {
         let index = TimelineIndex(entries)
@@ -100,7 +100,7 @@ public struct OperationTimeline: Sendable, Equatable {
     ///
     /// Complexity: linear in the entries.
     ///
-    /// - Parameter id: The ``AsyncOperation/observationID`` of a composite, or of any other operation.
+    /// - Parameter id: The ``/OperationKit/AsyncOperation/observationID`` of a composite, or of any other operation.
     /// - Returns: A timeline of the same duration, in which the operation has no parent. It is empty if the operation
     ///   is not in the timeline.
     public func part(inside id: OperationID) -> OperationTimeline {

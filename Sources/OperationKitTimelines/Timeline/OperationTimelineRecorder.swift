@@ -11,9 +11,9 @@ public import OperationKit
 /// print(recorder.timeline.text(columns: 80))
 /// ```
 ///
-/// Add it to a composite with ``AsyncOperation/addObserver(_:)``, before or after its start, or to all operations of
-/// the process with ``AsyncOperation/addGlobalObserver(_:)``. It records that operation and all that is inside it, as
-/// far as these are ``AsyncOperation``s. Operations are not kept alive, but their identifiers, names and errors'
+/// Add it to a composite with ``/OperationKit/AsyncOperation/addObserver(_:)``, before or after its start, or to all operations of
+/// the process with ``/OperationKit/AsyncOperation/addGlobalObserver(_:)``. It records that operation and all that is inside it, as
+/// far as these are ``/OperationKit/AsyncOperation``s. Operations are not kept alive, but their identifiers, names and errors'
 /// descriptions are remembered, of which at most 1,000 bytes each.
 ///
 /// A million operations with short names take about 100 megabytes. Above the maximum, operations are only counted,

@@ -13,7 +13,7 @@ extension OperationTimeline {
     ///
     /// Complexity: O(n log n) in the entries and what they contain.
     ///
-    /// - Parameter id: The ``AsyncOperation/observationID`` of an operation.
+    /// - Parameter id: The ``/OperationKit/AsyncOperation/observationID`` of an operation.
     /// - Returns: The time from the beginning of the timeline to the last end. It is that of the timeline if the
     ///   operation is not in it.
     public func whatIf(without id: OperationID) -> Duration {
