@@ -30,7 +30,7 @@ func indented(_ lines: [String]) -> [String] {
 
 /// A duration for people to read, with two or three digits.
 func ageText(_ age: Duration) -> String {
-    let (seconds, attoseconds) = age.components
+    let (seconds, attoseconds) = age.clamped.components
     if seconds < 1 { return "\(attoseconds / 1_000_000_000_000_000) ms" }
     if seconds < 10 { return "\(seconds).\(attoseconds / 100_000_000_000_000_000) s" }
     if seconds < 120 { return "\(seconds) s" }

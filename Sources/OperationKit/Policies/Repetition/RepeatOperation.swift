@@ -62,7 +62,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
         self.continuesAfterFailure = continuesAfterFailure
         self.predicate = predicate
         var ledger = ProgressLedger()
-        if let maximumCount { ledger.added(Int64(maximumCount)) }
+        if let maximumCount { ledger.added(ProgressLedger.weight(Int64(maximumCount))) }
         runner = AttemptRunner(of: "run", ledger: ledger, weight: maximumCount == nil ? 0 : 1, runs)
         super.init()
         becomeComposite(of: runner.children)

@@ -1,0 +1,110 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// Every number and duration that callers may give, at its extremes: nothing overflows, and nothing hangs.
+@Suite("Numbers at the edge", .hangGuard) struct ExtremeNumberTests {
+    /// Runs an operation that may wait for as long as it likes, describes it, and cancels it.
+    private static func live(_ operation: AsyncOperation) async {
+        operation.start()
+        _ = operation.debugDescription
+        operation.cancel()
+        try? await operation.finished()
+        _ = operation.error?.localizedDescription
+    }
+
+    private static let durations: [Duration] = [
+        .seconds(Int64.max) * 15, .seconds(Int64.max), .nanoseconds(Int64.max), .nanoseconds(1), .zero,
+        .nanoseconds(-1),
+        .seconds(Int64.min), .seconds(Int64.min) * 15,
+    ]
+
+    @Test("Durations", arguments: durations) func duration(_ duration: Duration) async throws {
+        await Self.live(DelayOperation(for: duration))
+        let limited = ScriptedOperation(main: { _ in }) { $0.finish(withError: CancellationError()) }
+        limited.timeout = duration
+        await Self.live(limited)
+        #expect(try await TaskOperation { 1 }.started().finished(within: max(duration, .seconds(60))))
+        #expect(try await !AsyncOperation().finished(within: min(duration, .zero)))
+        let queue = OperationQueue()
+        queue.addOperation(BlockOperation {}, after: duration).cancel()
+        try await queue.allOperationsFinished()
+        _ = try? await queue.run(TaskOperation { 1 }, timeout: duration)
+        _ = OperationTimeoutError(operation: "a", timeout: duration).localizedDescription
+        _ = CircuitOpenError(operation: "a", circuit: "b", retryAfter: duration).localizedDescription
+        _ = OperationDiagnostics.operations(executingLongerThan: duration)
+
+        let resource = ExclusiveAccess("resource")
+        let holder = ScriptedOperation(main: { _ in })
+        holder.require(resource)
+        holder.start()
+        let waiting = ScriptedOperation()
+        waiting.require(resource, within: duration)
+        await Self.live(waiting)
+        holder.finish()
+
+        var policy = RetryPolicy(maximumAttempts: .max, backoff: .exponential(duration, maximum: duration))
+        policy.attemptTimeout = duration
+        policy.maximumTotalTime = duration
+        for number in [Int.min, 0, 1, 64, .max] {
+            for backoff in [Backoff.constant(duration), .linear(duration), .exponential(duration)] {
+                #expect(backoff.delay(beforeRetry: number) >= .zero)
+            }
+        }
+        await Self.live(TaskOperation(retry: policy) { throw TestError.first })
+        await Self.live(RetryOperation<Void, Int>(policy) { _ in TaskOperation { throw TestError.first } })
+        guard duration > .zero else { return }
+        await Self.live(RepeatOperation<Void, Int>(every: duration, maximumCount: .max) { _ in TaskOperation { 1 } })
+        let repeated = RepeatOperation<Void, Int>(every: duration, maximumCount: .max, until: { _ in true }) { _ in
+            TaskOperation { 1 }
+        }
+        #expect(try await repeated.started().value == 1)
+        await Self.live(HedgedOperation<Void, Int>(after: duration, maximumAttempts: .max) { _ in TaskOperation { 1 } })
+        let limitedRate = ScriptedOperation()
+        limitedRate.require(RateLimit("rate", .max, per: duration))
+        await Self.live(limitedRate)
+        let guarded = ScriptedOperation()
+        guarded.require(
+            CircuitBreaker("breaker", minimumCalls: .max, window: duration, openDuration: duration, halfOpenCalls: .max)
+        )
+        await Self.live(guarded)
+    }
+
+    @Test("Numbers of operations and of children", arguments: [Int.max, 1]) func number(_ number: Int) async throws {
+        let queue = OperationQueue()
+        #expect(try await queue.map([1, 2], limit: number) { $0 } == [1, 2])
+        await #expect(throws: OperationQueueError.self) { try await queue.map([1], limit: -number) { $0 } }
+        let child = ScriptedOperation()
+        child.require(ConcurrencyLimit("limit", number, maximumWaiting: number))
+        let compound = CompoundOperation(operations: [child], maxConcurrentOperationCount: number)
+        _ = compound.progress
+        try compound.addOperation(ScriptedOperation(), progressWeight: Int64(number))
+        try compound.addOperation(ScriptedOperation(), progressWeight: Int64(number))
+        try await queue.run(compound)
+        #expect(compound.progress.fractionCompleted == 1)
+        let first = TaskOperation { 1 }
+        let macro = MacroOperation(first, progressWeight: Int64(number))
+            .then(IOTaskOperation<Int, Int> { $0 }, progressWeight: Int64(number))
+        _ = macro.progress
+        #expect(try await queue.run(macro) == 1)
+        #expect(macro.progress.fractionCompleted == 1)
+        for index in [number, -number] {
+            let error = SuboperationError(
+                name: "a", index: index, error: TestError.first, siblingCount: index, blockedCount: index)
+            let whole = CompoundOperationError.suboperationFailure(name: "b", errors: [error, error])
+            _ = (error.localizedDescription, whole.localizedDescription, whole.nsError.userInfo)
+        }
+        let observed = ScriptedOperation()
+        let events = observed.events(bufferingNewest: number)
+        observed.start()
+        for await _ in events {}
+    }
+}
+
+extension AsyncOperation {
+    fileprivate func started() -> Self {
+        start()
+        return self
+    }
+}
