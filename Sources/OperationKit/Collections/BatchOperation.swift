@@ -49,7 +49,7 @@ extension AsyncBatchOperation {
     /// Performs the operation on one batch in a task of its own, and hands over what it throws.
     public func performOperation(onBatch batch: [CollectionType], completion: @escaping BatchCompletion) {
         let operation = UncheckedSendable(self)
-        RunningTasks().run(0, { try await operation.value.performOperation(onBatch: batch) }, completion: completion)
+        InFlightTasks().run(0, { try await operation.value.performOperation(onBatch: batch) }, completion: completion)
     }
 }
 

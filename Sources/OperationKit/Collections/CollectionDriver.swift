@@ -1,128 +1,267 @@
 import Dispatch
 
-/// One run over a collection: a ``CollectionStateMachine`` decides, a lock guards it, and what follows is performed after
-/// unlocking.
+/// What a run has to do.
+struct CollectionWork: Sendable {
+    let source: any ItemSource
+    /// The maximum number of items in flight, at least 1.
+    let limit: Int
+    let failurePolicy: FailurePolicy
+    /// The tasks of the items in flight, if they are performed in tasks.
+    var tasks: InFlightTasks?
+}
+
+/// One run over a collection or a sequence whose items have a completion: a ``CollectionStateMachine`` decides, a lock
+/// guards it, and what follows is performed after unlocking.
 ///
-/// The workers, and the completions of the units in flight, hold the driver. It holds the work, and with it the object
-/// that does it, until the run is finished. Afterward it is empty, so a completion that a user keeps holds nothing
-/// else.
-final class CollectionDriver: UnitOwner {
-    typealias Completion = @Sendable ([(any Error)?]) -> Void
+/// The workers, and the completions of the items in flight, hold the driver. It holds the source, and with it the object
+/// that performs the items, until the run is finished. Afterward it is empty, so a completion that a user keeps holds
+/// nothing else.
+final class CollectionDriver: Sendable {
+    /// Receives the outcome of a run: a slot for each item of an array, or whether the run over a sequence was cancelled
+    /// before its end was found.
+    typealias Completion = @Sendable (_ slots: [(any Error)?], _ isCancelled: Bool) -> Void
 
     private struct State {
         var machine: CollectionStateMachine
-        var units: CollectionUnits?
+        var source: (any ItemSource)?
         var completion: Completion?
+        var slots: [(any Error)?]
         var isCancelled = false
-        var lossQueue = LossQueue()
     }
 
+    /// Where items start. Each block drains its autorelease pool, so that a long run of quick items does not fill one.
+    static let queue = DispatchQueue(
+        label: "OperationKit.Coordination", attributes: .concurrent, autoreleaseFrequency: .workItem)
+
+    /// After how many items a worker goes to the end of the queue, so that others get their turn.
+    private static let share = 256
+
+    private let names: ItemNames
+    private let keepsSlots: Bool
+    private let tasks: InFlightTasks?
     private let qos: DispatchQoS
+    /// More than 0 once the run is stopping, for the worker that reads without the lock.
+    private let stops = AtomicCounter()
     private let state: Locked<State>
-    private let unitEnded: (@Sendable () -> Void)?
+    private let itemEnded: (@Sendable () -> Void)?
 
     /// Creates a run that has not started.
     ///
     /// - Parameters:
-    ///   - units: The work.
+    ///   - work: The items.
     ///   - qos: The quality of service of the workers.
-    ///   - unitEnded: Called after each end of a unit but before the end of the run, on the thread that reported it.
-    ///   - completion: Called once, on the thread that reported the last end.
-    init(
-        _ units: CollectionUnits, qos: DispatchQoS = .unspecified, unitEnded: (@Sendable () -> Void)? = nil,
-        completion: @escaping Completion
-    ) {
+    ///   - itemEnded: Called after each end of an item but before the end of the run, on the thread that reported it.
+    init(_ work: CollectionWork, qos: DispatchQoS = .unspecified, itemEnded: (@Sendable () -> Void)? = nil) {
+        let source = work.source
+        names = source.names
+        keepsSlots = source.count != nil
+        tasks = work.tasks
         self.qos = qos
-        self.unitEnded = unitEnded
+        self.itemEnded = itemEnded
         let machine = CollectionStateMachine(
-            count: units.count, limit: units.limit, stopsAtFirstFailure: units.failurePolicy == .cancelRemaining)
-        state = Locked(State(machine: machine, units: units, completion: completion))
+            count: source.count, limit: work.limit, stopsAtFirstFailure: work.failurePolicy == .cancelRemaining)
+        let slots = Array(repeating: (any Error)?.none, count: source.count ?? 0)
+        state = Locked(State(machine: machine, source: source, slots: slots))
     }
 
-    /// The number of units that have ended.
+    /// The number of items that have ended.
     var endedCount: Int { state.withLock { $0.machine.endedCount } }
 
-    /// Where units end whose completions were lost.
-    var lossQueue: DispatchQueue { state.withLock { $0.lossQueue.get(qos: qos) } }
-
     /// Starts the run. To be called once.
-    func start() {
-        perform(state.withLock { $0.machine.started() })
+    ///
+    /// - Parameter completion: Called once, on the thread on which the last item ended. The run holds nothing of the user's
+    ///   then.
+    func start(completion: @escaping Completion) {
+        let action = state.withLock { state in
+            state.completion = completion
+            return state.machine.started()
+        }
+        perform(action)
     }
 
-    /// Stops starting new units, and cancels the tasks of those in flight; units in flight run to completion.
+    /// Stops starting items, and cancels the tasks of those in flight; items in flight run to completion.
     func cancel() {
-        let action = state.withLock { state in
+        perform(stop())
+    }
+
+    /// Stops starting items, from a place where nothing may be called: what follows is left to another thread.
+    func cancelSoon() {
+        guard let action = stop() else { return }
+        CollectionDriver.queue.performAsync { self.perform(action) }
+    }
+
+    private func stop() -> CollectionStateMachine.Action? {
+        stops.add(1)
+        return state.withLock { state in
             state.isCancelled = true
             return state.machine.cancelled()
         }
-        perform(action)
     }
 
-    private func perform(_ action: CollectionStateMachine.Action?) {
+    @inline(__always)
+    private func perform(_ action: CollectionStateMachine.Action?, for item: WorkItem? = nil) {
+        if let action { follow(action, for: item) }
+    }
+
+    private func follow(_ action: CollectionStateMachine.Action, for item: WorkItem?) {
         switch action {
-        case nil:
-            return
         case .requestWorker:
-            UnitWorkers.queue.performAsync(qos: qos) {
-                let (workerAction, action) = self.state.withLock { $0.machine.workerStarted() }
-                self.perform(action)
-                self.work(workerAction)
+            CollectionDriver.queue.performAsync(qos: qos) { self.work { $0.workerStarted() } }
+        case .settle:
+            guard let item else { return }
+            // A failure is not delivered by the thread that reports it, which may hold a lock.
+            if item.error == nil { return settleDetached(item) }
+            CollectionDriver.queue.performAsync(qos: qos) { self.settleDetached(item) }
+        case .cancelItemsInFlight:
+            tasks?.cancel()
+        case .finish(let isCancelled):
+            finish(isCancelled: isCancelled)
+        }
+    }
+
+    private func finish(isCancelled: Bool) {
+        let (source, completion, slots) = state.withLock { state in
+            for index in state.machine.startedCount..<max(state.machine.startedCount, state.slots.count) {
+                state.slots[index] = CancellationError()
             }
-        case .cancelUnitsInFlight:
-            state.withLock { $0.units }?.cancelRunning?()
-        case .finish(let errors):
-            finish(errors)
+            return (state.source.take(), state.completion.take(), exchange(&state.slots, with: []))
         }
-    }
-
-    /// What a worker does: it starts one unit after the other.
-    private func work(_ first: CollectionStateMachine.WorkerAction) {
-        // Take the units, not their `start` closure: reading that one would wrap it twice for each call.
-        guard let units = state.withLock({ $0.units }) else { return }
-        var next = first
-        for _ in 0..<UnitWorkers.share {
-            guard case .start(let index) = next else { return }
-            units.start(index, UnitToken(self, index).end)
-            let (workerAction, action) = state.withLock { $0.machine.returned(index) }
-            perform(action)
-            next = workerAction
-        }
-        if next != .stop { UnitWorkers.queue.performAsync(qos: qos) { [next] in self.work(next) } }
-    }
-
-    @discardableResult
-    func ended(_ index: Int, _ error: (any Error)?, onAcceptance: () -> Void) -> Bool {
-        // The error may be of a user's type, so read its `isCancellation` before locking.
-        let isCancellation = error?.isCancellation ?? false
-        let (isAccepted, action) = state.withLock { state in
-            let answer = state.machine.ended(index, error: error, isCancellation: isCancellation)
-            if answer.isAccepted { onAcceptance() }
-            return answer
-        }
-        if isAccepted { unitEnded?() }
-        perform(action)
-        return isAccepted
-    }
-
-    func completionWasLost(_ index: Int) {
-        guard let units = state.withLock({ $0.machine.isInFlight(index) ? $0.units : nil }) else { return }
-        let error = LostFinishError.unit(name: units.name(of: index), type: units.typeName)
-        endLostUnit(index, error, on: lossQueue) { self.state.withLock(\.isCancelled) }
-    }
-
-    private func finish(_ errors: [(any Error)?]) {
-        // Release the work after unlocking and before the call: the receiver finds nothing held by the run.
-        _ = state.withLock { $0.units.take() }
-        state.withLock { $0.completion.take() }?(errors)
+        // Released before the call: the receiver finds nothing held by the run.
+        _ = consume source
+        completion?(slots, isCancelled)
     }
 }
 
+// MARK: - Workers
+
 extension CollectionDriver {
-    /// Performs the only unit of a run, and returns its error.
-    static func error(of units: CollectionUnits) async -> (any Error)? {
-        await withCheckedContinuation { continuation in
-            CollectionDriver(units) { continuation.resume(returning: $0[0]) }.start()
+    /// What a worker does: it starts one item after the other.
+    private func work(_ event: (inout CollectionStateMachine) -> CollectionStateMachine.WorkerEffects) {
+        let effects = startItems(report(event))
+        if effects.step == .stop { return perform(effects.action) }
+        // Others get their turn.
+        CollectionDriver.queue.performAsync(qos: qos) { self.work { _ in effects } }
+    }
+
+    /// - Returns: What the worker has to do next, after it has released the source.
+    private func startItems(_ first: CollectionStateMachine.WorkerEffects) -> CollectionStateMachine.WorkerEffects {
+        var effects = first
+        guard effects.step != .stop, let source = state.withLock(\.source) else { return effects }
+        for _ in 0..<CollectionDriver.share {
+            let item: WorkItem
+            switch effects.step {
+            case .start(let index):
+                perform(effects.action)
+                item = WorkItem(self, index, nil)
+            case .read:
+                var contents = source.read { stops.value > 0 }
+                if contents == nil { return report { $0.sequenceEnded() } }
+                effects = report { $0.itemRead() }
+                guard case .start(let index) = effects.step else {
+                    contents = nil
+                    return report { $0.itemSettled() }
+                }
+                perform(effects.action)
+                item = WorkItem(self, index, contents)
+            case .settle, .stop:
+                return effects
+            }
+            source.start(item)
+            effects = report { $0.returned(&item.state) }
+            if effects.step == .settle {
+                item.settle()
+                effects = report { $0.itemSettled() }
+            }
         }
+        return effects
+    }
+
+    /// Tells the machine of an event of a worker.
+    @inline(__always)
+    private func report(
+        _ event: (inout CollectionStateMachine) -> CollectionStateMachine.WorkerEffects
+    ) -> CollectionStateMachine.WorkerEffects {
+        state.withLock { event(&$0.machine) }
+    }
+
+    private func settleDetached(_ item: WorkItem) {
+        item.settle()
+        perform(state.withLock { $0.machine.detachedItemSettled() })
+    }
+}
+
+// MARK: - Ends of items
+
+extension CollectionDriver {
+    /// Ends an item.
+    ///
+    /// - Returns: Whether this is the first report of its end.
+    @discardableResult
+    fileprivate func ended(_ item: WorkItem, _ error: (any Error)?) -> Bool {
+        // The error may be of a user's type, so read its `isCancellation` before locking.
+        let outcome: CollectionStateMachine.Outcome =
+            error.map { $0.isCancellation ? .cancelled : .failed } ?? .succeeded
+        let (isAccepted, action) = state.withLock { state in
+            let answer = state.machine.ended(&item.state, outcome)
+            guard answer.isAccepted, let error else { return answer }
+            if keepsSlots { state.slots[item.index] = error } else { item.error = error }
+            if state.machine.isStopping { stops.add(1) }
+            return answer
+        }
+        if isAccepted { itemEnded?() }
+        perform(action, for: item)
+        return isAccepted
+    }
+
+    /// Ends an item soon, because nothing else can: the last copy of its completion was released.
+    fileprivate func completionWasLost(of item: WorkItem) {
+        let error = LostFinishError.unit(name: names.name(of: item.index), type: names.type)
+        // The releasing thread may hold arbitrary locks.
+        DedicatedThreads.deliveries.performAsync {
+            if self.state.withLock(\.isCancelled) {
+                self.ended(item, CancellationError())
+            } else if self.ended(item, error) {
+                ExecutionRecording.current.report(.lostFinish(error, operation: nil))
+            }
+        }
+    }
+}
+
+/// An item in flight, and what all copies of its completion share.
+///
+/// The lock of the driver guards it. Only the worker that starts the item, and later the thread that settles it or releases
+/// it last, look at it without the lock: no other thread does then.
+final class WorkItem: @unchecked Sendable {
+    let index: Int
+    fileprivate var state = CollectionStateMachine.Item.onStack
+    /// The failure of an item of a sequence, until it is delivered.
+    fileprivate var error: (any Error)?
+    /// What is performed, if the item was read from a sequence.
+    private(set) var contents: ItemContents?
+    private let driver: CollectionDriver
+
+    fileprivate init(_ driver: CollectionDriver, _ index: Int, _ contents: ItemContents?) {
+        self.driver = driver
+        self.index = index
+        self.contents = contents
+    }
+
+    deinit {
+        // The worker refers to it, too, until it is detached.
+        guard state == .detached else { return }
+        let item = WorkItem(driver, index, contents)
+        item.state = .detached
+        driver.completionWasLost(of: item)
+    }
+
+    /// The completion.
+    @Sendable func end(_ error: (any Error)?) {
+        driver.ended(self, error)
+    }
+
+    /// Delivers the failure, if there is one, and releases the contents.
+    fileprivate func settle() {
+        if let error = error.take() { contents?.fail(error, index) }
+        contents = nil
     }
 }

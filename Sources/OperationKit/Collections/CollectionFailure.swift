@@ -1,5 +1,10 @@
+public import Foundation
+
 /// An item that failed, with its error.
-public struct CollectionFailure<Item: Sendable>: Sendable {
+///
+/// As an error itself, it is the failure of an element of `mapToResults(_:limit:_:)`. It stands for a cancellation if its
+/// ``error`` does. Code 1.
+public struct CollectionFailure<Item: Sendable>: Error {
     /// The index of the item in the collection or sequence, from 0.
     public let index: Int
     /// The item.
@@ -19,6 +24,15 @@ public struct CollectionFailure<Item: Sendable>: Sendable {
         self.error = error
     }
 
+    /// Reports the items of a unit that has failed.
+    static func deliver(
+        _ error: any Error, of unit: [Item], from start: Int, to failed: (CollectionFailure) -> Void
+    ) {
+        for (offset, item) in unit.enumerated() {
+            failed(CollectionFailure(index: start + offset, item: item, error: error))
+        }
+    }
+
     /// Pairs items with the errors of the units, items or batches, that they were part of.
     static func pairs(_ items: [Item], _ errors: [(any Error)?], unitSize: Int) -> [CollectionFailure] {
         guard unitSize >= 1, errors.count == unitCount(items.count, size: unitSize) else {
@@ -36,4 +50,15 @@ public struct CollectionFailure<Item: Sendable>: Sendable {
             } ?? []
         }
     }
+}
+
+extension CollectionFailure: LocalizedError, CustomNSError, NestingError {
+    /// `OperationKit.CollectionFailure`
+    public static var errorDomain: String { "OperationKit.CollectionFailure" }
+
+    var code: Int { 1 }
+
+    var inside: (name: String, error: any Error)? { ("item \(index)", error) }
+
+    func text(depth: Int) -> String { error.entry(of: "item \(index)", depth: depth) }
 }

@@ -35,11 +35,44 @@ extension CollectionOperation {
     ) async throws where Items.Element == CollectionType {
         let strategy = try CollectionStrategy(of: self)
         var iterator = sequence.makeIterator()
-        guard case .completion(let perform) = strategy.method else {
+        let perform: CollectionStrategy<CollectionType>.Perform
+        switch strategy.method {
+        case .completion(let method): perform = method
+        case .async(let method) where strategy.limit == 1:
+            // Nothing is in flight while an item is read, so no task is needed.
+            var (index, goesOn) = (0, true)
+            while goesOn, !Task.isCancelled {
+                var unit: [CollectionType] = []
+                while unit.count < strategy.unitSize, !Task.isCancelled, let item = iterator.next() {
+                    unit.append(item)
+                }
+                if Task.isCancelled { break }
+                if unit.isEmpty { return }
+                do {
+                    try await method(unit, 0..<unit.count, index)
+                } catch {
+                    CollectionFailure.deliver(error, of: unit, from: index * strategy.unitSize, to: failed)
+                    goesOn = strategy.failurePolicy == .continueAll || error.isCancellation
+                }
+                index += 1
+            }
+            if goesOn { throw CancellationError() }
+            return
+        case .async:
             return try await performOperation(by: strategy, next: { iterator.next() }, failed: failed)
         }
-        let reader = SequenceReader(iterator, unitSize: strategy.unitSize, perform: perform, failed: failed)
-        if await SequenceDriver.run(reader, by: strategy) { throw CancellationError() }
+        let source = SequenceSource(
+            iterator, strategy.names, unitSize: strategy.unitSize, perform: perform, failed: failed)
+        let driver = CollectionDriver(
+            CollectionWork(source: source, limit: strategy.limit, failurePolicy: strategy.failurePolicy))
+        let isCancelled = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                driver.start { _, isCancelled in continuation.resume(returning: isCancelled) }
+            }
+        } onCancel: {
+            driver.cancelSoon()
+        }
+        if isCancelled { throw CancellationError() }
     }
 
     /// Performs the operation on all items of an asynchronous sequence, without loading it whole, and suspends until
@@ -111,35 +144,47 @@ extension CollectionOperation {
 }
 
 extension CollectionOperation {
-    /// Runs units, items or batches, in child tasks, as many at a time as the strategy allows.
+    /// Performs units, items or batches, in tasks, as many at a time as the strategy allows.
     private nonisolated(nonsending) func performOperation(
         by strategy: CollectionStrategy<CollectionType>, next: () async throws -> CollectionType?,
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws {
+        let (size, names, method) = (strategy.unitSize, strategy.names, strategy.method)
         // While the current task waits for the next item, it cannot cancel the units in flight.
-        let tasks = strategy.failurePolicy == .cancelRemaining ? RunningTasks() : nil
+        let tasks = strategy.failurePolicy == .cancelRemaining && strategy.limit > 1 ? InFlightTasks() : nil
+        let stopsAtFirstFailure = strategy.failurePolicy == .cancelRemaining
         let hasFailed = Locked(false)
-        try await performInChildTasks(
+        try await forEachConcurrently(
             limit: strategy.limit,
             next: {
+                if size == 1 { return try await next().map { [$0] } }
                 var unit: [CollectionType] = []
-                while unit.count < strategy.unitSize, !Task.isCancelled, !hasFailed.withLock(\.self),
-                    let item = try await next()
-                {
+                while unit.count < size, !Task.isCancelled, !hasFailed.withLock(\.self), let item = try await next() {
                     unit.append(item)
                 }
-                return unit.isEmpty || hasFailed.withLock(\.self) ? nil : unit
+                return unit.isEmpty ? nil : unit
             },
             perform: { index, unit in
-                guard let error = await strategy.perform(unit, index: index, in: tasks) else { return true }
-                let goesOn = tasks == nil || error.isCancellation
+                // Another unit may have failed while this one was read.
+                if stopsAtFirstFailure, hasFailed.withLock(\.self) { return false }
+                let error: (any Error)?
+                do {
+                    if let tasks {
+                        error = await tasks.run(index) { try await method.perform(unit, unit.indices, index, names) }
+                    } else {
+                        try await method.perform(unit, unit.indices, index, names)
+                        error = nil
+                    }
+                } catch let thrown {
+                    error = thrown
+                }
+                guard let error else { return true }
+                let goesOn = !stopsAtFirstFailure || error.isCancellation
                 if !goesOn {
                     hasFailed.withLock { $0 = true }
                     tasks?.cancel()
                 }
-                for (offset, item) in unit.enumerated() {
-                    failed(CollectionFailure(index: index * strategy.unitSize + offset, item: item, error: error))
-                }
+                CollectionFailure.deliver(error, of: unit, from: index * size, to: failed)
                 return goesOn
             },
             ended: { _, goesOn in goesOn })

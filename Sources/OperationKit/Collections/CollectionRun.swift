@@ -57,9 +57,9 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         children.attach(
             to: self,
             CollectionChildren.Handlers(
-                start: { [unowned self] in startUnits() },
-                cancelAll: { [unowned self] in cancelUnits() },
-                drain: { [unowned self] in drainUnits() },
+                start: { [unowned self] in startItems() },
+                cancelAll: { [unowned self] in cancelItems() },
+                drain: { [unowned self] in drainItems() },
                 count: { [unowned self] in count },
                 startReportingProgress: { [unowned self] in lock.withLock { isProgressObserved = true } },
                 outcomeWasDelivered: { [unowned self] in releaseObject() }))
@@ -75,27 +75,29 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     /// Does nothing: `start()` starts the run.
     public override func main(input: [CollectionType]) {}
 
-    private func startUnits() {
+    private func startItems() {
         guard let input = requiredInput(), let object = beginCall() else { return }
         // A cancellation before the call has found nothing to cancel.
         if isCancelled { return finishWithoutRun() }
         let unitName = object.unitName
         let token = RunToken(self, itemCount: input.count, unitName: unitName)
-        let units = WorkRequest.work(of: object, by: CollectionUnits.$request) {
-            object.performOperation(on: input, completion: token.end)
-        }
+        let isManaged = RunRequest.call(
+            of: object, answer: { self.start($0, unitName: unitName) },
+            { object.performOperation(on: input, completion: token.end) })
         // The default implementation does not use its completion.
-        if units != nil { token.isLossExpected = true }
-        switch units {
-        case nil:
-            _ = endCall(unitCount: input.count, nil)
-        case .success(let units):
+        if isManaged { token.isLossExpected = true } else { _ = endCall(unitCount: input.count, nil) }
+    }
+
+    private func start(_ work: Result<CollectionWork, CoordinationError>, unitName: String) {
+        switch work {
+        case .success(let work):
             let driver = CollectionDriver(
-                units, qos: DispatchQoS(qualityOfService), unitEnded: { [weak self] in self?.reportProgress() },
-                completion: { self.finish(slots: $0, endedCount: self.count.ended, unitName: unitName) })
+                work, qos: DispatchQoS(qualityOfService), itemEnded: { [weak self] in self?.reportProgress() })
             // A cancellation from here on finds the driver.
-            if endCall(unitCount: units.count, driver) { driver.cancel() }
-            driver.start()
+            if endCall(unitCount: work.source.count ?? 0, driver) { driver.cancel() }
+            driver.start { slots, _ in
+                self.finish(slots: slots, endedCount: self.count.ended, unitName: unitName)
+            }
         case .failure(let error):
             finish(withInvalidOptions: error)
         }
@@ -106,10 +108,10 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         _ = lock.withLock { object.take() }
     }
 
-    private func cancelUnits() {
+    private func cancelItems() {
         let (driver, isSkipped) = withState { state -> (CollectionDriver?, Bool) in
             switch stage {
-            // Before the start and the preparations, `drainUnits()` will be called. After them, nothing has started yet, as
+            // Before the start and the preparations, `drainItems()` will be called. After them, nothing has started yet, as
             // when the input is missing, and nothing will.
             case .idle where state.lifecycle.isExecuting && !state.lifecycle.isBeforeMain:
                 stage = .skipped
@@ -125,7 +127,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         if isSkipped { finishWithoutRun() }
     }
 
-    private func drainUnits() {
+    private func drainItems() {
         let isFirst = lock.withLock {
             guard case .idle = stage else { return false }
             stage = .skipped
@@ -219,7 +221,7 @@ extension CollectionRun {
         let isFinished = lock.withLock { if case .finished = stage { true } else { false } }
         if isFinished { return }
         // The releasing thread may hold arbitrary locks.
-        DispatchQueue.makeUnoccupied(qos: DispatchQoS(qualityOfService)).performAsync { [self] in
+        DedicatedThreads.deliveries.performAsync { [self] in
             if isCancelled {
                 let slots = Array(repeating: CancellationError() as (any Error)?, count: itemCount)
                 return finish(slots: slots, endedCount: 0, unitName: unitName)
@@ -268,4 +270,98 @@ private final class RunToken<Item: Sendable>: @unchecked Sendable {
     @Sendable func end(_ slots: [(any Error)?]) {
         run.ended(slots, unitName: unitName)
     }
+}
+
+/// Asks the default `performOperation(on:completion:)` to hand its work over instead of doing it.
+///
+/// All forms of a run call that requirement, so a type's own implementation is what runs. From the default implementation
+/// a form needs more than a completion: work that it can observe and cancel. A type's own implementation knows of no
+/// request.
+final class RunRequest: Sendable {
+    typealias Answer = @Sendable (Result<CollectionWork, CoordinationError>) -> Void
+
+    @TaskLocal private static var current: RunRequest?
+
+    private let object: ObjectIdentifier
+    private let answer: Locked<Answer?>
+
+    private init(_ object: AnyObject, _ answer: @escaping Answer) {
+        self.object = ObjectIdentifier(object)
+        self.answer = Locked(answer)
+    }
+
+    /// Calls the requirement.
+    ///
+    /// - Parameters:
+    ///   - object: The object that is called.
+    ///   - answer: Called by the default implementation, before it returns.
+    ///   - body: Calls the requirement.
+    /// - Returns: Whether the object has the default implementation.
+    static func call(of object: AnyObject, answer: @escaping Answer, _ body: () -> Void) -> Bool {
+        let request = RunRequest(object, answer)
+        $current.withValue(request, operation: body)
+        // Tasks that were created during the call keep the request, but nothing in it.
+        return request.answer.withLock { $0.take() } == nil
+    }
+
+    /// The request that the current call answers.
+    static func taken(by object: AnyObject) -> Answer? {
+        guard let current, current.object == ObjectIdentifier(object) else { return nil }
+        return current.answer.withLock { $0.take() }
+    }
+}
+
+/// The items or batches of a ``CollectionRun``, as its children. They are no operations, so all that is known of them is
+/// how many have ended.
+final class CollectionChildren: ChildGroup, @unchecked Sendable {
+    /// What the operation does. The closures refer to it unowned.
+    struct Handlers: Sendable {
+        let start: @Sendable () -> Void
+        let cancelAll: @Sendable () -> Void
+        let drain: @Sendable () -> Void
+        /// How many items or batches have ended, and how many there are, once that is known.
+        let count: @Sendable () -> (ended: Int, total: Int?)
+        let startReportingProgress: @Sendable () -> Void
+        let outcomeWasDelivered: @Sendable () -> Void
+    }
+
+    // Both are set before the operation can be used.
+    private weak var composite: AsyncOperation?
+    private var handlers: Handlers?
+
+    func attach(to composite: AsyncOperation, _ handlers: Handlers) {
+        self.composite = composite
+        self.handlers = handlers
+    }
+
+    var operation: AsyncOperation? { composite }
+    var unitCount: Int64 { handlers?.count().total.map(Int64.init) ?? -1 }
+    var fraction: Double {
+        guard let (ended, total) = handlers?.count(), let total else { return 0 }
+        return Double(ended) / Double(total)
+    }
+    var weightedUnits: (completed: Int64, total: Int64)? { nil }
+    var progressDescription: String? { nil }
+
+    func start() { handlers?.start() }
+    func cancelAll(_ list: inout Worklist) { handlers?.cancelAll() }
+    func stopStarting() -> [Operation] { [] }
+    func drain() { handlers?.drain() }
+    func startReportingProgress() -> [Operation] {
+        handlers?.startReportingProgress()
+        return []
+    }
+    func outcomeWasDelivered() { handlers?.outcomeWasDelivered() }
+
+    // A run is never consumed, and describes itself as a leaf does.
+    func detach() {}
+    func removeAll() -> [Operation] { [] }
+    func operations(atMost limit: Int) -> [Operation]? { [] }
+    func recordDependencies(of composite: AsyncOperation) -> CompositeDependencies? { nil }
+    func recordedDependencies(of composite: AsyncOperation) -> CompositeDependencies? { nil }
+    func snapshot(atMost count: Int) -> ChildSnapshot? { nil }
+    func childWasCancelled(_ child: Operation) {}
+    func childProgressed(
+        _ child: AsyncOperation, to fraction: Double
+    ) -> (composite: AsyncOperation, fraction: Double)? { nil }
 }

@@ -1,41 +1,49 @@
-/// A state machine that decides which unit of one run over a collection starts next, how many are in flight, and when the
-/// run is finished. A unit is an item or a batch, known by its index.
+/// A state machine that decides which item of a run starts next, how many are in flight, and when the run is finished. An
+/// item is what one call performs: an element of a collection or sequence, or a batch of them.
 ///
-/// Workers start the units, one after the other. Each worker and each detached unit takes one *place* of the limit. A
-/// unit keeps its worker's place until the call that started it has returned and its end was reported, in whatever
-/// order. If the call returns first, the unit is detached, and the worker goes on if there is another place. So workers
-/// and detached units together are never more than the limit, no unit is started from inside the report of an end, and
-/// units that end before their call returns cost no stack.
+/// Workers start the items, one after the other. Each worker and each detached item takes one *place* of the limit. An item
+/// keeps its worker's place until the call that started it has returned and its end was reported, in whatever order. If the
+/// call returns first, the item is detached, and the worker goes on if there is another place. So no item is started from
+/// inside the report of an end, and items that end before their call returns cost no stack. At most one worker is requested
+/// at any time: a worker that has an item requests the next one.
 ///
-/// At most one worker is requested at any time. A worker that starts a unit requests the next one.
+/// The items of an array are known by their number. Those of a sequence have to be read, which calls code of the user, so
+/// one worker reads at a time, without the lock. An item of a sequence is *settled* when it has ended, which means that its
+/// failure is delivered and the item is released. Only then is its place free, or the run finished.
 struct CollectionStateMachine {
     /// What a worker has to do.
-    enum WorkerAction: Equatable {
-        /// Start this unit, then report ``CollectionStateMachine/returned(_:)``.
+    enum Step: Equatable {
+        /// Start this item, then report ``CollectionStateMachine/returned(_:)``.
         case start(Int)
+        /// Read an item of the sequence, then report ``CollectionStateMachine/itemRead()`` or
+        /// ``CollectionStateMachine/sequenceEnded()``.
+        case read
+        /// Settle the item that has ended, or was read in vain, then report ``CollectionStateMachine/itemSettled()``.
+        case settle
         /// Nothing more: the worker ends.
         case stop
     }
 
-    /// What follows from an event, to be performed after unlocking. `nil` where nothing does.
-    enum Action {
+    /// What follows from an event, to be performed after unlocking.
+    enum Action: Equatable {
         /// Start a worker. It reports ``CollectionStateMachine/workerStarted()``.
         case requestWorker
-        /// Cancel the units in flight, where they can be. Given once at most.
-        case cancelUnitsInFlight
-        /// Finish the run, with these errors. Given once.
-        case finish([(any Error)?])
+        /// Settle the detached item that has ended, then report ``CollectionStateMachine/detachedItemSettled()``.
+        case settle
+        /// Cancel the items in flight, where they can be. Given once at most.
+        case cancelItemsInFlight
+        /// Finish the run. Given once, when no worker has an item, and none is detached.
+        case finish(isCancelled: Bool)
     }
 
-    private enum Stage {
-        case idle, running
-        /// No further unit starts, those in flight are waited for.
-        case stopping
-        case finished
+    /// What a worker has to do, and what else follows.
+    struct WorkerEffects: Equatable {
+        var step: Step
+        var action: Action?
     }
 
-    private enum Unit: UInt8 {
-        case notStarted
+    /// How far an item has come. The driver keeps it for the machine, as long as anything refers to the item.
+    enum Item: Equatable {
         /// The call that started it is on the stack, and its end has not been reported.
         case onStack
         /// Its end was reported, the call that started it has not returned.
@@ -45,39 +53,49 @@ struct CollectionStateMachine {
         case ended
     }
 
+    /// How an item ends.
+    enum Outcome: Equatable {
+        /// `cancelled` is an error that stands for a cancellation: it stops nothing.
+        case succeeded, cancelled, failed
+    }
+
+    private enum Stage {
+        case idle, running
+        /// No further item starts, those in flight are waited for.
+        case stopping
+        case finished
+    }
+
     private let limit: Int
     private let stopsAtFirstFailure: Bool
+    private let isSequence: Bool
     private var stage = Stage.idle
-    private var units: [Unit]
-    private var errors: [(any Error)?]
-    /// The next unit to start.
-    private var next = 0
-    /// The first unit that is not going to start: the end, or where the run was cancelled.
+    /// The number of items that have started, which is the index of the next one.
+    private(set) var startedCount = 0
+    /// The number of items that are to start, as far as it is known.
     private var end: Int
-    /// Workers that start units, with the one that is requested.
+    private(set) var endedCount = 0
+    private var isCancelled = false
+    /// Workers that have started and not stopped.
     private var workers = 0
     private var isWorkerRequested = false
+    private var isReading = false
     private var detachedCount = 0
-    /// The number of units that have started and not ended.
-    private(set) var inFlightCount = 0
-    private(set) var endedCount = 0
 
     /// - Parameters:
-    ///   - count: The number of units.
-    ///   - limit: The maximum number of units in flight, at least 1.
-    ///   - stopsAtFirstFailure: Whether the first failure cancels the units in flight, and no unit starts after it.
-    ///     A unit that was cancelled has not failed.
-    init(count: Int, limit: Int, stopsAtFirstFailure: Bool) {
-        precondition(count >= 0 && limit >= 1, "OperationKit: \(count) units cannot be run \(limit) at a time")
+    ///   - count: The number of items. `nil` if they are read from a sequence.
+    ///   - limit: The maximum number of items in flight, at least 1.
+    ///   - stopsAtFirstFailure: Whether the first failure cancels the items in flight, and no item starts after it.
+    init(count: Int?, limit: Int, stopsAtFirstFailure: Bool) {
+        precondition(count ?? 0 >= 0 && limit >= 1, "OperationKit: a collection cannot be run \(limit) at a time")
         self.limit = limit
         self.stopsAtFirstFailure = stopsAtFirstFailure
-        end = count
-        units = Array(repeating: .notStarted, count: count)
-        errors = Array(repeating: nil, count: count)
+        isSequence = count == nil
+        end = count ?? .max
     }
 }
 
-// MARK: - Events
+// MARK: - Events of the run
 
 extension CollectionStateMachine {
     /// The run was started. This happens once.
@@ -87,125 +105,133 @@ extension CollectionStateMachine {
         return action()
     }
 
+    /// The run was cancelled: no further item starts. Those in flight are cancelled, and waited for.
+    mutating func cancelled() -> Action? {
+        if startedCount < end { isCancelled = true }
+        return stop()
+    }
+
     /// The worker that was requested has started.
-    mutating func workerStarted() -> (workerAction: WorkerAction, action: Action?) {
+    mutating func workerStarted() -> WorkerEffects {
         guard isWorkerRequested else { impossible("workerStarted") }
         isWorkerRequested = false
-        return startNext()
+        workers += 1
+        return nextStep()
     }
 
-    /// The call that started a unit has returned to its worker.
-    mutating func returned(_ index: Int) -> (workerAction: WorkerAction, action: Action?) {
-        if case .finished = stage { return stopWorker() }
-        switch units[index] {
+    /// The worker has read an item.
+    mutating func itemRead() -> WorkerEffects {
+        guard isReading else { impossible("itemRead") }
+        isReading = false
+        // Where the run was stopped meanwhile, the item must not be performed.
+        return startedCount < end ? startNext() : WorkerEffects(step: .settle)
+    }
+
+    /// The worker has found the end of the sequence, or has read no further because the run is stopping.
+    mutating func sequenceEnded() -> WorkerEffects {
+        guard isReading else { impossible("sequenceEnded") }
+        isReading = false
+        end = startedCount
+        return stopWorker()
+    }
+}
+
+// MARK: - Events of items
+
+extension CollectionStateMachine {
+    /// The call that started an item has returned to its worker.
+    mutating func returned(_ item: inout Item) -> WorkerEffects {
+        switch item {
         case .onStack:
-            units[index] = .detached
+            item = .detached
             detachedCount += 1
-            return workers + detachedCount > limit ? stopWorker() : startNext()
+            return placesTaken > limit ? stopWorker() : nextStep()
         case .endedOnStack:
-            units[index] = .ended
-            return startNext()
-        case .notStarted, .detached, .ended:
-            impossible("returned(\(index)) in \(units[index])")
+            item = .ended
+            return isSequence ? WorkerEffects(step: .settle) : nextStep()
+        case .detached, .ended:
+            impossible("returned(\(item))")
         }
     }
 
-    /// The end of a unit was reported. Only the first report counts.
+    /// The end of an item was reported. Only the first report counts.
     ///
-    /// - Parameters:
-    ///   - index: The unit.
-    ///   - error: Its error.
-    ///   - isCancellation: Whether the error stands for a cancellation, and so is no failure.
     /// - Returns: Whether this was the first report, and what follows from it.
-    mutating func ended(
-        _ index: Int, error: (any Error)?, isCancellation: Bool = false
-    ) -> (isAccepted: Bool, action: Action?) {
-        if case .finished = stage { return (false, nil) }
-        switch units[index] {
-        case .onStack:
-            units[index] = .endedOnStack
-        case .detached:
-            units[index] = .ended
-            detachedCount -= 1
-        case .endedOnStack, .ended:
-            return (false, nil)
-        case .notStarted:
-            impossible("ended(\(index)) in \(units[index])")
+    mutating func ended(_ item: inout Item, _ outcome: Outcome) -> (isAccepted: Bool, action: Action?) {
+        let wasDetached = item == .detached
+        switch item {
+        case .onStack: item = .endedOnStack
+        case .detached: item = .ended
+        case .endedOnStack, .ended: return (false, nil)
         }
-        inFlightCount -= 1
         endedCount += 1
-        if let error {
-            errors[index] = error
-            if stopsAtFirstFailure, !isCancellation { return (true, stop()) }
+        if wasDetached, !isSequence { detachedCount -= 1 }
+        var action: Action?
+        if outcome == .failed, stopsAtFirstFailure {
+            // A failure takes the place of a cancellation that came before.
+            isCancelled = false
+            action = stop()
+        } else if wasDetached, !isSequence {
+            action = self.action()
         }
-        return (true, action())
+        return (true, wasDetached && isSequence ? .settle : action)
     }
 
-    /// Whether a unit has started, and its end was not reported.
-    func isInFlight(_ index: Int) -> Bool {
-        if case .finished = stage { return false }
-        return units[index] == .onStack || units[index] == .detached
+    /// The worker has settled its item.
+    mutating func itemSettled() -> WorkerEffects {
+        nextStep()
     }
 
-    /// The run was cancelled: no further unit starts. Those in flight are cancelled, and waited for.
-    mutating func cancelled() -> Action? {
-        switch stage {
-        case .idle:
-            end = 0
-            return nil
-        case .running, .stopping:
-            return stop()
-        case .finished:
-            return nil
-        }
+    /// A detached item of a sequence was settled.
+    mutating func detachedItemSettled() -> Action? {
+        detachedCount -= 1
+        return action()
     }
 }
 
 // MARK: - Decisions
 
 extension CollectionStateMachine {
-    private mutating func startNext() -> (workerAction: WorkerAction, action: Action?) {
-        guard next < end else { return stopWorker() }
-        let index = next
-        next += 1
-        units[index] = .onStack
-        inFlightCount += 1
-        return (.start(index), action())
+    /// Whether no further item starts, and items in flight are waited for.
+    var isStopping: Bool { stage == .stopping }
+
+    private var placesTaken: Int { workers + (isWorkerRequested ? 1 : 0) + detachedCount }
+
+    private mutating func nextStep() -> WorkerEffects {
+        guard startedCount < end, !isReading else { return stopWorker() }
+        if !isSequence { return startNext() }
+        isReading = true
+        return WorkerEffects(step: .read)
     }
 
-    private mutating func stopWorker() -> (workerAction: WorkerAction, action: Action?) {
+    private mutating func startNext() -> WorkerEffects {
+        startedCount += 1
+        return WorkerEffects(step: .start(startedCount - 1), action: action())
+    }
+
+    private mutating func stopWorker() -> WorkerEffects {
         workers -= 1
-        return (.stop, action())
+        return WorkerEffects(step: .stop, action: action())
     }
 
-    /// Ends the starts. This happens once.
     private mutating func stop() -> Action? {
-        guard case .running = stage else { return action() }
+        end = startedCount
+        guard stage == .running else { return action() }
         stage = .stopping
-        end = next
-        return inFlightCount > 0 ? .cancelUnitsInFlight : action()
+        return workers + detachedCount == 0 || isSequence ? action() : .cancelItemsInFlight
     }
 
     /// What follows from the state as it is.
     private mutating func action() -> Action? {
-        switch stage {
-        case .idle, .finished: return nil
-        case .running, .stopping: break
-        }
-        if next < end {
-            if isWorkerRequested || workers + detachedCount >= limit { return nil }
-            workers += 1
+        if stage == .idle || stage == .finished { return nil }
+        if startedCount < end {
+            if isReading || isWorkerRequested || placesTaken >= limit { return nil }
             isWorkerRequested = true
             return .requestWorker
         }
-        return inFlightCount > 0 ? nil : .finish(takeErrors())
-    }
-
-    private mutating func takeErrors() -> [(any Error)?] {
+        if workers + detachedCount > 0 { return nil }
         stage = .finished
-        for index in next..<max(next, errors.count) { errors[index] = CancellationError() }
-        units = []
-        return exchange(&errors, with: [])
+        return .finish(isCancelled: isCancelled)
     }
 
     private func impossible(_ event: String) -> Never {

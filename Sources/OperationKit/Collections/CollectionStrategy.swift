@@ -6,7 +6,7 @@
 struct CollectionStrategy<Item: Sendable>: Sendable {
     /// Performs the items of a unit, a range of a collection. The completion may be called before this returns, later,
     /// repeatedly, on any thread.
-    typealias Perform = @Sendable (_ items: [Item], _ unit: Range<Int>, _ completion: @escaping UnitCompletion) -> Void
+    typealias Perform = @Sendable (_ items: [Item], _ unit: Range<Int>, _ completion: @escaping ItemCompletion) -> Void
 
     /// How the items of a unit, a range of a collection, are performed. The index is that of the unit, for errors.
     enum Method: Sendable {
@@ -14,10 +14,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
         case async(@Sendable (_ items: [Item], _ unit: Range<Int>, _ index: Int) async throws -> Void)
     }
 
-    /// The type that performs the items.
-    let typeName: String
-    /// What errors call a unit.
-    let unitName: String
+    let names: ItemNames
     /// The number of items of a unit, at least 1.
     let unitSize: Int
     /// The maximum number of units in flight, at least 1.
@@ -27,8 +24,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
 
     init<Operation: CollectionOperation<Item>>(of operation: Operation) throws(CoordinationError) {
         let type = operation.displayName
-        typeName = type
-        unitName = operation.unitName
+        names = ItemNames(type: type, unit: operation.unitName)
         let batches = operation as? any BatchOperation
         if batches != nil, operation is any ItemOperation { throw .itemsAndBatches(type: type) }
         let batchSize = batches?.batchSize
@@ -45,7 +41,12 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
             return
         }
         if let problem = policy.problem { throw .invalidRetryPolicy(type: type, problem: problem) }
-        self.method = method.retried(by: policy, clock: operation.clock, typeName: type, unitName: unitName)
+        let (names, clock) = (names, operation.clock)
+        self.method = .async { items, unit, index in
+            try await retrying(index, of: type, unit: names.unit, by: policy, clock: clock) {
+                try await method.perform(items, unit, index, names)
+            }
+        }
     }
 
     private static func method<Operation: CollectionOperation<Item>>(of operation: Operation) -> Method {
@@ -78,61 +79,94 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
         }
     }
 
-    /// Cuts a collection into units.
-    func units(of items: [Item]) -> CollectionUnits {
-        let (size, count) = (unitSize, items.count)
-        let start: CollectionUnits.Start
-        var cancelRunning: (@Sendable () -> Void)?
+    /// Returns what a run over a collection has to do.
+    func work(on items: [Item]) -> CollectionWork {
+        let (perform, tasks): (Perform, InFlightTasks?)
         switch method {
-        case .completion(let perform):
-            start = { index, completion in perform(items, unitRange(index, size: size, count: count), completion) }
-        case .async(let perform):
-            let tasks = RunningTasks()
-            start = { index, completion in
-                let unit = unitRange(index, size: size, count: count)
-                tasks.run(index, { try await perform(items, unit, index) }, completion: completion)
+        case .completion(let method):
+            (perform, tasks) = (method, nil)
+        case .async(let method):
+            let (unitSize, inFlight) = (unitSize, InFlightTasks())
+            tasks = inFlight
+            perform = { items, unit, completion in
+                let index = unit.lowerBound / unitSize
+                inFlight.run(index, { try await method(items, unit, index) }, completion: completion)
             }
-            cancelRunning = { tasks.cancel() }
         }
-        return CollectionUnits(
-            typeName: typeName, unitName: unitName, count: unitCount(count, size: size), limit: limit,
-            failurePolicy: failurePolicy, start: start, cancelRunning: cancelRunning)
+        return CollectionWork(
+            source: ArraySource(items, names, unitSize: unitSize, perform: perform), limit: limit,
+            failurePolicy: failurePolicy, tasks: tasks)
     }
+}
 
-    /// Performs one unit. An `async` method runs in a new task of `tasks`, or in the current task if `tasks` is `nil`.
+extension CollectionStrategy.Method {
+    /// Performs a unit.
     ///
     /// - Parameters:
-    ///   - unit: Its items.
-    ///   - index: The index of the unit.
-    ///   - tasks: The tasks that are cancelled together.
-    /// - Returns: The error of the unit.
-    func perform(_ unit: [Item], index: Int, in tasks: RunningTasks?) async -> (any Error)? {
-        switch method {
+    ///   - items: The items.
+    ///   - unit: The indices of those that are the unit.
+    ///   - index: The index of the unit, for errors.
+    ///   - names: What errors call it.
+    /// - Throws: The error of the unit.
+    func perform(_ items: [Item], _ unit: Range<Int>, _ index: Int, _ names: ItemNames) async throws {
+        switch self {
         case .completion(let perform):
-            let units = CollectionUnits(
-                typeName: typeName, unitName: unitName, firstIndex: index, count: 1, limit: 1,
-                failurePolicy: .continueAll,
-                start: { perform(unit, unit.indices, $1) }, cancelRunning: nil)
-            return await CollectionDriver.error(of: units)
-        case .async(let perform):
-            if let tasks { return await tasks.run(index) { try await perform(unit, unit.indices, index) } }
-            do {
-                try await perform(unit, unit.indices, index)
-                return nil
-            } catch {
-                return error
+            // A run of its own makes sure that there is one end.
+            let names = ItemNames(type: names.type, unit: names.unit, firstIndex: index)
+            let source = ArraySource(items, names, unitSize: max(items.count, 1)) { items, _, completion in
+                perform(items, unit, completion)
             }
+            let error = await withCheckedContinuation { continuation in
+                CollectionDriver(CollectionWork(source: source, limit: 1, failurePolicy: .continueAll))
+                    .start { slots, _ in continuation.resume(returning: slots[0]) }
+            }
+            if let error { throw error }
+        case .async(let perform):
+            try await perform(items, unit, index)
         }
     }
 }
 
-/// Returns the number of units into which `count` items are cut.
-func unitCount(_ count: Int, size: Int) -> Int {
-    count == 0 ? 0 : (count - 1) / size + 1
+/// Performs an item until it succeeds, or the policy allows no further attempt.
+///
+/// - Parameters:
+///   - index: The index of the item. With a seed, each has other delays.
+///   - name: What the item is part of, for errors.
+///   - unit: What errors call the item.
+///   - policy: When to perform it again. `nil`: not at all.
+///   - clock: What the time is measured with.
+///   - body: Performs the item.
+/// - Returns: What the last attempt returns.
+/// - Throws: The error of the last attempt.
+func retrying<Output: Sendable>(
+    _ index: Int, of name: String, unit: String = "item", by policy: RetryPolicy?, clock: any Clock<Duration>,
+    _ body: @escaping @Sendable () async throws -> Output
+) async throws -> Output {
+    guard let policy else { return try await body() }
+    return try await policy.perform(named: { "\(name), \(unit) \(index)" }, index: index, clock: clock, body)
 }
 
-/// Returns the indices of the items of a unit. No sum here can overflow, however large the size.
-func unitRange(_ unit: Int, size: Int, count: Int) -> Range<Int> {
-    let start = unit * size
-    return start..<(count - start <= size ? count : start + size)
+/// A collection operation that the library runs, item by item or batch by batch.
+///
+/// Don't conform to this protocol yourself: the four protocols with a strategy bring it along. It is where the run itself is
+/// implemented, once for all of them.
+public protocol ManagedCollectionOperation<CollectionType>: CollectionOperation {}
+
+extension ManagedCollectionOperation {
+    /// Performs the operation on all items of a collection by the strategy of the type.
+    ///
+    /// - Parameters:
+    ///   - collection: The items.
+    ///   - completion: Called once, as ``CollectionOperation/performOperation(on:completion:)`` says.
+    public func performOperation(on collection: [CollectionType], completion: @escaping Completion) {
+        // Before the options are read, which may run another collection.
+        let answer = RunRequest.taken(by: self)
+        let strategy = Result { () throws(CoordinationError) in try CollectionStrategy(of: self) }
+        let work = strategy.map { $0.work(on: collection) }
+        if let answer { return answer(work) }
+        switch work {
+        case .success(let work): CollectionDriver(work).start { slots, _ in completion(slots) }
+        case .failure(let error): completion([error])
+        }
+    }
 }

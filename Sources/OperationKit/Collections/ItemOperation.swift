@@ -58,7 +58,7 @@ extension AsyncItemOperation {
     /// Performs the operation on one item in a task of its own, and hands over what it throws.
     public func performOperation(onItem item: CollectionType, completion: @escaping ItemCompletion) {
         let operation = UncheckedSendable(self)
-        RunningTasks().run(0, { try await operation.value.performOperation(onItem: item) }, completion: completion)
+        InFlightTasks().run(0, { try await operation.value.performOperation(onItem: item) }, completion: completion)
     }
 }
 

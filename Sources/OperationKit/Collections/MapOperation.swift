@@ -124,14 +124,18 @@ extension MapOperation: TaskRunning {
         }
         let progress = progress
         progress.totalUnitCount = Int64(max(input.count, 1))
-        let transform = retried(transform)
+        let (name, retryPolicy, clock) = (displayName, retryPolicy, clock)
         let policy = failurePolicy
-        var collected = CollectedResults<Output>()
+        var collected = CollectedResults<Output, any Error>()
         var iterator = input.makeIterator()
         // Ignore the error: the results show a cancellation, too.
-        try? await performInChildTasks(
+        try? await forEachConcurrently(
             limit: maxConcurrentOperationCount, suspension: suspension, next: { iterator.next() },
-            perform: { index, element in await Result { try await transform(index, element) } },
+            perform: { index, element in
+                await Result {
+                    try await retrying(index, of: name, by: retryPolicy, clock: clock) { try await transform(element) }
+                }
+            },
             ended: { index, result in
                 collected.set(result, at: index)
                 progress.completedUnitCount += 1
@@ -139,20 +143,10 @@ extension MapOperation: TaskRunning {
                 return error.isCancellation
             })
         if let outputs = collected.outputs(count: input.count) { return outputs }
-        let results = collected.results(count: input.count)
+        let results = collected.results(count: input.count, or: CancellationError())
         // Not if it has ended with an outcome from outside: what can be read from then on does not change any more.
         withState { if $0.lifecycle.acceptsOutcome { unsuccessfulResults = results } }
         throw error(of: results)
-    }
-
-    private func retried(_ transform: @escaping Transform) -> @Sendable (Int, Element) async throws -> Output {
-        guard let retryPolicy else { return { _, element in try await transform(element) } }
-        let (name, clock) = (displayName, clock)
-        return { index, element in
-            try await retryPolicy.perform(named: { "\(name), item \(index)" }, index: index, clock: clock) {
-                try await transform(element)
-            }
-        }
     }
 
     private func error(of results: [Result<Output, any Error>]) -> any Error {
@@ -162,5 +156,40 @@ extension MapOperation: TaskRunning {
             name: displayName, ChildFailures(errors: failures), isCancelled: isCancelled || failures.isEmpty,
             reason: reason)
         return outcome.error ?? CancellationError()
+    }
+}
+
+/// The results of the elements of a sequence, in the order of the sequence, in whatever order they come.
+struct CollectedResults<Output, Failure: Error> {
+    private var collected: [Result<Output, Failure>?] = []
+
+    mutating func set(_ result: Result<Output, Failure>, at index: Int) {
+        while collected.count <= index { collected.append(nil) }
+        collected[index] = result
+    }
+
+    /// The results that there are.
+    var results: [Result<Output, Failure>] { collected.compactMap(\.self) }
+
+    /// The outputs of `count` elements, or `nil` if one of them has none.
+    func outputs(count: Int) -> [Output]? {
+        let outputs = collected.compactMap { try? $0?.get() }
+        return outputs.count == count ? outputs : nil
+    }
+
+    /// The results of `count` elements, with an error for those that have none.
+    func results(count: Int, or error: Failure) -> [Result<Output, Failure>] {
+        (0..<count).map { ($0 < collected.count ? collected[$0] : nil) ?? .failure(error) }
+    }
+}
+
+extension Result where Success: Sendable, Failure == any Error {
+    /// Stores what an asynchronous body returns or throws.
+    init(_ body: @Sendable () async throws -> Success) async {
+        do {
+            self = .success(try await body())
+        } catch {
+            self = .failure(error)
+        }
     }
 }

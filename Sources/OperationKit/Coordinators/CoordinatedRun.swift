@@ -2,9 +2,6 @@ import Foundation
 
 /// One run of a coordinator: a compound of the operations that can run, and a slot for each operation.
 final class CoordinatedRun: @unchecked Sendable {
-    /// With this, a task that awaits a coordinator asks the default `performOperations(_:completion:)` for the run.
-    @TaskLocal static var request: WorkRequest<CoordinatedRun>?
-
     private enum Slot {
         case runs(Operation)
         case rejected(CoordinationError)
@@ -49,10 +46,6 @@ final class CoordinatedRun: @unchecked Sendable {
         if let invalidLimit { return completion([invalidLimit]) }
         compound.asyncCompletionBlock = { [self] error in completion(errors(compoundError: error)) }
         compound.start()
-    }
-
-    func cancel() {
-        compound.cancel()
     }
 
     private func errors(compoundError: (any Error)?) -> [(any Error)?] {

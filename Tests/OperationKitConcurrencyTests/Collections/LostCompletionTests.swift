@@ -59,24 +59,6 @@ import Testing
         #expect(run.error?.localizedDescription.contains("cancelled") == true)
     }
 
-    @Test("All units that lose their completion end on one queue of the run, with its quality of service")
-    func oneQueue() async {
-        let key = DispatchSpecificKey<Bool>()
-        let (seen, ended) = (Shared<[Bool]>([]), Gate())
-        let units = CollectionUnits(
-            typeName: "Forgetful", unitName: "item", count: 10, limit: 2, failurePolicy: .continueAll,
-            start: { _, _ in }, cancelRunning: nil)
-        let driver = CollectionDriver(
-            units, qos: .utility,
-            unitEnded: { seen.change { $0.append(DispatchQueue.getSpecific(key: key) ?? false) } },
-            completion: { _ in ended.open() })
-        driver.lossQueue.setSpecific(key: key, value: true)
-        #expect(driver.lossQueue.qos == .utility)
-        driver.start()
-        await ended.opened()
-        #expect(seen.value == Array(repeating: true, count: 10))
-    }
-
     @Test("A completion that was called can be dropped", arguments: Strategy.allCases)
     func calledCompletion(strategy: Strategy) async {
         let kept = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)

@@ -137,14 +137,15 @@ import Testing
         }
         let workers = HeldWorkers()
         SchedulingProbe.observed(by: workers) {
-            let reader = SequenceReader(
-                Reads { $0 == 0 ? 0 : nil }, unitSize: 1, perform: perform, failed: { _ in })
-            let (driver, ends) = (SequenceDriver(reader, by: strategy), Shared<[Bool]>([]))
-            driver.start { isCancelled in ends.change { $0.append(isCancelled) } }
+            let source = SequenceSource(
+                Reads { $0 == 0 ? 0 : nil }, strategy.names, unitSize: 1, perform: perform, failed: { _ in })
+            let work = CollectionWork(source: source, limit: 2, failurePolicy: .continueAll)
+            let (driver, ends) = (CollectionDriver(work), Shared<[Bool]>([]))
+            driver.start { _, isCancelled in ends.change { $0.append(isCancelled) } }
             workers.runFirst()
             // The first worker has ended with the item in flight, and the second one is to read on.
             if isReached { workers.runFirst() }
-            driver.cancel()
+            driver.cancelSoon()
             if !isReached { workers.runFirst() }
             #expect(ends.value.isEmpty)
             for completion in log.takeKept() { completion(nil) }

@@ -50,7 +50,7 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
         }
     }
 
-    private let driver: SequenceDriver
+    private let driver: CollectionDriver
     private let count: Int
     private let held: Set<Int>
     private let failing: Set<Int>
@@ -106,7 +106,7 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
     private static func driver(
         of operation: ParallelItems, _ read: @escaping @Sendable (Int) -> Item?,
         _ failed: @escaping @Sendable (CollectionFailure<Item>) -> Void
-    ) -> SequenceDriver {
+    ) -> CollectionDriver {
         guard let strategy = try? CollectionStrategy(of: operation), case .completion(let perform) = strategy.method
         else { preconditionFailure("The options are wrong.") }
         var index = 0
@@ -114,9 +114,10 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
             defer { index += 1 }
             return read(index)
         }
-        let reader = SequenceReader(
-            iterator, unitSize: 1, perform: { perform($0.map(\.index), $1, $2) }, failed: failed)
-        return SequenceDriver(reader, by: strategy)
+        let source = SequenceSource(
+            iterator, strategy.names, unitSize: 1, perform: { perform($0.map(\.index), $1, $2) }, failed: failed)
+        return CollectionDriver(
+            CollectionWork(source: source, limit: strategy.limit, failurePolicy: strategy.failurePolicy))
     }
 
     private static func perform(
@@ -149,7 +150,7 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
     }
 
     func start() {
-        driver.start { [record] isCancelled in
+        driver.start { [record] _, isCancelled in
             VirtualThread.place("end")
             record.change { record in
                 record.ends.append(isCancelled)
@@ -178,7 +179,7 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
 
     func cancel() {
         record.change { $0.isCancelled = true }
-        VirtualThread.withRuntimeLock { driver.cancel() }
+        VirtualThread.withRuntimeLock { driver.cancelSoon() }
         record.change { $0.askedAtCancel = $0.asked }
     }
 

@@ -3,315 +3,287 @@ import Testing
 
 @testable import OperationKit
 
-/// The state machine of a run alone: no thread, no lock, no object.
+/// The state machine of a run alone, over arrays and over sequences: no thread, no lock, no items.
 @Suite("CollectionStateMachine") struct CollectionStateMachineTests {
-    @Test("An empty run is finished at the start")
-    func emptyRun() {
-        var machine = CollectionStateMachine(count: 0, limit: 3, stopsAtFirstFailure: false)
-        let action = machine.started()
-        #expect(!action.requestsWorker)
-        #expect(action.errors?.isEmpty == true)
-    }
+    private typealias Machine = CollectionStateMachine
 
-    @Test("The first worker is requested at the start")
-    func firstWorker() {
-        var machine = CollectionStateMachine(count: 2, limit: 1, stopsAtFirstFailure: false)
-        #expect(machine.started().requestsWorker)
-    }
-
-    @Test("A unit that ends in its call keeps the worker")
-    func synchronousUnit() {
-        var machine = CollectionStateMachine(count: 2, limit: 1, stopsAtFirstFailure: false)
-        _ = machine.started()
-        #expect(machine.workerStarted().workerAction == .start(0))
-        #expect(machine.ended(0, error: nil).action.requestsWorker == false)
-        #expect(machine.returned(0).workerAction == .start(1))
-        let (isAccepted, action) = machine.ended(1, error: TestError.first)
-        #expect(isAccepted)
-        #expect(action.errors?.map(text) == ["success", "first"])
-        #expect(!machine.isInFlight(1))
-        #expect(machine.returned(1).workerAction == .stop)
-    }
-
-    @Test("A unit that outlasts its call stops the worker at the limit")
-    func detachedUnit() {
-        var machine = CollectionStateMachine(count: 2, limit: 1, stopsAtFirstFailure: false)
-        _ = machine.started()
-        #expect(machine.workerStarted().workerAction == .start(0))
-        let (workerAction, action) = machine.returned(0)
-        #expect(workerAction == .stop && !action.requestsWorker)
-        #expect(machine.ended(0, error: nil).action.requestsWorker)
-        #expect(machine.workerStarted().workerAction == .start(1))
-    }
-
-    @Test("A worker goes on while there are places")
-    func placesLeft() {
-        var machine = CollectionStateMachine(count: 5, limit: 3, stopsAtFirstFailure: false)
-        _ = machine.started()
-        let (first, action) = machine.workerStarted()
-        #expect(first == .start(0))
-        #expect(action.requestsWorker, "The next worker is sent for as soon as a unit begins")
-        let (second, secondAction) = machine.returned(0)
-        #expect(second == .start(1))
-        #expect(!secondAction.requestsWorker, "One is on its way already")
-        // The place that is left belongs to the worker on its way.
-        #expect(machine.returned(1).workerAction == .stop)
-        #expect(machine.workerStarted().workerAction == .start(2))
-        #expect(machine.inFlightCount == 3)
-        #expect(machine.returned(2).workerAction == .stop)
-    }
-
-    @Test("The second report of an end is ignored in every state")
-    func secondReport() {
-        var machine = CollectionStateMachine(count: 3, limit: 1, stopsAtFirstFailure: false)
-        _ = machine.started()
-        _ = machine.workerStarted()
-        #expect(machine.ended(0, error: TestError.first).isAccepted)
-        #expect(!machine.ended(0, error: nil).isAccepted)
-        _ = machine.returned(0)
-        #expect(!machine.ended(0, error: TestError.second).isAccepted)
-        _ = machine.returned(1)
-        #expect(machine.ended(1, error: nil).isAccepted)
-        #expect(!machine.ended(1, error: TestError.second).isAccepted)
-        _ = machine.workerStarted()
-        #expect(machine.ended(2, error: nil).action.errors?.map(text) == ["first", "success", "success"])
-        for index in 0..<3 { #expect(!machine.ended(index, error: TestError.second).isAccepted) }
-    }
-
-    @Test("A run that is cancelled before the start is finished at the start")
-    func cancelledBeforeTheStart() {
-        var machine = CollectionStateMachine(count: 2, limit: 2, stopsAtFirstFailure: false)
-        #expect(machine.cancelled().errors == nil)
-        let action = machine.started()
-        #expect(!action.requestsWorker)
-        #expect(action.errors?.map(text) == ["cancelled", "cancelled"])
-    }
-
-    @Test("A run that is cancelled before its first worker starts is finished immediately")
-    func cancelledBeforeTheFirstWorker() {
-        var machine = CollectionStateMachine(count: 2, limit: 2, stopsAtFirstFailure: false)
-        _ = machine.started()
-        #expect(machine.cancelled().errors?.map(text) == ["cancelled", "cancelled"])
-        #expect(machine.workerStarted().workerAction == .stop)
-    }
-
-    @Test("A cancelled run waits for the units in flight")
-    func cancelledWithUnitsInFlight() {
-        var machine = CollectionStateMachine(count: 3, limit: 1, stopsAtFirstFailure: false)
-        _ = machine.started()
-        _ = machine.workerStarted()
-        #expect(machine.cancelled().cancelsUnitsInFlight)
-        #expect(machine.cancelled() == nil, "They are cancelled once")
-        #expect(machine.returned(0).workerAction == .stop)
-        let errors = machine.ended(0, error: TestError.first).action.errors
-        #expect(errors?.map(text) == ["first", "cancelled", "cancelled"])
-        #expect(machine.cancelled() == nil)
-    }
-
-    @Test("The first failure stops the run if the policy says so")
-    func firstFailure() {
-        var machine = CollectionStateMachine(count: 4, limit: 2, stopsAtFirstFailure: true)
-        _ = machine.started()
-        _ = machine.workerStarted()
-        #expect(machine.workerStarted().workerAction == .start(1))
-        #expect(machine.ended(0, error: CancellationError(), isCancellation: true).action == nil)
-        #expect(machine.returned(0).workerAction == .start(2))
-        #expect(machine.ended(2, error: TestError.first).action.cancelsUnitsInFlight)
-        #expect(machine.returned(2).workerAction == .stop)
-        let errors = machine.ended(1, error: TestError.second).action.errors
-        #expect(errors?.map(text) == ["cancelled", "second", "first", "cancelled"])
-    }
-
-    @Test("Only the first failure, or the cancellation before it, cancels the units in flight")
-    func unitsInFlightAreCancelledOnce() {
-        for isCancelledFirst in [false, true] {
-            var machine = CollectionStateMachine(count: 4, limit: 3, stopsAtFirstFailure: true)
-            _ = machine.started()
-            for index in 0..<3 { #expect(machine.workerStarted().workerAction == .start(index)) }
-            if isCancelledFirst { #expect(machine.cancelled().cancelsUnitsInFlight) }
-            #expect(machine.ended(1, error: TestError.first).action.cancelsUnitsInFlight == !isCancelledFirst)
-            #expect(machine.ended(2, error: TestError.second).action == nil)
-            #expect(machine.cancelled() == nil)
-            let errors = machine.ended(0, error: CancellationError(), isCancellation: true).action.errors
-            #expect(errors?.map(text) == ["cancelled", "first", "second", "cancelled"])
-        }
-    }
-
-    @Test("A failure with nothing else in flight finishes the run, and cancels nothing")
-    func lastFailure() {
-        var machine = CollectionStateMachine(count: 3, limit: 1, stopsAtFirstFailure: true)
-        _ = machine.started()
-        _ = machine.workerStarted()
-        let errors = machine.ended(0, error: TestError.first).action.errors
-        #expect(errors?.map(text) == ["first", "cancelled", "cancelled"])
-    }
-
-    /// Every way in which calls and ends can follow each other, for all small runs: a search through all states.
     @Test(
-        "Every order of events finishes the run once, with every slot filled",
-        arguments: 0...TestExtent.choose(2, long: 3), 1...3)
+        "Every order of events finishes the run once, within its limit, and starts every item that nothing stops",
+        arguments: 0...TestExtent.choose(3, long: 4), 1...3)
     func everyOrder(count: Int, limit: Int) {
-        for stopsAtFirstFailure in [false, true] {
-            for failing in [nil, 0, 1] where failing.map({ $0 < count }) ?? true {
-                for cancels in [false, true] {
-                    var search = Search(failing: failing, stops: stopsAtFirstFailure)
-                    search.explore(count: count, limit: limit, cancels: cancels)
-                    #expect(search.wrong.isEmpty)
+        var states = 0
+        for isSequence in [false, true] {
+            for stops in [false, true] {
+                for mayBeCancelled in [false, true] {
+                    var search = Search(count, limit: limit, isSequence, stops: stops, mayBeCancelled: mayBeCancelled)
+                    search.exploreAll()
+                    #expect(search.problems.isEmpty)
                     #expect(search.ends > 0)
-                    // The limit is reached, and never exceeded.
-                    #expect(search.mostInFlight <= min(limit, count))
-                    if !cancels, failing == nil { #expect(search.mostInFlight == min(limit, count)) }
+                    #expect(search.mostInFlight == min(limit, count), "The limit is reached, and not exceeded")
+                    states += search.stateCount
                 }
             }
         }
+        TestExtent.report("Runs over \(count) items, limit \(limit): \(states) states")
+    }
+
+    @Test("An item that ends in its call keeps the worker, and one that outlasts it stops the worker at the limit")
+    func worker() {
+        var machine = Machine(count: 3, limit: 1, stopsAtFirstFailure: false)
+        #expect(machine.started() == .requestWorker)
+        #expect(machine.workerStarted() == Machine.WorkerEffects(step: .start(0)))
+        var (first, second) = (Machine.Item.onStack, Machine.Item.onStack)
+        #expect(machine.ended(&first, .succeeded) == (true, nil))
+        #expect(machine.returned(&first) == Machine.WorkerEffects(step: .start(1)))
+        #expect(machine.returned(&second) == Machine.WorkerEffects(step: .stop))
+        #expect(machine.ended(&second, .succeeded) == (true, .requestWorker))
+        #expect(machine.ended(&second, .failed) == (false, nil), "The first report counts")
+    }
+
+    @Test("A run that is cancelled before its start, or before its first worker starts, is finished immediately")
+    func cancelledEarly() {
+        for count in [2, nil] {
+            var machine = Machine(count: count, limit: 2, stopsAtFirstFailure: false)
+            #expect(machine.cancelled() == nil)
+            #expect(machine.started() == .finish(isCancelled: true))
+            machine = Machine(count: count, limit: 2, stopsAtFirstFailure: false)
+            #expect(machine.started() == .requestWorker)
+            #expect(machine.cancelled() == .finish(isCancelled: true))
+            #expect(machine.workerStarted() == Machine.WorkerEffects(step: .stop))
+        }
+    }
+
+    @Test("Of a failure that ends the run and a cancellation, the failure is told")
+    func failureAndCancellation() {
+        for isCancelledFirst in [false, true] {
+            var machine = Machine(count: nil, limit: 1, stopsAtFirstFailure: true)
+            _ = machine.started()
+            #expect(machine.workerStarted().step == .read)
+            #expect(machine.itemRead().step == .start(0))
+            var item = Machine.Item.onStack
+            #expect(machine.returned(&item).step == .stop)
+            if isCancelledFirst { #expect(machine.cancelled() == nil) }
+            #expect(machine.ended(&item, .failed) == (true, .settle))
+            if !isCancelledFirst { #expect(machine.cancelled() == nil) }
+            #expect(machine.detachedItemSettled() == .finish(isCancelled: false))
+        }
     }
 }
 
-extension CollectionStateMachine.Action? {
-    fileprivate var requestsWorker: Bool {
-        if case .requestWorker = self { true } else { false }
-    }
-
-    fileprivate var cancelsUnitsInFlight: Bool {
-        if case .cancelUnitsInFlight = self { true } else { false }
-    }
-
-    fileprivate var errors: [(any Error)?]? {
-        if case .finish(let errors) = self { errors } else { nil }
-    }
-}
-
-/// Follows all orders of events from the start of a run to its end.
+/// Follows all events from the start of a run to its end, through each state once.
 private struct Search {
+    typealias Machine = CollectionStateMachine
+
     /// What is under way, outside of the machine.
     private struct World {
-        var machine: CollectionStateMachine
+        enum Stop { case end, cancellation, failure }
+
+        var machine: Machine
+        /// Items of a sequence that were not read.
+        var remaining: Int
         var isWorkerRequested = false
-        /// Units whose call is on the stack of a worker.
-        var calls: [Int] = []
-        /// Units whose end has not been reported.
-        var open: Set<Int> = []
-        var begun = 0
-        /// How the units have ended.
-        var outcomes: [Int: String] = [:]
-        /// Whether the units in flight were told to stop.
-        var areCancelled = false
-        /// Whether a unit has failed, or the run was cancelled, while others were in flight.
-        var mustCancel = false
-        var errors: [(any Error)?]?
-        var mayCancel = false
+        var readers = 0
+        var items: [Int: Machine.Item] = [:]
+        /// Items whose call is on the stack of a worker.
+        var calls: Set<Int> = []
+        /// Items that a worker settles; -1 for one that was read in vain.
+        var settling: Set<Int> = []
+        var settlingDetached: Set<Int> = []
         var isCancelled = false
-    }
+        var cancelsInFlight = 0
+        /// What keeps further items from starting.
+        var stop: Stop?
+        var isFinished = false
 
-    let failing: Int?
-    let stops: Bool
-    var wrong: [String] = []
-    var ends = 0
-    var mostInFlight = 0
-
-    init(failing: Int?, stops: Bool) {
-        self.failing = failing
-        self.stops = stops
-    }
-
-    mutating func explore(count: Int, limit: Int, cancels: Bool) {
-        var world = World(
-            machine: CollectionStateMachine(count: count, limit: limit, stopsAtFirstFailure: stops), mayCancel: cancels)
-        let action = world.machine.started()
-        perform(action, in: &world)
-        explore(world, count: count, limit: limit)
-    }
-
-    private mutating func explore(_ world: World, count: Int, limit: Int) {
-        mostInFlight = max(mostInFlight, world.open.count)
-        let counted = world.machine.inFlightCount
-        if world.open.count != counted { wrong.append("counts \(counted) in flight") }
-        if world.open.count > limit { wrong.append("\(world.open.count) in flight") }
-        if !world.isWorkerRequested, world.calls.isEmpty, world.open.isEmpty {
-            ends += 1
-            check(world, count: count)
-            return
+        /// Where in the space of states it is: the machine's own state as well, which is private.
+        var key: String {
+            let items = items.sorted { $0.key < $1.key }.map { "\($0.key)\($0.value)" }
+            return "\(machine) \(remaining) \(isWorkerRequested) \(readers) \(items) \(calls.sorted()) "
+                + "\(settling.sorted()) \(settlingDetached.sorted()) \(isCancelled) \(String(describing: stop))"
         }
+
+        var open: [Int] { items.filter { $0.value == .onStack || $0.value == .detached }.map(\.key) }
+        var workers: Int { readers + calls.count + settling.count }
+        var detached: Int { items.values.count { $0 == .detached } + settlingDetached.count }
+        /// How many items exist that have not been released.
+        var inFlight: Int { calls.count + settling.count + detached }
+    }
+
+    private let count: Int
+    private let limit: Int
+    private let isSequence: Bool
+    private let stops: Bool
+    private let mayBeCancelled: Bool
+    private var visited: Set<String> = []
+    private var pending: [World] = []
+    private(set) var problems: Set<String> = []
+    private(set) var ends = 0
+    private(set) var mostInFlight = 0
+
+    var stateCount: Int { visited.count }
+
+    init(_ count: Int, limit: Int, _ isSequence: Bool, stops: Bool, mayBeCancelled: Bool) {
+        (self.count, self.limit, self.isSequence) = (count, limit, isSequence)
+        (self.stops, self.mayBeCancelled) = (stops, mayBeCancelled)
+    }
+
+    mutating func exploreAll() {
+        let machine = Machine(count: isSequence ? nil : count, limit: limit, stopsAtFirstFailure: stops)
+        var world = World(machine: machine, remaining: count)
+        if !isSequence, count == 0 { world.stop = .end }
+        perform(world.machine.started(), in: &world)
+        visit(world)
+        while let next = pending.popLast() { follow(next) }
+    }
+
+    private mutating func visit(_ world: World) {
+        check(world)
+        if visited.insert(world.key).inserted { pending.append(world) }
+    }
+
+    /// Visits the states that come after one.
+    private mutating func follow(_ world: World) {
         if world.isWorkerRequested {
-            var next = world
-            next.isWorkerRequested = false
-            let (workerAction, action) = next.machine.workerStarted()
-            take(workerAction, action, in: &next)
-            explore(next, count: count, limit: limit)
-        }
-        for call in world.calls {
-            var next = world
-            next.calls.removeAll { $0 == call }
-            let (workerAction, action) = next.machine.returned(call)
-            take(workerAction, action, in: &next)
-            explore(next, count: count, limit: limit)
-        }
-        for unit in world.open {
-            // A unit that is cancelled may end with that, or regardless of it.
-            for endsCancelled in Set([false, world.areCancelled]) {
-                var next = world
-                next.open.remove(unit)
-                let error: (any Error)? =
-                    endsCancelled ? CancellationError() : unit == failing ? TestError.numbered(unit) : nil
-                next.outcomes[unit] = text(error)
-                if stops, !endsCancelled, unit == failing, !next.open.isEmpty { next.mustCancel = true }
-                let (isAccepted, action) = next.machine.ended(unit, error: error, isCancellation: endsCancelled)
-                if !isAccepted { wrong.append("the end of \(unit) was not accepted") }
-                if next.machine.ended(unit, error: nil).isAccepted { wrong.append("\(unit) ended twice") }
-                perform(action, in: &next)
-                explore(next, count: count, limit: limit)
+            step(world) { world in
+                world.isWorkerRequested = false
+                return world.machine.workerStarted()
             }
         }
-        if world.mayCancel {
+        if world.readers > 0 { read(in: world) }
+        for call in world.calls {
+            step(world, item: call) { world in
+                world.calls.remove(call)
+                return world.machine.returned(&world.items[call, default: .ended])
+            }
+        }
+        for item in world.settling {
+            step(world) { world in
+                world.settling.remove(item)
+                return world.machine.itemSettled()
+            }
+        }
+        for item in world.settlingDetached {
             var next = world
-            next.mayCancel = false
+            next.settlingDetached.remove(item)
+            perform(next.machine.detachedItemSettled(), in: &next)
+            visit(next)
+        }
+        for item in world.open {
+            for outcome in [Machine.Outcome.succeeded, .cancelled, .failed] { end(item, outcome, in: world) }
+        }
+        if mayBeCancelled, !world.isCancelled, !world.isFinished {
+            var next = world
             next.isCancelled = true
-            if !next.open.isEmpty { next.mustCancel = true }
+            if next.stop == nil { next.stop = .cancellation }
             perform(next.machine.cancelled(), in: &next)
-            explore(next, count: count, limit: limit)
+            visit(next)
+        }
+        if world.workers + world.detached == 0, !world.isWorkerRequested { checkEnd(world) }
+    }
+
+    private mutating func read(in world: World) {
+        // A worker that finds that the run is stopping reads no further.
+        if world.remaining == 0 || world.stop != nil {
+            step(world) { world in
+                world.readers -= 1
+                if world.stop == nil { world.stop = .end }
+                return world.machine.sequenceEnded()
+            }
+        }
+        if world.remaining > 0 {
+            step(world) { world in
+                world.readers -= 1
+                world.remaining -= 1
+                return world.machine.itemRead()
+            }
         }
     }
 
-    private mutating func take(
-        _ workerAction: CollectionStateMachine.WorkerAction, _ action: CollectionStateMachine.Action?,
-        in world: inout World
-    ) {
-        if case .start(let unit) = workerAction {
-            if unit != world.begun { wrong.append("\(unit) began as number \(world.begun)") }
-            if world.errors != nil || world.areCancelled { wrong.append("\(unit) began after the end") }
-            world.begun += 1
-            world.calls.append(unit)
-            world.open.insert(unit)
+    private mutating func end(_ item: Int, _ outcome: Machine.Outcome, in world: World) {
+        var next = world
+        if outcome == .failed, stops { next.stop = .failure }
+        let (isAccepted, action) = next.machine.ended(&next.items[item, default: .ended], outcome)
+        if !isAccepted { problems.insert("the end of \(item) was not accepted") }
+        var again = next
+        if again.machine.ended(&again.items[item, default: .ended], .failed).isAccepted {
+            problems.insert("\(item) ended twice")
         }
-        perform(action, in: &world)
+        if action == .settle { next.settlingDetached.insert(item) } else { perform(action, in: &next) }
+        visit(next)
     }
 
-    private mutating func perform(_ action: CollectionStateMachine.Action?, in world: inout World) {
-        if action.requestsWorker {
-            if world.isWorkerRequested { wrong.append("two workers on their way") }
+    /// Visits the state after an event of a worker, and of an item if it has one.
+    private mutating func step(_ world: World, item: Int? = nil, _ event: (inout World) -> Machine.WorkerEffects) {
+        var next = world
+        let effects = event(&next)
+        switch effects.step {
+        case .read:
+            if !isSequence || next.stop != nil {
+                problems.insert("a worker reads after \(String(describing: next.stop))")
+            }
+            next.readers += 1
+        case .start(let index):
+            if next.stop != nil { problems.insert("an item starts after \(String(describing: next.stop))") }
+            if index != next.items.count { problems.insert("\(index) starts as number \(next.items.count)") }
+            next.items[index] = .onStack
+            next.calls.insert(index)
+            if !isSequence, index == count - 1 { next.stop = .end }
+        case .settle:
+            if !isSequence { problems.insert("an item of an array is settled") }
+            next.settling.insert(item ?? -1)
+        case .stop:
+            break
+        }
+        perform(effects.action, in: &next)
+        visit(next)
+    }
+
+    private mutating func perform(_ action: Machine.Action?, in world: inout World) {
+        switch action {
+        case nil: break
+        case .requestWorker:
+            if world.isWorkerRequested { problems.insert("two workers on their way") }
             world.isWorkerRequested = true
-        }
-        if action.cancelsUnitsInFlight {
-            if world.areCancelled { wrong.append("cancelled twice") }
-            if world.open.isEmpty { wrong.append("cancelled with nothing in flight") }
-            world.areCancelled = true
-        }
-        if world.mustCancel != world.areCancelled {
-            wrong.append("units in flight \(world.mustCancel ? "not cancelled" : "cancelled without a reason")")
-        }
-        if let errors = action.errors {
-            if world.errors != nil { wrong.append("ended twice") }
-            if !world.open.isEmpty { wrong.append("ended with units in flight") }
-            world.errors = errors
+        case .settle:
+            problems.insert("nothing to settle")
+        case .cancelItemsInFlight:
+            world.cancelsInFlight += 1
+            if world.cancelsInFlight > 1 { problems.insert("cancelled twice") }
+            if world.stop == nil { problems.insert("cancelled without a reason") }
+        case .finish(let isCancelled):
+            if world.isFinished { problems.insert("finished twice") }
+            if world.stop == nil { problems.insert("finished without a reason") }
+            if isCancelled != (world.stop == .cancellation) {
+                problems.insert("finished with isCancelled \(isCancelled) after \(String(describing: world.stop))")
+            }
+            world.isFinished = true
         }
     }
 
-    private mutating func check(_ world: World, count: Int) {
-        guard let errors = world.errors else { return wrong.append("stalled after \(world.begun) of \(count)") }
-        let expected = (0..<count).map { world.outcomes[$0] ?? "cancelled" }
-        if errors.map(text) != expected { wrong.append("\(errors.map(text)) instead of \(expected)") }
-        if world.begun < count, !world.isCancelled, failing == nil || !stops {
-            wrong.append("only \(world.begun) of \(count) began")
+    private mutating func check(_ world: World) {
+        mostInFlight = max(mostInFlight, world.inFlight)
+        let places = world.workers + world.detached + (world.isWorkerRequested ? 1 : 0)
+        if !world.isFinished, places > limit { problems.insert("more than \(limit) places are taken") }
+        if world.readers > 1 { problems.insert("\(world.readers) workers read") }
+        if world.isFinished, world.workers + world.detached > 0 { problems.insert("finished too early") }
+        let ended = world.items.values.count { $0 == .ended || $0 == .endedOnStack }
+        if world.machine.endedCount != ended { problems.insert("counts \(world.machine.endedCount) ends") }
+        if world.machine.startedCount != world.items.count { problems.insert("counts other items") }
+        // Items in flight of an array are told of a cancellation, and of a failure that ends the run.
+        if !isSequence, !world.isFinished, world.isCancelled || world.stop == .failure, world.cancelsInFlight == 0 {
+            problems.insert("items in flight were not cancelled")
+        }
+        // A place is never left empty while there may be more to start.
+        if world.stop == nil, world.readers == 0, places < limit, !world.isWorkerRequested {
+            problems.insert("\(places) places of \(limit) are taken, and no worker is to come")
+        }
+    }
+
+    private mutating func checkEnd(_ world: World) {
+        ends += 1
+        if !world.isFinished { problems.insert("stalled after \(world.items.count) of \(count)") }
+        if world.items.count < count, world.stop != .cancellation, world.stop != .failure {
+            problems.insert("only \(world.items.count) of \(count) started")
         }
     }
 }

@@ -40,7 +40,7 @@ import Testing
 
     @Test("A task that starts after the cancellation is cancelled")
     func taskAfterTheCancellation() async {
-        let tasks = RunningTasks()
+        let tasks = InFlightTasks()
         tasks.cancel()
         let error = await withCheckedContinuation { continuation in
             tasks.run(

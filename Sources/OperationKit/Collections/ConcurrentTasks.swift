@@ -1,0 +1,194 @@
+/// Performs items, batches or elements in tasks: in their order, and as many at a time as a limit allows.
+///
+/// This is how asynchronous sequences are read, items with an `async` method are performed, and results are collected:
+/// the items are counted and their answers received in one task, so that neither needs a lock. An item is asked for when
+/// there is room for it. Where one item is performed after the other, that is done in the current task, and otherwise in a
+/// child task each.
+///
+/// - Parameters:
+///   - limit: The maximum number of items in flight, at least 1.
+///   - suspension: Keeps items from starting while it is suspended. `nil` if the run cannot be suspended.
+///   - next: Returns the next item, or `nil` at the end. Called in the current task.
+///   - perform: Performs an item, which is identified by its index.
+///   - ended: Takes the answers, in the order in which the items end. Called in the current task. If it returns
+///     `false`, no further item starts, and those in flight are cancelled.
+/// - Throws: What `next` throws, after the items in flight have ended; their answers are not taken. `CancellationError` if the
+///   task is cancelled before the end was reached or an item has stopped the others.
+nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendable>(
+    limit: Int, suspension: Suspension? = nil, next: () async throws -> Item?,
+    perform: @escaping @Sendable (_ index: Int, _ item: Item) async -> Answer,
+    ended: (_ index: Int, _ answer: Answer) -> Bool
+) async throws {
+    if limit == 1 {
+        var index = 0
+        while !Task.isCancelled {
+            let item = try await next()
+            if Task.isCancelled { break }
+            guard let item else { return }
+            if let suspension {
+                await suspension.ended()
+                if Task.isCancelled { break }
+            }
+            guard ended(index, await perform(index, item)) else { return }
+            index += 1
+        }
+        throw CancellationError()
+    }
+    // A group that throws would cancel the items in flight when the sequence fails.
+    let problem = await withTaskGroup(of: ChildTaskEvent<Answer>.self) { group -> (any Error)? in
+        var index = 0
+        var inFlight = 0
+        /// The item that starts next, once it is known.
+        var pending: Item?
+        /// Whether there may be further items, and these may start.
+        var goesOn = true
+        var isWaitingForResume = false
+        while true {
+            while goesOn, inFlight < limit, !Task.isCancelled {
+                if pending == nil {
+                    do { pending = try await next() } catch { return error }
+                    if Task.isCancelled { break }
+                }
+                guard let item = pending else {
+                    goesOn = false
+                    break
+                }
+                if suspension?.isSuspended == true { break }
+                pending = nil
+                group.addTask { [index] in .ended(index, await perform(index, item)) }
+                index += 1
+                inFlight += 1
+            }
+            if inFlight == 0, goesOn, Task.isCancelled { return CancellationError() }
+            if inFlight == 0, !goesOn {
+                group.cancelAll()
+                return nil
+            }
+            if let suspension, goesOn, !isWaitingForResume, inFlight < limit {
+                isWaitingForResume = true
+                group.addTask {
+                    await suspension.ended()
+                    return .resumed
+                }
+            }
+            switch await group.next() {
+            case .ended(let index, let answer)?:
+                inFlight -= 1
+                if !ended(index, answer), goesOn {
+                    goesOn = false
+                    group.cancelAll()
+                }
+            case .resumed?:
+                isWaitingForResume = false
+            case nil:
+                return nil
+            }
+        }
+    }
+    if let problem { throw problem }
+}
+
+/// What the task that starts the others waits for.
+private enum ChildTaskEvent<Answer: Sendable>: Sendable {
+    case ended(Int, Answer)
+    case resumed
+}
+
+/// The tasks of the items in flight, where an `async` method performs an item or a batch.
+final class InFlightTasks: Sendable {
+    private struct State {
+        var tasks: [Int: Task<Void, Never>] = [:]
+        var isCancelled = false
+    }
+
+    private let state = Locked(State())
+
+    /// Runs an asynchronous function in a task of its own, which is known until it ends.
+    func run(
+        _ index: Int, _ body: @escaping @Sendable () async throws -> Void,
+        completion: @escaping ItemCompletion
+    ) {
+        // The task has to be stored before it ends, so it is created with the lock held. Nothing of it runs there.
+        let isCancelled = state.withLock { state in
+            state.tasks[index] = Task {
+                let error: (any Error)?
+                do {
+                    try await body()
+                    error = nil
+                } catch let thrown {
+                    error = thrown
+                }
+                forget(index)
+                completion(error)
+            }
+            return state.isCancelled
+        }
+        if isCancelled { cancel() }
+    }
+
+    /// Runs an asynchronous function in a task of its own, and suspends until it has ended. Cancelling the current task
+    /// cancels all tasks.
+    ///
+    /// - Returns: What the function throws.
+    func run(_ index: Int, _ body: @escaping @Sendable () async throws -> Void) async -> (any Error)? {
+        await withCancellationDelivered {
+            self.cancel()
+        } during: {
+            await withCheckedContinuation { continuation in
+                run(index, body) { continuation.resume(returning: $0) }
+            }
+        }
+    }
+
+    /// Cancels all tasks, later ones too.
+    func cancel() {
+        let tasks = state.withLock { state in
+            state.isCancelled = true
+            return Array(state.tasks.values)
+        }
+        for task in tasks { task.cancel() }
+    }
+
+    private func forget(_ index: Int) {
+        // Release the task after unlocking; its deinitializers may run arbitrary code.
+        _ = state.withLock { $0.tasks.removeValue(forKey: index) }
+    }
+}
+
+/// Whether work is suspended, and the tasks that wait for it to be resumed.
+final class Suspension: Sendable {
+    private struct State {
+        var isSuspended = false
+        var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
+    }
+
+    private let state = Locked(State())
+
+    /// May be changed and read on any thread, at any time.
+    var isSuspended: Bool {
+        get { state.withLock(\.isSuspended) }
+        set {
+            let waiting = state.withLock { state in
+                state.isSuspended = newValue
+                return newValue ? [] : state.waiters.finished()
+            }
+            for continuation in waiting { continuation.resume(returning: .finished) }
+        }
+    }
+
+    /// Suspends the current task until the work is not suspended, or the task is cancelled.
+    func ended() async {
+        let id = WaiterID()
+        _ = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let answer = state.withLock { state in
+                    state.waiters.registered(continuation, as: id, isFinished: !state.isSuspended)
+                }
+                if let answer { continuation.resume(returning: answer) }
+            }
+        } onCancel: {
+            let continuation = state.withLock { $0.waiters.cancelled(id, isFinished: !$0.isSuspended) }
+            continuation?.resume(returning: .cancelled)
+        }
+    }
+}
