@@ -127,3 +127,6 @@ extension OperationQueue {
         operations + ((self as? CompositeQueue)?.guestOperations ?? [])
     }
 }
+
+/// A queue of the library, which knows what is on it: no search has to look there for an operation.
+class PrivateQueue: OperationQueue, @unchecked Sendable {}
