@@ -208,7 +208,7 @@ extension CollectionRun {
         }
         guard isFirst else { return }
         reportProgress()
-        Worklist.run { childrenFinished(&$0, own: own) }
+        Trampoline.run { childrenFinished(&$0, own: own) }
     }
 
     /// A type's own implementation has reported the end.
@@ -344,7 +344,7 @@ final class CollectionChildren: ChildGroup, @unchecked Sendable {
     var progressDescription: String? { nil }
 
     func start() { handlers?.start() }
-    func cancelAll(_ list: inout Worklist) { handlers?.cancelAll() }
+    func cancelAll(_ list: inout Trampoline) { handlers?.cancelAll() }
     func stopStarting() -> [Operation] { [] }
     func drain() { handlers?.drain() }
     func startReportingProgress() -> [Operation] {

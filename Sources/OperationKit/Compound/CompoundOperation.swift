@@ -149,7 +149,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     }
 
     /// All children have finished: the compound does too.
-    private func childrenFinished(failures: ChildFailures, _ list: inout Worklist) {
+    private func childrenFinished(failures: ChildFailures, _ list: inout Trampoline) {
         let name = displayName
         let (isWorking, wasCancelled, reason) = withState {
             ($0.lifecycle.isWorking, $0.lifecycle.isCancelled, $0.lifecycle.cancellationReason)

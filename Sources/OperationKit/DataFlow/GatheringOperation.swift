@@ -78,7 +78,7 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
         scheduler.run()
     }
 
-    private func sourcesFinished(failures: ChildFailures, _ list: inout Worklist) {
+    private func sourcesFinished(failures: ChildFailures, _ list: inout Trampoline) {
         let (name, (outputs, areComplete)) = (displayName, takeOutputs())
         let isComplete = areComplete && withState { $0.lifecycle.maySucceed }
         childrenFinished(

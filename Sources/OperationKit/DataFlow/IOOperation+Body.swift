@@ -36,7 +36,7 @@ extension IOOperation {
             if children.body?.isCancelled == true { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
             let isSuccess = await work.run(with: input)
             if Task.isCancelled { self.cancel() }
-            if !isSuccess { Worklist.run { children.cancelAll(&$0) } }
+            if !isSuccess { Trampoline.run { children.cancelAll(&$0) } }
             children.bodyEnded()
         }
         children.body?.started(task)
@@ -44,7 +44,7 @@ extension IOOperation {
 
     private func bodyAndChildrenFinished(
         _ result: Result<Output, any Error>?, _ failures: ChildFailures, in children: ChildScheduler,
-        _ list: inout Worklist
+        _ list: inout Trampoline
     ) {
         let name = displayName
         let blockedError = children.body?.blockedError

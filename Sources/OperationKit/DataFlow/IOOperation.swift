@@ -150,7 +150,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     }
 
     /// A composite's children have all finished, with this as the composite's own result.
-    final func childrenFinished(with result: Result<Output, any Error>, _ list: inout Worklist) {
+    final func childrenFinished(with result: Result<Output, any Error>, _ list: inout Trampoline) {
         var result = result
         if case .failure(let error) = result { result = .failure(replacedByReason(error)) }
         childrenFinished(withResult: { [result] _, _ in result }, &list)
@@ -159,7 +159,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     /// A composite's children have all finished. Its own result depends on whether it was cancelled, and why.
     final func childrenFinished(
         withResult result: (_ isCancelled: Bool, _ reason: (any Error)?) -> Result<Output, any Error>,
-        _ list: inout Worklist
+        _ list: inout Trampoline
     ) {
         childrenFinished(&list) { isCancelled, reason in
             result(isCancelled, reason).map { output in if storedOutput == nil { storedOutput = output } }

@@ -88,7 +88,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         steps.run(for: self)
     }
 
-    private func stepsFinished(failures: ChildFailures, _ list: inout Worklist) {
+    private func stepsFinished(failures: ChildFailures, _ list: inout Trampoline) {
         let failure = failures.errors.first.map { steps.renumbered($0) }
         // Release both after unlocking; what they hold may run arbitrary code when it is freed.
         let (sink, source) = lock.withLock {

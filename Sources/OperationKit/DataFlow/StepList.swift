@@ -45,7 +45,7 @@ final class StepList: Sendable {
     ///   - describe: Called instead of ``describe(_:)`` of this list, if the composite describes its steps itself.
     func attach(
         to composite: AsyncOperation, start: @escaping @Sendable () -> Void,
-        finished: @escaping @Sendable (_ failures: ChildFailures, _ list: inout Worklist) -> Void,
+        finished: @escaping @Sendable (_ failures: ChildFailures, _ list: inout Trampoline) -> Void,
         describe: (@Sendable (_ snapshot: inout ChildSnapshot) -> Void)? = nil
     ) {
         children.attach(

@@ -124,7 +124,7 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
         if let input = requiredInput() { runner.start(with: WaterfallValue(input), for: self) }
     }
 
-    private func jobsFinished(failures: ChildFailures, _ list: inout Worklist) {
+    private func jobsFinished(failures: ChildFailures, _ list: inout Trampoline) {
         let failure = failures.errors.first.map { runner.renumbered($0) }
         lock.withLock { self.failure = failure }
         let output = runner.output as? WaterfallValue<Output>

@@ -190,7 +190,7 @@ final class ArmedDeadline: Sendable {
 
 /// A deadline by which an operation has to end is disarmed when the operation does.
 extension ArmedDeadline: FinishObserving {
-    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist) {
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
         disarm()
     }
 }

@@ -18,7 +18,7 @@ extension AsyncOperation {
     }
 
     /// Cancels the children of a composite that must not run, and waits for them.
-    final func drainChildren(_ list: inout Worklist) {
+    final func drainChildren(_ list: inout Trampoline) {
         if let children = ownChildren { return children.drain() }
         childrenFinished(&list) { _, _ in .failure(CancellationError()) }
     }
@@ -30,7 +30,7 @@ extension AsyncOperation {
     ///   - own: The result of the composite itself, which depends on whether it was cancelled, and why. An outcome that
     ///     a call of `finish` has given wins over it.
     final func childrenFinished(
-        _ list: inout Worklist, own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
+        _ list: inout Trampoline, own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
     ) {
         perform(
             withState { state in
@@ -43,7 +43,7 @@ extension AsyncOperation {
 
     /// Ends a leaf whose end is deferred, with an outcome that stands unless a call of `finish` has given another one.
     final func endDeferred(with outcome: Lifecycle.Outcome) {
-        Worklist.run { childrenFinished(&$0) { _, _ in outcome } }
+        Trampoline.run { childrenFinished(&$0) { _, _ in outcome } }
     }
 
     /// Takes the children away from a composite that has not started, for another one to take over as they are. This

@@ -71,7 +71,7 @@ extension AsyncOperation {
     }
 
     /// Cancels the operation, together with others. Cancelling what is inside of it is left to the list.
-    final func cancel(_ list: inout Worklist) {
+    final func cancel(_ list: inout Trampoline) {
         perform(withState { $0.lifecycle.cancelled(reason: nil) }, &list)
     }
 }

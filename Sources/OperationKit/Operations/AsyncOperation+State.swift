@@ -79,5 +79,5 @@ extension AsyncOperation {
 /// An object that is notified of the end of an operation: on the thread that ended it, after `isFinished` became true
 /// and Foundation was notified.
 protocol FinishObserving: AnyObject {
-    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist)
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline)
 }

@@ -5,11 +5,11 @@ import Foundation
 extension AsyncOperation {
     /// Performs an action of the life cycle, and all that follows from it. Callers hold no lock.
     final func perform(_ action: Lifecycle.Action?) {
-        if action != nil { Worklist.run { perform(action, &$0) } }
+        if action != nil { Trampoline.run { perform(action, &$0) } }
     }
 
     /// Performs an action of the life cycle. What follows for other operations is left in the list.
-    final func perform(_ action: Lifecycle.Action?, _ list: inout Worklist) {
+    final func perform(_ action: Lifecycle.Action?, _ list: inout Trampoline) {
         var next = action
         while let action = next {
             next = nil
@@ -69,7 +69,7 @@ extension AsyncOperation {
     }
 
     /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
-    private final func deliver(_ list: inout Worklist) {
+    private final func deliver(_ list: inout Trampoline) {
         var preparations: Preparations?
         var execution: ExecutionRecord?
         var (block, progress, error, wasExecuting) = withState { state in

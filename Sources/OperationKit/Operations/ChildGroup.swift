@@ -40,7 +40,7 @@ protocol ChildGroup: AnyObject, Sendable {
 
     /// Cancels all children. Called any number of times, on the thread that cancels or finishes the composite. What is
     /// inside of them is left in the list.
-    func cancelAll(_ list: inout Worklist)
+    func cancelAll(_ list: inout Trampoline)
 
     /// Cancels the children of a composite that must not run, waits for them, and then reports
     /// `childrenFinished(_:own:)`.

@@ -38,7 +38,7 @@ final class FinishObserver: FinishObserving, Sendable {
         ended.dependent?.end(ended.operation)
     }
 
-    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist) {
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
         report()
     }
 

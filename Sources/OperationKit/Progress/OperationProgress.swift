@@ -53,7 +53,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
 
     #if canImport(ObjectiveC)
     private let lock = RecursiveLock()
-    private var writer: LatestValueWriter<Units>
+    private var writer: CoalescingWriter<Units>
     private var handler: (@Sendable () -> Void)?
     #else
     /// Recursive, because Foundation may release the last reference to a progress above within a change.
@@ -64,7 +64,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     /// Creates the progress of an operation. The total is -1 as long as it is not known.
     init(of owner: some ProgressOwner, unitCount: Int64) {
         #if canImport(ObjectiveC)
-        writer = LatestValueWriter(Units(completed: 0, total: unitCount))
+        writer = CoalescingWriter(Units(completed: 0, total: unitCount))
         #endif
         super.init(parent: nil, userInfo: nil)
         super.totalUnitCount = unitCount

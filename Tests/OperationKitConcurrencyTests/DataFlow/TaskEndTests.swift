@@ -38,7 +38,7 @@ import Testing
             _ = operation.observeFinish(self)
         }
 
-        func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist) {
+        func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
             log.add(look())
         }
     }

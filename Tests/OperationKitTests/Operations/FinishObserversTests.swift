@@ -8,7 +8,7 @@ import Testing
     private final class Observer: FinishObserving {
         let number: Int
         init(_ number: Int) { self.number = number }
-        func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist) {}
+        func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {}
     }
 
     private func numbers(_ observers: [any FinishObserving]) -> [Int] {

@@ -40,7 +40,7 @@ extension ChildScheduler: ChildGroup {
     func removeAll() -> [Operation] { machine.withLock { $0.removeAll() } }
 
     func drain() {
-        Worklist.run { cancelAll(&$0) }
+        Trampoline.run { cancelAll(&$0) }
         handlers?.willDrain()
         run()
     }

@@ -142,7 +142,7 @@ extension ChildScheduler {
 // MARK: - Ends of children
 
 extension ChildScheduler: FinishObserving {
-    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Worklist) {
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
         // An operation that is observed has been a child, so it has a slot.
         guard let slot = operation.slot else { return }
         ended(ChildReference(slot: slot, operation: operation), error: error, &list)
@@ -155,12 +155,12 @@ extension ChildScheduler: FinishObserving {
     private func ended(
         _ child: ChildReference, error: (any Error)?, turn: WorkerTurn = .none
     ) -> ChildReference? {
-        Worklist.run { ended(child, error: error, turn: turn, &$0) }
+        Trampoline.run { ended(child, error: error, turn: turn, &$0) }
     }
 
     @discardableResult
     private func ended(
-        _ child: ChildReference, error: (any Error)?, turn: WorkerTurn = .none, _ list: inout Worklist
+        _ child: ChildReference, error: (any Error)?, turn: WorkerTurn = .none, _ list: inout Trampoline
     ) -> ChildReference? {
         let end = ChildEnd(child: child, failure: failure(of: child, error: error), turn: turn)
         let next = update(&list) { $0.childEnded(end) }

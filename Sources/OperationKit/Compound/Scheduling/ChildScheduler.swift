@@ -60,18 +60,18 @@ final class ChildScheduler: Sendable {
     /// - Returns: The next child for the worker, if it is a worker that calls this.
     @discardableResult
     func update(_ event: (inout ChildStateMachine) -> ChildStateMachine.Effects) -> ChildReference? {
-        Worklist.run { update(&$0, event) }
+        Trampoline.run { update(&$0, event) }
     }
 
     /// Runs an event of the machine, then performs its effects. What follows for other operations is left in the list.
     @discardableResult
     func update(
-        _ list: inout Worklist, _ event: (inout ChildStateMachine) -> ChildStateMachine.Effects
+        _ list: inout Trampoline, _ event: (inout ChildStateMachine) -> ChildStateMachine.Effects
     ) -> ChildReference? {
         perform(machine.withLock(event), &list)
     }
 
-    private func perform(_ effects: ChildStateMachine.Effects, _ list: inout Worklist) -> ChildReference? {
+    private func perform(_ effects: ChildStateMachine.Effects, _ list: inout Trampoline) -> ChildReference? {
         let others = effects.others
         if let report = others?.progress { return perform(report, &list) }
         effects.ended?.detachFromDependencies()
@@ -89,7 +89,7 @@ final class ChildScheduler: Sendable {
         return effects.next
     }
 
-    private func perform(_ report: ChildStateMachine.ProgressReport, _ list: inout Worklist) -> ChildReference? {
+    private func perform(_ report: ChildStateMachine.ProgressReport, _ list: inout Trampoline) -> ChildReference? {
         report.composite.progressed(to: report.fraction)
         guard let end = report.end else { return nil }
         return update(&list) { $0.progressReported(end) }
@@ -100,7 +100,7 @@ final class ChildScheduler: Sendable {
         for observer in changes.staleObservers { observer.end() }
     }
 
-    private func perform(_ requests: ChildStateMachine.ChildRequests, _ list: inout Worklist) {
+    private func perform(_ requests: ChildStateMachine.ChildRequests, _ list: inout Trampoline) {
         if let thread = requests.cancellingThread {
             stopStarting(inside: requests.cancel)
             // Once all that is inside is cancelled.
@@ -165,7 +165,7 @@ extension ChildScheduler {
 
     /// Cancels all children, and those that are added from now on. When it returns, all of them are cancelled, except that a
     /// call from a hook of a child that the same thread is cancelling here returns immediately.
-    func cancelAll(_ list: inout Worklist) {
+    func cancelAll(_ list: inout Trampoline) {
         body?.cancel()
         let thread = ObjectIdentifier(Thread.current)
         update(&list) { $0.cancellationStarted(by: thread) }

@@ -14,7 +14,7 @@ import Foundation
 /// | ``ExternalDependencies`` | what children wait for that is no child |
 /// | ``FailureCollection`` | how children failed |
 /// | ``ProgressLedger`` | how much of the work is done |
-/// | ``CompositeLink`` | whose children these are |
+/// | ``ParentReference`` | whose children these are |
 struct ChildStateMachine {
     var schedule: ReadySchedule
     var externals = ExternalDependencies()
@@ -24,7 +24,7 @@ struct ChildStateMachine {
     var isProgressObserved = false
     /// The fraction that was reported last.
     var reportedFraction = 0.0
-    var composite = CompositeLink()
+    var composite = ParentReference()
     /// Whether the composite has a body that has not ended, and keeps it from ending as a child does.
     var hasRunningBody = false
     /// The slots of children whose dependencies have not been read.
@@ -32,7 +32,7 @@ struct ChildStateMachine {
     /// The threads that are cancelling the children.
     var cancellingThreads: Set<ObjectIdentifier> = []
     /// The settings that the private queue is given.
-    var settings: LatestValueWriter<QueueSettings>
+    var settings: CoalescingWriter<QueueSettings>
     var held = HeldBySettings()
 
     /// What must not happen before the private queue has the settings that another thread is about to give it: a lower limit, as a
@@ -46,7 +46,7 @@ struct ChildStateMachine {
     init(limit: Int, failureRules: FailureCollection.Rules) {
         schedule = ReadySchedule(limit: limit, keepsOrder: failureRules.countsCancellations)
         failures = FailureCollection(rules: failureRules)
-        settings = LatestValueWriter(schedule.queueSettings)
+        settings = CoalescingWriter(schedule.queueSettings)
     }
 
     var operations: [Operation] { schedule.table.operations }

@@ -19,7 +19,7 @@ final class StallWatcher: OperationObserver {
     private let timer: DeadlineTimer
     private let handler: Handler
     /// On which operations are examined, and the handler is called, so that neither holds up the deadlines of operations.
-    private let queue = DispatchQueue.makeUnoccupied()
+    private let queue = DispatchQueue.makeDedicated()
 
     init(threshold: Duration, clock: any Clock<Duration>, handler: @escaping Handler) {
         state = Locked(State(machine: Machine(threshold: min(threshold, .century))))

@@ -20,7 +20,7 @@ final class Admission: Preparation, HeldResources {
     }
 
     /// One for all, because very many operations may be released together. Nothing blocks on it.
-    private static let releases = DispatchQueue.makeUnoccupied()
+    private static let releases = DispatchQueue.makeDedicated()
 
     let stage = PreparationStage.requirement
     let requirements: Requirements

@@ -60,7 +60,7 @@ extension RetryPolicy {
     /// Asks the policy about an error, and then the error for its delay, on a thread that code of the user's may block.
     private func ask(about error: any Error, of attempt: Int) async -> (isWorthRetry: Bool, requestedDelay: Duration?) {
         await withCheckedContinuation { continuation in
-            DispatchQueue.makeUnoccupied().performAsync {
+            DispatchQueue.makeDedicated().performAsync {
                 let isWorthRetry = shouldRetry(error, attempt)
                 continuation.resume(returning: (isWorthRetry, isWorthRetry ? error.requestedDelay : nil))
             }

@@ -1,7 +1,7 @@
 import Foundation
 
 /// The composite that children belong to, and what it does itself.
-struct CompositeLink {
+struct ParentReference {
     private(set) weak var composite: AsyncOperation?
     private(set) var handlers: CompositeHandlers?
     /// The composite, kept alive while it runs.
@@ -54,7 +54,7 @@ struct CompositeHandlers: Sendable {
     /// Called on the thread that starts the composite. It prepares the children, and then calls ``ChildScheduler/run()``.
     let start: @Sendable () -> Void
     /// Called once with the failures that count, on the thread on which the last child finished.
-    let finished: @Sendable (_ failures: ChildFailures, _ list: inout Worklist) -> Void
+    let finished: @Sendable (_ failures: ChildFailures, _ list: inout Trampoline) -> Void
     /// Whether the description of the progress counts the children. Not where users count them differently, as steps
     /// and jobs.
     var countsChildren = false

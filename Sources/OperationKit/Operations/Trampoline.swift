@@ -2,8 +2,8 @@
 ///
 /// Composites may be nested to any depth, so one that cancels what is inside of it, or that ends because the last of its
 /// children has, leaves this in a list instead of making nested calls, which would overflow the stack.
-struct Worklist {
-    typealias Task = (inout Worklist) -> Void
+struct Trampoline {
+    typealias Task = (inout Trampoline) -> Void
 
     private var tasks: [Task] = []
 
@@ -13,8 +13,8 @@ struct Worklist {
     }
 
     /// Calls a closure, and performs what it adds, and what that adds, before returning. Callers hold no lock.
-    static func run<Value>(_ body: (inout Worklist) -> Value) -> Value {
-        var list = Worklist()
+    static func run<Value>(_ body: (inout Trampoline) -> Value) -> Value {
+        var list = Trampoline()
         let value = body(&list)
         while let task = list.tasks.popLast() { task(&list) }
         return value

@@ -15,7 +15,7 @@
 ///
 /// A thread whose value is left to another one goes on before the target has it. What must not happen before that is left to
 /// that thread, too: see ``isWriting``.
-struct LatestValueWriter<Value: Equatable> {
+struct CoalescingWriter<Value: Equatable> {
     /// The value that the target has, or is going to have.
     private(set) var latest: Value
     /// Whether a thread is about to write.
@@ -46,4 +46,4 @@ struct LatestValueWriter<Value: Equatable> {
     }
 }
 
-extension LatestValueWriter: Sendable where Value: Sendable {}
+extension CoalescingWriter: Sendable where Value: Sendable {}
