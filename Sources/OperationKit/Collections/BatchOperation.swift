@@ -33,7 +33,8 @@ public protocol BatchOperation<CollectionType>: CollectionOperation {
 ///
 /// Conform to it in addition to a strategy, and implement the `async` method instead of the one with a completion.
 ///
-/// Each batch runs in a task of its own, which is cancelled when the run is. Cancellation stays a request: a batch that
+/// Each batch runs in a task that is cancelled when the run is: one of its own, or, in a sequential run over a sequence,
+/// that of the caller. Cancellation stays a request: a batch that
 /// does not check for it ends when its work does.
 public protocol AsyncBatchOperation<CollectionType>: BatchOperation {
     associatedtype CollectionType

@@ -69,7 +69,7 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
     ///
     /// - Parameters:
     ///   - collection: The items.
-    ///   - completion: Called once, on the thread that reported the last end, with a slot for each item or batch. For
+    ///   - completion: Called once, on the thread on which the last item ended, with a slot for each item or batch. For
     ///     an empty collection it is called before this method returns, with `[]`. If the options are wrong, it is
     ///     called before this method returns, with one ``CoordinationError``, also for an empty collection, and nothing
     ///     runs.

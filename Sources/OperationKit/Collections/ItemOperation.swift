@@ -42,7 +42,8 @@ public protocol ItemOperation<CollectionType>: CollectionOperation {
 /// assert(errors[0] == nil && errors[1] != nil)
 /// ```
 ///
-/// Each item runs in a task of its own, which is cancelled when the run is. Cancellation stays a request: an item that
+/// Each item runs in a task that is cancelled when the run is: one of its own, or, in a sequential run over a sequence,
+/// that of the caller. Cancellation stays a request: an item that
 /// does not check for it ends when its work does.
 public protocol AsyncItemOperation<CollectionType>: ItemOperation {
     associatedtype CollectionType

@@ -14,7 +14,8 @@ public import Foundation
 /// many elements are in flight. To take a place on the queue for each element, use `map(_:limit:_:)` of
 /// `OperationQueue`.
 ///
-/// The closure is called once for each element, in a task of its own whose priority follows `qualityOfService`.
+/// The closure is called once for each element, in a task whose priority follows `qualityOfService`: one of its own, or, with a
+/// limit of 1, that of the operation.
 /// Elements start in the order of the array. No thread is blocked.
 ///
 /// ## Failures

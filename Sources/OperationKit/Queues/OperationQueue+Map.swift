@@ -9,7 +9,7 @@ extension OperationQueue {
     /// assert(lengths == [3, 5])
     /// ```
     ///
-    /// Each element runs in a child task of the caller and takes a place on the queue, one of those that its limit
+    /// Each element runs in a child task of the caller, or with a limit of 1 in its task, and takes a place on the queue, one of those that its limit
     /// counts, as `run(name:_:)` does. So the limit, the suspension and the order of the queue apply, and task-local
     /// values, the priority and the cancellation of the task are inherited.
     ///
@@ -74,6 +74,7 @@ extension OperationQueue {
                     .mapError { CollectionFailure(index: index, item: element, error: $0) }
             },
             ended: { index, result in
+                // Not kept: it would hold its element.
                 if stopsAtFirstError, case .failure(let failure) = result {
                     if firstError == nil { firstError = failure.error }
                     return false
