@@ -144,7 +144,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     private func decision(on error: CompoundOperationError?, about failures: ChildFailures) -> Lifecycle.Outcome {
         Result { try childrenDidFinish(error) }.mapError { thrown in
             guard let error, let cause = failures.cause else { return thrown }
-            return BlockedError(error: error, cause: cause).passingOnCause(in: thrown)
+            return SkippedError(error: error, cause: cause).passingOnCause(in: thrown)
         }
     }
 

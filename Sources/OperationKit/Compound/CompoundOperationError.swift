@@ -221,9 +221,7 @@ extension CompoundOperationError {
     }
 }
 
-extension CompoundOperationError: SecondaryError {
-    var root: (name: String, error: any Error)? { nil }
-
+extension CompoundOperationError {
     var isOwnFailure: Bool {
         guard case .cancelled(_, _, let reason?) = self else { return false }
         return !reason.isCancellation

@@ -7,7 +7,7 @@ public struct SuboperationError: Error {
     /// The place of the child in the order in which children were added, from 0.
     public var index: Int { storage.index }
     /// The error that the child ended with.
-    public var error: any Error { (storage.error as? BlockedError)?.error ?? storage.error }
+    public var error: any Error { (storage.error as? SkippedError)?.error ?? storage.error }
     /// How many children the compound had, where known.
     public var siblingCount: Int? { storage.siblingCount }
     /// How many other children did not run because of this failure.

@@ -186,8 +186,8 @@ extension AsyncOperation {
             throw DependencyError.dependencyUnfinished(operation: displayName, dependency: source.displayName)
         }
         guard let error = source.endingError else { return }
-        let cause = FailureCause(source, error: error)
-        throw BlockedError(
+        let cause = RootCause(source, error: error)
+        throw SkippedError(
             error: DependencyError.dependencyFailed(
                 operation: displayName, dependency: cause.name, error: cause.error), cause: cause)
     }

@@ -48,14 +48,8 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
 
 }
 
-extension DependencyError: SecondaryError {
-    var root: (name: String, error: any Error)? {
-        if case .dependencyFailed(_, let dependency, let error) = self { (dependency, error) } else { nil }
-    }
-
-    var isOwnFailure: Bool { false }
-
-    var leafErrors: [any Error] { [self] }
+extension DependencyError {
+    var root: (name: String, error: any Error)? { inside }
 
     func isSame(as other: any Error) -> Bool {
         guard case .dependencyFailed(let operation, let dependency, let error) = self,

@@ -47,10 +47,10 @@ extension IOOperation {
         _ list: inout Trampoline
     ) {
         let name = displayName
-        let blockedError = children.body?.blockedError
-        children.body?.blockedError = nil
+        let skippedError = children.body?.skippedError
+        children.body?.skippedError = nil
         let result = (result ?? .failure(CancellationError())).mapError { error in
-            replacedByReason(blockedError?.passingOnCause(in: error) ?? error)
+            replacedByReason(skippedError?.passingOnCause(in: error) ?? error)
         }
         childrenFinished(
             withResult: { isCancelled, reason in
@@ -128,7 +128,7 @@ extension ChildScheduler {
             }
         }
         if let failure { throw failure }
-        if let blockedError = (operation as? AsyncOperation)?.blockedError { body.blockedError = blockedError }
+        if let skippedError = (operation as? AsyncOperation)?.skippedError { body.skippedError = skippedError }
     }
 
     /// Runs an operation as ``runChild(_:weight:)`` does.

@@ -78,12 +78,12 @@ private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>:
         withExtendedLifetime(recovery) {}
         return Result {
             if let made = try made?.mapError({ source?.passingOnCause(in: $0) ?? $0 }).get() {
-                if let error = made.error { throw made.blockedError ?? error }
+                if let error = made.error { throw made.skippedError ?? error }
                 if let output = made.output { return output }
                 throw IOOperationError.missingOutput(operation: made.displayName)
             }
             if let output = source?.output { return output }
-            throw source?.blockedError ?? source?.error ?? CancellationError()
+            throw source?.skippedError ?? source?.error ?? CancellationError()
         }
     }
 }

@@ -58,6 +58,20 @@ protocol NestingError: ReportedError, CancellableError {
 
     /// Whether this error stands for a cancellation, or which of the errors inside decides that.
     var cancellationAnswer: CancellationAnswer { get }
+
+    // MARK: An error that an operation has because of others: of what it depends on, or of its children
+
+    /// The operation that went wrong first, by its name, and its error, if this error says so.
+    var root: (name: String, error: any Error)? { get }
+
+    /// Whether the operation itself went wrong, too.
+    var isOwnFailure: Bool { get }
+
+    /// The errors at the ends of what it reports: the error itself, if that is about one operation.
+    var leafErrors: [any Error] { get }
+
+    /// Whether another error says the same of the same operations, as far as can be seen: errors need not be comparable.
+    func isSame(as other: any Error) -> Bool
 }
 
 /// Whether an error stands for a cancellation.
@@ -69,6 +83,14 @@ enum CancellationAnswer {
 
 extension NestingError {
     func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] { inside.map { [$0] } ?? [] }
+
+    var root: (name: String, error: any Error)? { nil }
+
+    var isOwnFailure: Bool { false }
+
+    var leafErrors: [any Error] { [self] }
+
+    func isSame(as other: any Error) -> Bool { false }
 
     var cancellationAnswer: CancellationAnswer { inside.map { .sameAs($0.error) } ?? .known(false) }
 

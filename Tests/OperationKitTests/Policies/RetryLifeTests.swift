@@ -285,7 +285,7 @@ import Testing
         }
         await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
         #expect(log.events.count == 3)
-        #expect(retry.blockedError?.cause.operation === failed)
+        #expect(retry.skippedError?.cause.operation === failed)
     }
 
     // MARK: - Descriptions and progress

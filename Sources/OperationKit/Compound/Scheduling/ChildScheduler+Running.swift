@@ -173,7 +173,7 @@ extension ChildScheduler: FinishObserving {
         guard let error, collectsFailures, body?.awaits(ObjectIdentifier(child.operation)) != true else { return nil }
         let isCancellation = error.isCancellation
         if isCancellation, !failureRules.countsCancellations { return nil }
-        let blocked = (child.operation as? AsyncOperation)?.blockedError
+        let blocked = (child.operation as? AsyncOperation)?.skippedError
         // A composite that ends with the error of its first failure passes on what kept that child from running.
         let reported = failureRules.countsCancellations ? blocked ?? error : error
         let index = machine.withLock { $0.ordinal(of: child) }

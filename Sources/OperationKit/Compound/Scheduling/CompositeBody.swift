@@ -10,7 +10,7 @@ final class CompositeBody: Sendable {
         var isCancelled = false
         var hasEnded = false
         /// The outcome of the last child that did not run because of another operation.
-        var blockedError: BlockedError?
+        var skippedError: SkippedError?
         var waits: [ObjectIdentifier: Continuation] = [:]
     }
 
@@ -51,12 +51,12 @@ final class CompositeBody: Sendable {
     }
 
     /// The outcome of the last child that did not run because of another operation. The composite may pass it on.
-    var blockedError: BlockedError? {
-        get { state.withLock { $0.blockedError } }
+    var skippedError: SkippedError? {
+        get { state.withLock { $0.skippedError } }
         set {
             // Released after unlocking; it may hold arbitrary operations.
             var previous = newValue
-            state.withLock { swap(&previous, &$0.blockedError) }
+            state.withLock { swap(&previous, &$0.skippedError) }
         }
     }
 

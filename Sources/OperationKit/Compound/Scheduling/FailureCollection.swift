@@ -5,11 +5,11 @@ final class ChildFailure: Sendable {
     let report: SuboperationError
     let operation: Operation
     /// What kept the child from running; `nil` if the child failed by itself.
-    let cause: BlockingCause?
+    let cause: RootCause?
     /// Whether the error stands for a cancellation. Its type may be a user's, so this is read without the lock.
     let isCancellation: Bool
 
-    init(_ report: SuboperationError, of operation: Operation, cause: BlockingCause? = nil, isCancellation: Bool) {
+    init(_ report: SuboperationError, of operation: Operation, cause: RootCause? = nil, isCancellation: Bool) {
         self.report = report
         self.operation = operation
         self.cause = cause
@@ -23,7 +23,7 @@ struct ChildFailures: Sendable {
     var errors: [SuboperationError] = []
     /// What is responsible for all of them, if no child failed by itself, and each cause is outside the composite: the
     /// cause of the first one.
-    var cause: FailureCause?
+    var cause: RootCause?
 }
 
 /// The failures of the children of a composite, and what they mean for the others.
@@ -66,21 +66,15 @@ struct FailureCollection {
         }
     }
 
-    /// The only cause that the composite may pass on. A composite that is fed forever holds no other one.
-    private enum OutsideCause {
-        /// No child has failed.
-        case none
-        /// The cause of the first child that did not run, with the index of that child. All causes are outside.
-        case first(FailureCause, index: Int)
-        /// A child has failed by itself, or did not run because of another one. So nothing is passed on.
-        case unneeded
-    }
-
     let rules: Rules
     private var causes: [Cause] = []
     /// The indices of the causes. Created when the first child did not run because of another operation.
     private var indices: [ObjectIdentifier: Int]?
-    private var outsideCause = OutsideCause.none
+    /// The cause of the first child that did not run, with the index of that child, as long as all causes are outside: the only one
+    /// that the composite may pass on. A composite that is fed forever holds no other one.
+    private var outsideCause: (cause: RootCause, index: Int)?
+    /// Whether a child has failed by itself, or did not run because of another one. So nothing is passed on.
+    private var hasCauseInside = false
     /// What is not needed any more, to be released after unlocking: the types of errors and operations may be users' own.
     private var discarded: [any Sendable] = []
 
@@ -100,35 +94,30 @@ struct FailureCollection {
             addBlocked(failure.report, by: cause)
         } else {
             causes[index(of: failure.operation)].failure = failure.report
-            replaceOutsideCause(with: .unneeded)
+            addCauseInside()
         }
         return rules.policy == .cancelRemaining && !isCancelling
     }
 
-    private mutating func addBlocked(_ report: SuboperationError, by cause: BlockingCause) {
+    private mutating func addBlocked(_ report: SuboperationError, by cause: RootCause) {
         if indices == nil {
             let identifiers = causes.enumerated().map { ($1.identifier, $0) }
             indices = Dictionary(identifiers, uniquingKeysWith: { _, last in last })
         }
-        addOutsideCause(of: report, cause)
+        if !cause.isOutside {
+            addCauseInside()
+        } else if !hasCauseInside, report.index < outsideCause?.index ?? .max {
+            if let later = exchange(&outsideCause, with: (cause, report.index)) { discarded.append(later.cause) }
+        }
         let index = index(of: cause.operation)
         causes[index].blockedCount += 1
         if let first = causes[index].firstBlocked, first.index < report.index { return }
         if let later = exchange(&causes[index].firstBlocked, with: report) { discarded.append(later) }
     }
 
-    private mutating func addOutsideCause(of report: SuboperationError, _ cause: BlockingCause) {
-        switch (cause, outsideCause) {
-        case (.child, _): replaceOutsideCause(with: .unneeded)
-        case (.outside, .unneeded): break
-        case (.outside, .first(_, let index)) where index < report.index: break
-        case (.outside(let cause), .none), (.outside(let cause), .first):
-            replaceOutsideCause(with: .first(cause, index: report.index))
-        }
-    }
-
-    private mutating func replaceOutsideCause(with new: OutsideCause) {
-        if case .first(let cause, _) = exchange(&outsideCause, with: new) { discarded.append(cause) }
+    private mutating func addCauseInside() {
+        hasCauseInside = true
+        if let outside = outsideCause.take() { discarded.append(outside.cause) }
     }
 
     /// Takes what is to be released after unlocking.
@@ -157,7 +146,7 @@ struct FailureCollection {
     mutating func take(ofChildren count: Int) -> (failures: ChildFailures, discarded: [any Sendable]) {
         if causes.isEmpty { return (ChildFailures(), []) }
         var failures = ChildFailures(errors: causes.compactMap { $0.report(siblingCount: count) })
-        if case .first(let cause, _) = outsideCause { failures.cause = cause }
+        failures.cause = outsideCause?.cause
         let discarded = discarded + causes.compactMap(\.firstBlocked)
         self = FailureCollection(rules: rules)
         if !rules.countsCancellations { failures.errors.sort { $0.index < $1.index } }

@@ -14,7 +14,7 @@ struct Attempt<Input: Sendable, Output: Sendable>: Sendable {
 
     /// The result of the operation, which has finished.
     var result: Result<Output, any Error> {
-        if let error = operation.error { return .failure(operation.blockedError ?? error) }
+        if let error = operation.error { return .failure(operation.skippedError ?? error) }
         if let output = output() { return .success(output) }
         return .failure(IOOperationError.missingOutput(operation: operation.displayName))
     }

@@ -16,12 +16,12 @@ import Testing
         _ index: Int, _ error: any Error = TestError.first, of operation: Operation = Operation(),
         cause: Operation? = nil
     ) -> ChildFailure {
-        failure(index, error, of: operation, by: cause.map { .child($0) })
+        failure(index, error, of: operation, by: cause.map { RootCause($0, error: TestError.first).inside($0) })
     }
 
     private func failure(
         _ index: Int, _ error: any Error = TestError.first, of operation: Operation = Operation(),
-        by cause: BlockingCause?
+        by cause: RootCause?
     ) -> ChildFailure {
         ChildFailure(
             SuboperationError(name: "child \(index)", index: index, error: error), of: operation, cause: cause,
@@ -150,15 +150,15 @@ import Testing
 
     @Test("Only if no child failed by itself, and all causes are outside, the cause of the first child is passed on")
     func passedOn() {
-        func cause(_ name: String) -> FailureCause {
+        func cause(_ name: String) -> RootCause {
             let operation = Operation()
             operation.name = name
-            return FailureCause(operation, error: TestError.second)
+            return RootCause(operation, error: TestError.second)
         }
         let (a, b) = (cause("a"), cause("b"))
-        let both = [failure(2, by: .outside(a)), failure(1, by: .outside(b)), failure(3, by: .outside(b))]
+        let both = [failure(2, by: a), failure(1, by: b), failure(3, by: b)]
         for (more, expected) in [
-            ([], "b"), ([failure(0, by: .outside(a))], "a"), ([failure(0)], nil),
+            ([], "b"), ([failure(0, by: a)], "a"), ([failure(0)], nil),
             ([failure(4, cause: Operation())], nil),
             ([failure(4, of: b.operation)], nil), ([failure(0, CancellationError())], "b"),
         ] {
@@ -179,8 +179,8 @@ import Testing
         func block(_ index: Int) -> Reference {
             let (reference, operation) = (Reference(), Operation())
             reference.operation = operation
-            let cause = FailureCause(operation, error: TestError.first)
-            _ = failures.add(failure(index, by: .outside(cause)), isCancelling: false)
+            let cause = RootCause(operation, error: TestError.first)
+            _ = failures.add(failure(index, by: cause), isCancelling: false)
             return reference
         }
         let (second, third, first) = (block(2), block(3), block(1))

@@ -5,9 +5,9 @@ import Foundation
 /// ``FailureCollection`` counts all that one operation kept from running as one failure.
 ///
 /// It is part of the outcome, so operations that run pay nothing for it.
-struct BlockedError: CancellableError {
+struct SkippedError: CancellableError {
     let error: any Error
-    let cause: FailureCause
+    let cause: RootCause
 
     var isCancelled: Bool { error.isCancellation }
 
@@ -17,69 +17,52 @@ struct BlockedError: CancellableError {
         isPassedOn(as: error) ? cause.passedOn(in: error) : error
     }
 
-    /// Whether an operation that ends with this error passes on that of the blocked one.
+    /// Whether an operation that ends with this error passes on that of the skipped one.
     ///
     /// Names are not unique, so the error of an operation that did not run is passed on only if it is the same one, as
     /// far as can be seen: about the same operation, because of the same one, with the same kind of error.
     private func isPassedOn(as error: any Error) -> Bool {
-        guard let own = self.error as? any SecondaryError else { return false }
-        guard let other = error as? any SecondaryError, let root = other.root else { return own.isSame(as: error) }
+        guard let own = self.error as? any NestingError else { return false }
+        guard let other = error as? any NestingError, let root = other.root else { return own.isSame(as: error) }
         return root.name == cause.name && own.leafErrors.contains { other.isSame(as: $0) }
     }
 }
 
-/// An error that an operation has because of others: of what it depends on, or of its children.
-protocol SecondaryError: Error {
-    /// The operation that went wrong first, by its name, and its error, if this error says so.
-    var root: (name: String, error: any Error)? { get }
-    /// Whether the operation itself went wrong, too.
-    var isOwnFailure: Bool { get }
-    /// The errors at the ends of what it reports: the error itself, if that is about one operation.
-    var leafErrors: [any Error] { get }
-    /// Whether another error says the same of the same operations, as far as can be seen: errors need not be comparable.
-    func isSame(as other: any Error) -> Bool
-}
-
 /// The operation that went wrong first, and so kept others from running, because it failed or was cancelled.
-struct FailureCause: Sendable {
-    let operation: Operation
+struct RootCause: Sendable {
+    private(set) var operation: Operation
     /// Its name and its error, as the errors of those that it kept from running give them.
     let name: String
     let error: any Error
+    /// Whether it is neither a sibling of the operation that it kept from running, nor inside one.
+    private(set) var isOutside = true
 
     /// The cause of what does not run because an operation ended with an error. Where that did not run either, or
     /// failed only because of another one, it is the cause of that.
     init(_ source: Operation, error: any Error) {
-        if let blocked = (source as? AsyncOperation)?.blockedError {
-            self = blocked.cause
+        if let skipped = (source as? AsyncOperation)?.skippedError {
+            self = skipped.cause
             return
         }
         operation = source
         // It may have passed on the error of an operation that it required by other means.
-        (name, self.error) = (error as? any SecondaryError)?.root ?? (source.displayName, error)
+        (name, self.error) = (error as? any NestingError)?.root ?? (source.displayName, error)
     }
 }
 
-extension FailureCause {
+extension RootCause {
     /// The outcome of an operation that ends with an error because of this. If the operation itself went wrong, too, that is
     /// the error alone, so that it does not hold the cause.
     func passedOn(in error: any Error) -> any Error {
-        (error as? any SecondaryError)?.isOwnFailure == true ? error : BlockedError(error: error, cause: self)
+        (error as? any NestingError)?.isOwnFailure == true ? error : SkippedError(error: error, cause: self)
     }
-}
 
-/// What kept a child of a composite from running.
-enum BlockingCause: Sendable {
-    /// Another child, which is responsible itself, or has the cause inside it.
-    case child(Operation)
-    /// An operation that is neither a child nor inside one.
-    case outside(FailureCause)
-
-    var operation: Operation {
-        switch self {
-        case .child(let operation): operation
-        case .outside(let cause): cause.operation
-        }
+    /// The cause of what one of several siblings kept from running, which is responsible itself, or has the cause inside it.
+    func inside(_ sibling: Operation) -> RootCause {
+        var cause = self
+        cause.operation = sibling
+        cause.isOutside = false
+        return cause
     }
 }
 
@@ -87,7 +70,7 @@ extension Result where Failure == any Error {
     /// The error that users see.
     var error: (any Error)? {
         guard case .failure(let error) = self else { return nil }
-        return (error as? BlockedError)?.error ?? error
+        return (error as? SkippedError)?.error ?? error
     }
 }
 
@@ -97,26 +80,26 @@ extension Operation {
     /// - Parameter isSibling: Returns whether an operation is one of the siblings.
     /// - Returns: The sibling that is responsible, or has what is responsible inside it, or an operation that is inside no
     ///   sibling; `nil` if nothing kept it from running, or something inside it.
-    func cause(where isSibling: (Operation) -> Bool) -> BlockingCause? {
-        guard let cause = (self as? AsyncOperation)?.blockedError?.cause else { return nil }
-        if isSibling(cause.operation) { return .child(cause.operation) }
-        guard let sibling = cause.operation.enclosingOperations.first(where: isSibling) else { return .outside(cause) }
-        return sibling === self ? nil : .child(sibling)
+    func cause(where isSibling: (Operation) -> Bool) -> RootCause? {
+        guard let cause = (self as? AsyncOperation)?.skippedError?.cause else { return nil }
+        if isSibling(cause.operation) { return cause.inside(cause.operation) }
+        guard let sibling = cause.operation.enclosingOperations.first(where: isSibling) else { return cause }
+        return sibling === self ? nil : cause.inside(sibling)
     }
 }
 
 extension AsyncOperation {
     /// What the operation ended with, if it did not run because of another one, or failed only because of another one.
-    final var blockedError: BlockedError? {
+    final var skippedError: SkippedError? {
         withState { state in
             guard case .failure(let error) = state.lifecycle.outcome else { return nil }
-            return error as? BlockedError
+            return error as? SkippedError
         }
     }
 
     /// Returns what a composite ends with if this operation, inside it, has finished and it ends with an error: what kept
     /// this one from running kept the composite, too, unless it is another error.
     final func passingOnCause(in error: any Error) -> any Error {
-        blockedError?.passingOnCause(in: error) ?? error
+        skippedError?.passingOnCause(in: error) ?? error
     }
 }
