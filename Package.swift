@@ -28,6 +28,11 @@ let package = Package(
         .executableTarget(
             name: "OperationBenchmark", dependencies: ["OperationKit", "CommandLineSupport"],
             path: "Examples/OperationBenchmark"),
+        .executableTarget(
+            name: "Builder", dependencies: ["OperationKit", "OperationKitProcess"], path: "Examples/Builder"),
+        .executableTarget(
+            name: "Pipeline", dependencies: ["OperationKit", "OperationKitProcess", "OperationKitTimelines"],
+            path: "Examples/Pipeline"),
         .target(name: "OperationKitTestSupport", dependencies: ["OperationKit"], path: "Tests/OperationKitTestSupport"),
         .testTarget(
             name: "OperationKitTests",
@@ -50,6 +55,9 @@ let package = Package(
         .testTarget(
             name: "OperationDemoTests",
             dependencies: ["OperationDemo", "OperationKit", "OperationKitTimelines", "OperationKitTestSupport"]),
+        .testTarget(
+            name: "ExampleTests",
+            dependencies: ["Builder", "Pipeline", "OperationKit", "OperationKitProcess", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationBenchmarkTests", dependencies: ["OperationBenchmark", "OperationKitTestSupport"]),
     ],

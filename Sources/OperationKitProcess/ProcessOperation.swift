@@ -107,6 +107,9 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
 
     // MARK: - Life
 
+    /// The identifier of the program's process as long as it runs; `nil` before and after that.
+    public var processIdentifier: Int32? { lock.withLock { child?.processID } }
+
     /// Starts the program. Don't call this method yourself.
     public override func main(input: Data) {
         guard isExecuting, !isFinished else { return }

@@ -107,3 +107,19 @@ final class MisuseWatch: @unchecked Sendable {
         return lock.withLock { sentences }
     }
 }
+
+/// How long the machine takes to begin something.
+enum Latency {
+    /// Starts a thread, a block of a dispatch queue and an operation, and waits until all of them have run.
+    static func measure() -> Duration {
+        let began = ContinuousClock.now
+        let group = DispatchGroup()
+        group.enter()
+        Thread { group.leave() }.start()
+        DispatchQueue.global().async(group: group) {}
+        group.enter()
+        OperationQueue().addOperation { group.leave() }
+        group.wait()
+        return began.duration(to: .now)
+    }
+}

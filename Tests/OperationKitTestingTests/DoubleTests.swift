@@ -65,7 +65,7 @@ struct DoubleTests {
     @Test("A body that hangs is reported with the operations that have not finished, and is cancelled")
     func hang() async throws {
         let error = await #expect(throws: HangError.self) {
-            try await withHangReport(after: .milliseconds(50)) {
+            try await withHangReport(after: .milliseconds(500)) {
                 let load = ManualOperation<Void, Void>(name: "load that hangs")
                 let sync = CompoundOperation(name: "sync", operations: [load])
                 try await OperationQueue().run(sync)

@@ -1,0 +1,60 @@
+import Dispatch
+import Foundation
+import OperationKit
+import OperationKitProcess
+
+let help = """
+    Usage: Builder [--keep-going] [FILE]
+
+    Builds the targets of FILE, Buildfile unless it is given, as many at a time as the machine has processors.
+    A target is a line such as “app: main.o util.o”, with what it needs, and indented commands below it.
+      --keep-going  build what does not need a target that has failed
+    """
+
+// Without a buffer, so that lines come as they are.
+func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+
+var arguments = Array(CommandLine.arguments.dropFirst())
+if arguments.contains("--help") {
+    print(help)
+    exit(0)
+}
+let keepsGoing = arguments.contains("--keep-going")
+arguments.removeAll { $0 == "--keep-going" }
+let file = arguments.first ?? "Buildfile"
+guard arguments.count < 2, let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+    print("There is no file “\(file)” to read.\n\n\(help)")
+    exit(64)
+}
+
+// Each target becomes an operation; the commands below it are one script.
+var targets: [(operation: ProcessOperation, needs: [Substring])] = []
+for block in text.split(separator: /\n(?=\S)/) {
+    let lines = block.split(separator: "\n").filter { !$0.hasPrefix("#") }
+    guard let head = lines.first?.split(separator: ":", maxSplits: 1), let name = head.first else { continue }
+    let script = lines.dropFirst().map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: " && ")
+    let operation = ProcessOperation("sh", ["-c", script], name: name.trimmingCharacters(in: .whitespaces))
+    operation.standardOutput = .lines { say("\(operation.name ?? ""): \($0)") }
+    operation.asyncCompletionBlock = { if $0 == nil { say("built \(operation.name ?? "")") } }
+    targets.append((operation, head.count > 1 ? head[1].split(separator: " ") : []))
+}
+for (operation, needs) in targets {
+    for needed in targets where needs.contains(Substring(needed.operation.name ?? "")) {
+        operation.requireSuccess(of: needed.operation)
+    }
+}
+
+let build = CompoundOperation(
+    name: file, operations: targets.map(\.operation),
+    maxConcurrentOperationCount: ProcessInfo.processInfo.activeProcessorCount,
+    failurePolicy: keepsGoing ? .continueAll : .cancelRemaining)
+signal(SIGINT, SIG_IGN)
+let interrupt = DispatchSource.makeSignalSource(signal: SIGINT, queue: .main)
+interrupt.setEventHandler { build.cancel() }
+interrupt.activate()
+do {
+    try await OperationQueue().run(build)
+} catch {
+    print(error.localizedDescription)
+    exit(error.isCancellation ? 130 : 1)
+}

@@ -1,0 +1,53 @@
+import Foundation
+import OperationKit
+import OperationKitProcess
+import OperationKitTimelines
+
+let help = """
+    Usage: Pipeline [--report FILE.svg] FILE…
+
+    Compresses each FILE with gzip, beside it, and prints a checksum of what has become of it. A file that fails
+    does not stop the others.
+
+      --report FILE.svg  draw when each step ran
+    """
+
+var arguments = Array(CommandLine.arguments.dropFirst())
+if arguments.isEmpty || arguments.contains("--help") {
+    print(help)
+    exit(arguments.isEmpty ? 64 : 0)
+}
+var report: String?
+if let index = arguments.firstIndex(of: "--report"), index + 1 < arguments.count {
+    report = arguments[index + 1]
+    arguments.removeSubrange(index...index + 1)
+}
+
+let all = CompoundOperation(name: "pipeline", maxConcurrentOperationCount: 4)
+let recorder = OperationTimelineRecorder()
+all.addObserver(recorder)
+for file in arguments {
+    let compressed = file + ".gz"
+    let compress = ProcessOperation("gzip", ["-c", file], name: "compress \(file)")
+    compress.standardOutput = .file(URL(fileURLWithPath: compressed))
+    let hash = ProcessOperation("cksum", [compressed], name: "hash \(file)")
+    hash.requireSuccess(of: compress)
+    hash.asyncCompletionBlock = { error in
+        if error == nil, let output = hash.output { print(output.text) }
+    }
+    try all.addOperations([compress, hash])
+}
+
+var status: Int32 = 0
+do {
+    try await OperationQueue().run(all)
+} catch let error as CompoundOperationError {
+    for failure in error.suboperationErrors { print("\(failure.name): \(failure.error.localizedDescription)") }
+    status = 1
+}
+if let report {
+    try Data(recorder.timeline.svg().utf8).write(to: URL(fileURLWithPath: report))
+    print("drawn in \(report)")
+}
+print(recorder.timeline.summary)
+exit(status)

@@ -1,0 +1,82 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@Suite("Example: Builder", .hangGuard)
+struct BuilderTests {
+    private let folder = TemporaryFolder()
+
+    private func build(_ text: String, _ options: String...) async throws -> (status: Int32, output: String) {
+        try await Example.run("Builder", options + [try folder.file("Buildfile", text)])
+    }
+
+    @Test("Targets are built after what they need")
+    func order() async throws {
+        let result = try await build(
+            """
+            # a comment
+            app: first second
+                echo linked
+            first:
+                echo one
+                echo two
+            second: first
+                true
+
+            """)
+        #expect(result.status == 0)
+        #expect(
+            result.output.split(separator: "\n") == [
+                "first: one", "first: two", "built first", "built second", "app: linked", "built app",
+            ])
+    }
+
+    @Test("A target that fails stops the others, or only those that need it")
+    func failure() async throws {
+        let text = """
+            bad:
+                echo broken >&2; exit 3
+            app: bad
+                echo never
+            other: good
+                echo later
+            good:
+                sleep 0.1
+            """
+        let stopped = try await build(text)
+        #expect(stopped.status == 1)
+        #expect(stopped.output.contains("exited with status 3: broken"))
+        #expect(!stopped.output.contains("never") && !stopped.output.contains("later"))
+        let kept = try await build(text, "--keep-going")
+        #expect(kept.status == 1)
+        #expect(kept.output.contains("built other") && !kept.output.contains("never"))
+        #expect(kept.output.contains("1 of 4 operations failed"))
+        #expect(kept.output.contains("1 other did not run because of it"))
+    }
+
+    @Test("Targets that need each other are reported")
+    func cycle() async throws {
+        let result = try await build("a: b\n  true\nb: a\n  true\n")
+        #expect(result.status == 1)
+        #expect(result.output.contains("cycle"))
+    }
+
+    @Test("Control-C ends what runs")
+    func interrupted() async throws {
+        let process = try Example(
+            "Builder", [try folder.file("Buildfile", "slow:\n  echo begun\n  sleep 100\nnext: slow\n  echo never\n")])
+        await process.hasWritten("slow: begun")
+        process.interrupt()
+        let result = try await process.result()
+        #expect(result.status == 130)
+        #expect(!result.output.contains("never"))
+    }
+
+    @Test("Help and a missing file")
+    func usage() async throws {
+        let help = try await Example.run("Builder", ["--help"])
+        #expect(help.status == 0 && help.output.hasPrefix("Usage: Builder"))
+        let missing = try await Example.run("Builder", ["/missing"])
+        #expect(missing.status == 64 && missing.output.hasPrefix("There is no file “/missing” to read."))
+    }
+}

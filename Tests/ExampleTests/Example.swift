@@ -1,0 +1,40 @@
+import Foundation
+import OperationKit
+import OperationKitProcess
+import OperationKitTestSupport
+import Testing
+
+/// One of the examples, in a process of its own.
+///
+/// Started without the signals that Foundation's `Process` would have it ignore, so that Control-C reaches it.
+struct Example {
+    let operation: ProcessOperation
+    private let text = Shared("")
+    private let queue = OperationQueue()
+
+    init(_ name: String, _ arguments: [String]) throws {
+        operation = ProcessOperation(try BuildProducts.executable(name).path, arguments, name: name)
+        operation.acceptedStatuses = nil
+        operation.standardOutput = .lines { [text] line in text.change { $0 += line + "\n" } }
+        queue.addOperation(operation)
+    }
+
+    static func run(_ name: String, _ arguments: [String]) async throws -> (status: Int32, output: String) {
+        try await Example(name, arguments).result()
+    }
+
+    var output: String { text.value }
+
+    func result() async throws -> (status: Int32, output: String) {
+        guard case .exited(let status) = try await operation.value.termination else { return (-1, output) }
+        return (status, output)
+    }
+
+    func hasWritten(_ words: String) async {
+        await eventually("“\(words)” is not in “\(output)”") { output.contains(words) || operation.isFinished }
+    }
+
+    func interrupt() {
+        if let process = operation.processIdentifier { kill(process, SIGINT) }
+    }
+}
