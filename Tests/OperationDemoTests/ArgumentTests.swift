@@ -46,10 +46,10 @@ import Testing
         #expect(result.status == 64)
         #expect(result.output == "")
         let lines = result.errors.split(separator: "\n")
-        #expect(lines.count == 2)
+        #expect(lines.count == 5)
         #expect(lines.first?.hasPrefix("OperationDemo: ") == true)
         #expect(lines.first?.contains(sentence) == true)
-        #expect(lines.last?.hasPrefix("usage: OperationDemo ") == true)
+        #expect(lines[1].hasPrefix("usage: OperationDemo "))
     }
 
     @Test("Help, version and list are answered on standard output") func information() async throws {
@@ -61,6 +61,7 @@ import Testing
             "--list", "--help", "--version",
         ]
         for option in options { #expect(help.output.contains("  \(option)")) }
+        for line in help.output.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
 
         let version = try await DemoProcess.run("--version")
         #expect(version.status == 0)

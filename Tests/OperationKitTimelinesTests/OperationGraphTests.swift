@@ -120,7 +120,7 @@ import Testing
         let graph = OperationTimeline.sample.graph
         #expect(
             graph.nodes.map(\.state) == [
-                .failed, .succeeded, .failed, .succeeded, .cancelled, .succeeded, .cancelled, .executing,
+                .failed, .succeeded, .failed, .succeeded, .cancelled, .succeeded, .skipped, .executing,
             ])
         #expect(graph.edges.contains(OperationGraph.Edge(from: 1, to: 2)) && graph.edges.count == 4)
         #expect(graph.nodes[1].parent == 0 && graph.nodes[7].parent == nil)

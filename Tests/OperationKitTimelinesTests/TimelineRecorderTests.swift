@@ -78,6 +78,78 @@ import Testing
         #expect(retries.allSatisfy { $0.delay == .nanoseconds(5) } && retries[0].time <= retries[1].time)
     }
 
+    @Test("The number of retries, of waits and of dependencies that are kept has a bound, and the length of texts")
+    func bounds() {
+        let operation = AsyncOperation()
+        for _ in 0..<20 { operation.addDependency(AsyncOperation()) }
+        let name = String(repeating: "é", count: 1_000)
+        var rows = TimelineRows(maximumCount: 2)
+        func record(_ kind: OperationEvent.Kind, at time: Int64) {
+            let event = OperationEvent(
+                operation: operation.observationID, name: name, type: AsyncOperation.self, kind: kind,
+                nanoseconds: time)
+            rows.record(event, ObservedFacts(of: operation, at: kind), at: time)
+        }
+        record(.started, at: 1)
+        for number in 1...250 {
+            record(.waiting(for: "\(number)"), at: Int64(2 * number))
+            record(.retrying(attempt: number, error: TestError.first, delay: .zero), at: Int64(2 * number + 1))
+        }
+        record(.finished(error: nil), at: 700)
+        let entry = rows.timeline(startDate: Date(), now: 800).entries[0]
+        #expect(entry.waits.map(\.reason) == (1...100).map(String.init) && entry.waits.last?.to != nil)
+        #expect(entry.retries.map(\.attempt) == Array(1...100))
+        #expect(entry.dependencies.count == 16)
+        #expect(entry.name.utf8.count <= 1_000 && entry.name.hasPrefix("éé") && entry.name.hasSuffix("é…"))
+    }
+
+    @Test("A copy of a list stays as it was while the list grows and changes") func lists() {
+        var list = ChunkedList<Int>()
+        for number in 0..<3_000 { list.append(number) }
+        let copy = list
+        for number in 3_000..<5_000 { list.append(number) }
+        list[0] = -1
+        #expect(copy.count == 3_000 && copy[0] == 0 && copy[2_999] == 2_999)
+        #expect(list.count == 5_000 && list[0] == -1 && list[4_999] == 4_999)
+        #expect(MemoryLayout<TimelineRows.Row>.stride <= 112)
+    }
+
+    @Test("What did not run because of another operation is recorded, counted and drawn so, and is no failure")
+    func skipped() async throws {
+        let failing = ScriptedOperation("login") { $0.finish(withError: TestError.first) }
+        let compound = CompoundOperation(name: "sync", operations: [failing])
+        var last: AsyncOperation = failing
+        for number in 1...11 {
+            let next = ScriptedOperation("page \(number)")
+            next.addDependency(last)
+            next.requireSuccess(of: last)
+            try compound.addOperation(next)
+            last = next
+        }
+        compound.addObserver(recorder)
+        try? await OperationQueue().run(compound)
+        await eventually("the end is not recorded") { recorder.timeline[compound.observationID]?.outcome != nil }
+        let timeline = recorder.timeline
+        #expect(timeline.summary.failedCount == 1 && timeline.summary.skippedCount == 11)
+        #expect("\(timeline.summary)".hasPrefix("13 operations, 1 failed, 11 did not run\n"))
+        #expect(timeline.graph.nodes.count { $0.state == .skipped } == 11)
+        #expect(timeline.text().contains("─ did not run") && timeline.svg().contains(">did not run</text>"))
+        #expect(timeline.text().count { $0 == "!" } == 3, "The composite, the login and the legend")
+        #expect(timeline.mermaid().contains("page 11 (did not run)"))
+    }
+
+    @Test("A delay before the next attempt is waiting, and no work") func delays() async throws {
+        let policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.milliseconds(20)), jitter: .none)
+        let operation = TaskOperation(name: "load", retry: policy) { throw TestError.first }
+        operation.addObserver(recorder)
+        try? await OperationQueue().run(operation)
+        await eventually("the end is not recorded") { recorder.timeline[operation.observationID]?.outcome != nil }
+        let timeline = recorder.timeline
+        let waited = try #require(timeline.summary.waiting.first { $0.reason == "the next attempt" })
+        #expect(waited.duration >= .milliseconds(19) && waited.count == 1)
+        #expect(timeline.summary.work <= timeline.duration - waited.duration)
+    }
+
     @Test("Cancellations are recorded, before the start and later") func cancellations() async throws {
         let early = ScriptedOperation("early")
         let late = ScriptedOperation("late", main: { _ in }, didCancel: { $0.finish() })

@@ -78,7 +78,7 @@ import FoundationXML
         let reader = try #require(read(OperationTimeline.sample.svg()))
         // One in the drawing and one in the legend, but for what occurs twice.
         let expected = [
-            "waiting": 2, "late": 2, "failed": 3, "cancelled": 3, "unfinished": 2, "critical": 2, "retry": 2,
+            "waiting": 4, "failed": 3, "cancelled": 2, "skipped": 2, "unfinished": 2, "critical": 2, "retry": 2,
         ]
         for (style, count) in expected { #expect(reader.elements(style).count == count, "\(style)") }
         #expect(
@@ -104,17 +104,20 @@ import FoundationXML
         #expect(reader.texts.contains("2 other operations were not recorded."))
     }
 
-    @Test("Operations that have no row of their own share one below their composite") func svgOthers() throws {
+    @Test("Operations that have no row are counted, and the size depends on the rows") func svgOthers() throws {
         let svg = OperationTimeline.wide(300).svg(maximumRows: 101)
         let reader = try #require(read(svg))
-        #expect(
-            reader.texts.contains("200 others, at most 8 working at the same time") && reader.texts.contains("item 99"))
+        #expect(reader.texts.contains("200 others are not shown.") && reader.texts.contains("item 99"))
         #expect(!reader.texts.contains("item 100"))
-        // The name of the row is not cut, though it is longer than those of the operations.
-        #expect(reader.text("200 others") != nil)
-        // The size depends on the rows.
-        let large = OperationTimeline.wide(10_000).svg(maximumRows: 101)
-        #expect(large.utf8.count < 3 * svg.utf8.count)
+        #expect(OperationTimeline.wide(10_000).svg(maximumRows: 101).utf8.count < 3 * svg.utf8.count)
+    }
+
+    @Test("The title and how long each operation took can be read in the drawing") func titles() throws {
+        let reader = try #require(read(OperationTimeline.sample.svg(title: "A sync <1>")))
+        let title = try #require(reader.text("A sync <1>"))
+        #expect(title.attributes["class"] == "title" && title.number("y") < 24)
+        let times = reader.elements.filter { $0.name == "text" && $0.attributes["text-anchor"] == "end" }.map(\.text)
+        #expect(times == ["3 s", "1 s", "1.5 s", "500 ms", "700 ms", "800 ms", "2.6 s"])
     }
 
     // MARK: - Texts
@@ -150,13 +153,6 @@ import FoundationXML
         #expect(reader.elements.count { $0.name == "text" && $0.text == "unnamed" } == 2)
     }
 
-    @Test("The last text of an axis ends at its mark, if there is no room behind it") func lastTick() throws {
-        let reader = try #require(read(OperationTimeline.plain((0, 1_000)).svg()))
-        let last = try #require(reader.text("1 s"))
-        #expect(last.attributes["text-anchor"] == "end" && last.number("x") < 960)
-        #expect(try #require(reader.text("0.8 s")).attributes["text-anchor"] == nil)
-    }
-
     @Test("A note that is too long for a drawing is broken into lines") func notes() throws {
         let narrow = try #require(read(OperationTimeline.sample.svg(width: 200)))
         let lines = ["2 other operations were", "not recorded."].compactMap { narrow.text($0)?.number("y") }
@@ -168,10 +164,10 @@ import FoundationXML
     @Test("The legend has nothing that is behind the right end") func legend() throws {
         let whole = try #require(read(OperationTimeline.sample.svg()))
         let part = try #require(read(OperationTimeline.sample.svg(end: .seconds(1))))
-        for title in ["waiting", "still in main()", "tried again", "failed", "cancelled", "unfinished"] {
+        for title in ["waiting", "did not run", "tried again", "failed", "cancelled", "unfinished"] {
             #expect(whole.text(title) != nil && part.text(title) == nil, "\(title)")
         }
-        for style in ["waiting", "late", "retry", "failed"] { #expect(part.elements(style).isEmpty, "\(style)") }
+        for style in ["waiting", "skipped", "retry", "failed"] { #expect(part.elements(style).isEmpty, "\(style)") }
         for title in ["not started", "executing", "has children", "critical path"] {
             #expect(part.text(title) != nil, "\(title)")
         }
@@ -181,7 +177,7 @@ import FoundationXML
 
     /// The frames and the lines of a drawing, without the frame in the legend, with places from 0 to 1,000.
     private func path(_ timeline: OperationTimeline) throws -> (frames: [[Double]], lines: [String]) {
-        let reader = try #require(read(timeline.svg(width: 1_094)))
+        let reader = try #require(read(timeline.svg(width: 1_164)))
         let frames = reader.elements("critical").dropLast().map { [$0.number("x") - 86, $0.number("width")] }
         return (frames, reader.elements("path").compactMap { $0.attributes["d"] })
     }
@@ -200,7 +196,7 @@ import FoundationXML
         let (frames, lines) = try path(timeline)
         #expect(frames == [[0, 100], [800, 200], [100, 300], [500, 300]])
         // Down to the first child, along the delay of the second one, and back up.
-        #expect(lines == ["M186 42V46", "M486 62V94h100", "M886 86V42"])
+        #expect(lines == ["M186 66V70", "M486 86V118h100", "M886 110V66"])
     }
 
     @Test("The size of a drawing does not depend on the number of waits and attempts") func manyWaits() {

@@ -5,8 +5,8 @@ import OperationKitTimelines
 extension OperationTimeline {
     typealias Times = (started: Int, finished: Int)
 
-    /// A composite with a child of each kind: one that succeeded, one that waited and failed, one that was cancelled
-    /// and is still in `main()`, one with two attempts, one that never started, and an operation beside it that has
+    /// A composite with a child of each kind: one that succeeded, one that waited and failed, one that was cancelled,
+    /// one with two attempts, one that did not run, and an operation beside it that has
     /// not finished.
     static let sample = OperationTimeline(
         entries: [
@@ -26,7 +26,6 @@ extension OperationTimeline {
             .child(4, "page 2", (1_000, 1_500), after: [2]) { $0.resources = ["db"] },
             .child(5, "page 3 & <co>", (1_500, 2_200), after: [2]) {
                 $0.cancelled = .milliseconds(2_000)
-                $0.returned = .milliseconds(2_800)
                 $0.outcome = .cancelled
             },
             .child(6, "upload", (2_200, 3_000)) {
@@ -35,9 +34,10 @@ extension OperationTimeline {
                 ]
             },
             .child(7, "notify", nil, after: [3]) {
-                $0.cancelled = .milliseconds(2_600)
-                $0.finished = .milliseconds(3_000)
-                $0.outcome = .cancelled
+                $0.started = .milliseconds(2_600)
+                $0.finished = .milliseconds(2_600)
+                $0.waits = [Wait(reason: "waiting for its gates", from: .milliseconds(2_600), to: .milliseconds(2_600))]
+                $0.outcome = .skipped("The operation “notify” did not run, because “page 1” failed.")
             },
             Entry(id: OperationID(8), name: "other", started: .milliseconds(500), running: .milliseconds(500)),
         ], startDate: Date(timeIntervalSince1970: 1_750_000_000.25), duration: .milliseconds(3_100), droppedCount: 2)
@@ -69,13 +69,12 @@ extension OperationTimeline {
             },
             .child(8, "preview", (1_500, 1_800), after: [4]) {
                 $0.cancelled = .milliseconds(1_700)
-                $0.returned = .milliseconds(2_300)
                 $0.outcome = .cancelled
             },
         ])
 
     /// What a drawing could be broken by.
-    static let awkwardName = "a<b>&\"c'\n]]>\u{0}\u{1B}\u{FFFF}:;#%%{}👩‍👩‍👧\\`|"
+    static let awkwardName = "\"\u{301}\\\u{301}]\u{301}<\u{301}&\u{301}a<b>&\"c'\n]]>\u{0}\u{1B}\u{FFFF}:;#%%{}👩‍👩‍👧\\`|"
 
     /// Timelines of all sizes, with all that can happen, and with awkward names.
     static let all: [OperationTimeline] = [

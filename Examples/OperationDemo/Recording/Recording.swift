@@ -202,7 +202,6 @@ extension OperationTimeline.Entry {
         entry.running = running.map(later)
         entry.cancelled = cancelled.map(later)
         entry.finished = finished.map(later)
-        entry.returned = returned.map(later)
         entry.waits = waits.map { .init(reason: $0.reason, from: later($0.from), to: $0.to.map(later)) }
         entry.retries = retries.map {
             .init(attempt: $0.attempt, error: $0.error, time: later($0.time), delay: $0.delay)

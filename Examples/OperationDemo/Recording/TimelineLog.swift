@@ -62,9 +62,9 @@ struct TimelineLog {
         case .success: add(entry.finished, "finished")
         case .cancelled: add(entry.finished, "finished as cancelled")
         case .failed(let error): add(entry.finished, "failed: \(error)")
+        case .skipped(let error): add(entry.finished, "did not run: \(error)")
         case nil: break
         }
-        add(entry.returned, "main() returned")
         return lines
     }
 }

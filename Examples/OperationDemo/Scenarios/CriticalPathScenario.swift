@@ -28,12 +28,13 @@ enum CriticalPathScenario {
         return { findings(bench.recording.timeline.part(inside: build.observationID)) }
     }
 
-    /// The steps that decided, and what would be gained without the work of one.
+    /// The steps that decided, and what can be gained at most without the work of one.
     private static func findings(_ timeline: OperationTimeline) -> [String] {
         // The composite itself is at the beginning and the end of every path.
         let steps = timeline.criticalPath.filter { timeline[$0.operation]?.isComposite == false }
         let summary = timeline.summary
         return ["The critical path:"] + steps.map { "  \(timeline.description(of: $0))" }
-            + ["It took \(summary.wallTime.milliseconds) ms. Estimates:"] + summary.estimates.map { "  \($0)" }
+            + ["It took \(summary.wallTime.milliseconds) ms. It cannot be shorter than:"]
+            + summary.bounds.map { "  \($0)" }
     }
 }

@@ -101,6 +101,7 @@ struct Findings {
         switch entry.outcome {
         case .success: return "succeeded"
         case .failed(let error): return "failed: \(error)"
+        case .skipped: return "did not run"
         case .cancelled: return entry.running == nil ? "never ran" : "was stopped"
         case nil: return "has not finished"
         }

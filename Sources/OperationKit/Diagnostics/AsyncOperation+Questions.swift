@@ -19,6 +19,12 @@ extension AsyncOperation {
     /// What messages call the class of the operation, or what the library has made the operation from.
     package final var titleInMessages: String { title }
 
+    /// What the operation does, as in its `debugDescription`, without times.
+    package final var activityInMessages: String { status(at: .now).withoutAge.text }
+
+    /// How far its children have come, from 0 to 1.
+    package final var childrenFraction: Double { children?.fraction ?? 0 }
+
     /// The children that have not finished, in the order in which they were added, with what messages call them.
     ///
     /// - Parameter count: How many of them are returned.
@@ -37,4 +43,16 @@ extension AsyncOperation {
 extension Operation {
     /// What messages call the operation.
     package final var nameInMessages: String { displayName }
+}
+
+extension OperationStatus {
+    /// The same without the elapsed time.
+    fileprivate var withoutAge: Self {
+        switch self {
+        case .preparing(let description, _): .preparing(description, nil)
+        case .executing: .executing(nil)
+        case .draining: .draining(nil)
+        case .notStarted, .starting, .finishing, .finished: self
+        }
+    }
 }

@@ -99,13 +99,8 @@ extension OperationGraph {
 
     private func dotLabel(_ position: Int) -> String {
         let node = nodes[position]
-        let lines = [node.name, ([node.state.rawValue] + node.remarks).joined(separator: ", ")]
-        return lines.map { line in
-            TerminalText.printable(line).reduce(into: "") { result, character in
-                if character == "\"" || character == "\\" { result.append("\\") }
-                result.append(character)
-            }
-        }.joined(separator: "\\n")
+        let details = ([node.state.rawValue] + node.remarks).joined(separator: ", ")
+        return MarkupText.dot(node.name) + "\\n" + MarkupText.dot(details)
     }
 }
 
@@ -118,6 +113,7 @@ extension OperationGraph.State {
         case .succeeded: ("#dafbe1", "#1a7f37")
         case .failed: ("#ffebe9", "#cf222e")
         case .cancelled: ("#fbefff", "#8250df")
+        case .skipped: ("#eaeef2", "#57606a")
         }
     }
 }
@@ -171,6 +167,7 @@ extension OperationGraph.State {
             case .success: .succeeded
             case .cancelled: .cancelled
             case .failed: .failed
+            case .skipped: .skipped
             case nil where entry.started != nil || entry.running != nil: .executing
             case nil: entry.cancelled == nil ? .waiting : .cancelled
             }

@@ -28,6 +28,8 @@ public struct OperationGraph: Sendable, Equatable {
         case failed
         /// It finished as cancelled, or was cancelled before its start.
         case cancelled
+        /// It did not run, because another operation did not succeed.
+        case skipped = "did not run"
     }
 
     /// An operation.
@@ -166,7 +168,11 @@ extension OperationGraph.State {
             return
         }
         if let error = (operation as? any FailableOperation)?.error {
-            self = error.isCancellation ? .cancelled : .failed
+            if case DependencyError.dependencyFailed = error, !error.isCancellation {
+                self = .skipped
+            } else {
+                self = error.isCancellation ? .cancelled : .failed
+            }
         } else {
             self = operation.isCancelled && !(operation is any FailableOperation) ? .cancelled : .succeeded
         }

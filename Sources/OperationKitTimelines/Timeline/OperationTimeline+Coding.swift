@@ -24,7 +24,7 @@ extension OperationTimeline: Codable {
                 debugDescription: "The timeline has format \(format); this version reads format \(Self.format).")
         }
         let entries = try container.decode([Entry].self, forKey: .operations)
-        let duration = try container.decode(Int64.self, forKey: .duration)
+        let duration = try container.time(.duration)
         let dropped = try container.decodeIfPresent(Int.self, forKey: .dropped) ?? 0
         if let problem = Self.problem(in: entries, duration: duration, dropped: dropped) {
             throw DecodingError.dataCorruptedError(forKey: .operations, in: container, debugDescription: problem)
@@ -32,7 +32,7 @@ extension OperationTimeline: Codable {
         self.init(
             checked: entries,
             startDate: try container.decodeIfPresent(Int64.self, forKey: .start).map { Date(milliseconds: $0) },
-            duration: .nanoseconds(duration), droppedCount: dropped)
+            duration: duration, droppedCount: dropped)
     }
 
     /// Writes the timeline: times in nanoseconds, the date of the beginning in milliseconds since 1970.
@@ -49,13 +49,13 @@ extension OperationTimeline: Codable {
     }
 
     /// Says what cannot be, if something cannot.
-    private static func problem(in entries: [Entry], duration: Int64, dropped: Int) -> String? {
-        if duration < 0 { return "The duration of the timeline is negative." }
+    private static func problem(in entries: [Entry], duration: Duration, dropped: Int) -> String? {
+        if duration < .zero { return "The duration of the timeline is negative." }
         if dropped < 0 { return "The number of operations that were not recorded is negative." }
         var seen: Set<OperationID> = []
         for entry in entries {
             if !seen.insert(entry.id).inserted { return "There are two entries for operation \(entry.id)." }
-            if entry.negativeTime != nil { return "A time of “\(entry.name)” (\(entry.id)) is negative." }
+            if entry.hasNegativeTime { return "A time of “\(entry.name)” (\(entry.id)) is negative." }
             if !entry.isInOrder { return "The times of “\(entry.name)” (\(entry.id)) are not in order." }
             if entry.dependencies.contains(entry.id) { return "“\(entry.name)” (\(entry.id)) depends on itself." }
         }
@@ -70,12 +70,15 @@ extension OperationTimeline: Codable {
 
 extension OperationTimeline.Entry: Codable {
     private enum Key: String, CodingKey {
-        case id, name, type, parent, added, started, running, cancelled, finished, returned
+        case id, name, type, parent, added, started, running, cancelled, finished
         case waits, retries, outcome, error, dependencies, resources, composite, limit
     }
 
-    private enum OutcomeName: String, Codable {
-        case success, cancelled, failed
+    private static var times: [(Key, WritableKeyPath<Self, Duration?>)] {
+        [
+            (.added, \.added), (.started, \.started), (.running, \.running), (.cancelled, \.cancelled),
+            (.finished, \.finished),
+        ]
     }
 
     /// Creates an entry from what an encoder has written.
@@ -84,30 +87,30 @@ extension OperationTimeline.Entry: Codable {
     /// - Throws: `DecodingError` if something is missing, or of another kind.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
-        func time(_ key: Key) throws -> Duration? {
-            try container.decodeIfPresent(Int64.self, forKey: key).map { .nanoseconds($0) }
+        func list<Element: Decodable>(_ key: Key) throws -> [Element] {
+            try container.decodeIfPresent([Element].self, forKey: key) ?? []
         }
-        let outcome: OperationTimeline.Outcome? =
-            switch try container.decodeIfPresent(OutcomeName.self, forKey: .outcome) {
-            case .success: .success
-            case .cancelled: .cancelled
-            case .failed: .failed(try container.decodeIfPresent(String.self, forKey: .error) ?? "")
-            case nil: nil
-            }
         self.init(
             id: try container.decode(OperationID.self, forKey: .id),
             name: try container.decode(String.self, forKey: .name),
             typeName: try container.decode(String.self, forKey: .type),
             parent: try container.decodeIfPresent(OperationID.self, forKey: .parent),
-            added: try time(.added), started: try time(.started), running: try time(.running),
-            cancelled: try time(.cancelled), finished: try time(.finished), returned: try time(.returned),
-            waits: try container.decodeIfPresent([OperationTimeline.Wait].self, forKey: .waits) ?? [],
-            retries: try container.decodeIfPresent([OperationTimeline.Retry].self, forKey: .retries) ?? [],
-            outcome: outcome,
-            dependencies: try container.decodeIfPresent([OperationID].self, forKey: .dependencies) ?? [],
-            resources: try container.decodeIfPresent([String].self, forKey: .resources) ?? [],
+            waits: try list(.waits), retries: try list(.retries), dependencies: try list(.dependencies),
+            resources: try list(.resources),
             isComposite: try container.decodeIfPresent(Bool.self, forKey: .composite) ?? false,
             limit: try container.decodeIfPresent(Int.self, forKey: .limit))
+        for (key, path) in Self.times where container.contains(key) { self[keyPath: path] = try container.time(key) }
+        guard let outcome = try container.decodeIfPresent(String.self, forKey: .outcome) else { return }
+        let error = try container.decodeIfPresent(String.self, forKey: .error) ?? ""
+        switch outcome {
+        case "success": self.outcome = .success
+        case "cancelled": self.outcome = .cancelled
+        case "failed": self.outcome = .failed(error)
+        case "skipped": self.outcome = .skipped(error)
+        default:
+            throw DecodingError.dataCorruptedError(
+                forKey: .outcome, in: container, debugDescription: "There is no outcome “\(outcome)”.")
+        }
     }
 
     /// Writes the entry, without what is empty: times in nanoseconds.
@@ -116,29 +119,42 @@ extension OperationTimeline.Entry: Codable {
     /// - Throws: What the encoder throws.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
+        func list(_ list: [some Encodable], _ key: Key) throws {
+            if !list.isEmpty { try container.encode(list, forKey: key) }
+        }
         try container.encode(id, forKey: .id)
         try container.encode(name, forKey: .name)
         try container.encode(typeName, forKey: .type)
         try container.encodeIfPresent(parent, forKey: .parent)
-        let times: [(Key, Duration?)] = [
-            (.added, added), (.started, started), (.running, running), (.cancelled, cancelled), (.finished, finished),
-            (.returned, returned),
-        ]
-        for (key, time) in times { try container.encodeIfPresent(time?.nanoseconds, forKey: key) }
-        if !waits.isEmpty { try container.encode(waits, forKey: .waits) }
-        if !retries.isEmpty { try container.encode(retries, forKey: .retries) }
-        switch outcome {
-        case .success: try container.encode(OutcomeName.success, forKey: .outcome)
-        case .cancelled: try container.encode(OutcomeName.cancelled, forKey: .outcome)
-        case .failed(let error):
-            try container.encode(OutcomeName.failed, forKey: .outcome)
-            try container.encode(error, forKey: .error)
-        case nil: break
-        }
-        if !dependencies.isEmpty { try container.encode(dependencies, forKey: .dependencies) }
-        if !resources.isEmpty { try container.encode(resources, forKey: .resources) }
+        for (key, path) in Self.times { try container.encodeIfPresent(self[keyPath: path]?.nanoseconds, forKey: key) }
+        try list(waits, .waits)
+        try list(retries, .retries)
+        try container.encodeIfPresent(outcome?.name, forKey: .outcome)
+        try container.encodeIfPresent(outcome?.error, forKey: .error)
+        try list(dependencies, .dependencies)
+        try list(resources, .resources)
         if isComposite { try container.encode(true, forKey: .composite) }
         try container.encodeIfPresent(limit, forKey: .limit)
+    }
+}
+
+extension OperationTimeline.Outcome {
+    /// What the outcome is called in a word.
+    var name: String {
+        switch self {
+        case .success: "success"
+        case .cancelled: "cancelled"
+        case .failed: "failed"
+        case .skipped: "skipped"
+        }
+    }
+
+    /// The description of the error, if there is one.
+    var error: String? {
+        switch self {
+        case .success, .cancelled: nil
+        case .failed(let error), .skipped(let error): error
+        }
     }
 }
 
@@ -146,21 +162,14 @@ extension OperationTimeline.Wait: Codable {
     private enum Key: String, CodingKey { case reason, from, to }
 
     /// Creates a wait from what an encoder has written.
-    ///
-    /// - Parameter decoder: The decoder.
-    /// - Throws: `DecodingError` if something is missing, or of another kind.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         self.init(
-            reason: try container.decode(String.self, forKey: .reason),
-            from: .nanoseconds(try container.decode(Int64.self, forKey: .from)),
-            to: try container.decodeIfPresent(Int64.self, forKey: .to).map { .nanoseconds($0) })
+            reason: try container.decode(String.self, forKey: .reason), from: try container.time(.from),
+            to: container.contains(.to) ? try container.time(.to) : nil)
     }
 
     /// Writes the wait, with its times in nanoseconds.
-    ///
-    /// - Parameter encoder: The encoder.
-    /// - Throws: What the encoder throws.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(reason, forKey: .reason)
@@ -173,22 +182,15 @@ extension OperationTimeline.Retry: Codable {
     private enum Key: String, CodingKey { case attempt, error, time, delay }
 
     /// Creates an attempt from what an encoder has written.
-    ///
-    /// - Parameter decoder: The decoder.
-    /// - Throws: `DecodingError` if something is missing, or of another kind.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         self.init(
             attempt: try container.decode(Int.self, forKey: .attempt),
-            error: try container.decode(String.self, forKey: .error),
-            time: .nanoseconds(try container.decode(Int64.self, forKey: .time)),
-            delay: .nanoseconds(try container.decode(Int64.self, forKey: .delay)))
+            error: try container.decode(String.self, forKey: .error), time: try container.time(.time),
+            delay: try container.time(.delay))
     }
 
     /// Writes the attempt, with its times in nanoseconds.
-    ///
-    /// - Parameter encoder: The encoder.
-    /// - Throws: What the encoder throws.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(attempt, forKey: .attempt)
@@ -196,6 +198,10 @@ extension OperationTimeline.Retry: Codable {
         try container.encode(time.nanoseconds, forKey: .time)
         try container.encode(delay.nanoseconds, forKey: .delay)
     }
+}
+
+extension KeyedDecodingContainer {
+    fileprivate func time(_ key: Key) throws -> Duration { .nanoseconds(try decode(Int64.self, forKey: key)) }
 }
 
 extension Duration {

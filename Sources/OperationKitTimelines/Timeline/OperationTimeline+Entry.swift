@@ -24,9 +24,6 @@ extension OperationTimeline {
         public var cancelled: Duration?
         /// When it finished.
         public var finished: Duration?
-        /// When its `main()` returned, if that was after the end of the operation. Recorders leave out what is
-        /// shorter than a millisecond.
-        public var returned: Duration?
         /// What it waited for before its `main()`, oldest first.
         public var waits: [Wait]
         /// The attempts that failed and were followed by another one, oldest first.
@@ -54,7 +51,6 @@ extension OperationTimeline {
         ///   - running: When its `main()` was called, or its children started.
         ///   - cancelled: When it was cancelled.
         ///   - finished: When it finished.
-        ///   - returned: When its `main()` returned, if that was after its end.
         ///   - waits: What it waited for before its `main()`, oldest first.
         ///   - retries: The attempts that failed and were followed by another one, oldest first.
         ///   - outcome: How it ended.
@@ -65,7 +61,7 @@ extension OperationTimeline {
         public init(
             id: OperationID, name: String, typeName: String = "Operation", parent: OperationID? = nil,
             added: Duration? = nil, started: Duration? = nil, running: Duration? = nil, cancelled: Duration? = nil,
-            finished: Duration? = nil, returned: Duration? = nil, waits: [Wait] = [], retries: [Retry] = [],
+            finished: Duration? = nil, waits: [Wait] = [], retries: [Retry] = [],
             outcome: Outcome? = nil, dependencies: [OperationID] = [], resources: [String] = [],
             isComposite: Bool = false, limit: Int? = nil
         ) {
@@ -78,7 +74,6 @@ extension OperationTimeline {
             self.running = running
             self.cancelled = cancelled
             self.finished = finished
-            self.returned = returned
             self.waits = waits
             self.retries = retries
             self.outcome = outcome
@@ -145,6 +140,8 @@ extension OperationTimeline {
         case cancelled
         /// With another error, whose description this is.
         case failed(String)
+        /// It did not run, because another operation did not succeed. The text says which.
+        case skipped(String)
     }
 }
 
@@ -159,14 +156,31 @@ extension OperationTimeline.Entry {
     /// The last of the times. Zero if there are none.
     var lastTime: Duration { allTimes.max() ?? .zero }
 
-    /// A time that cannot be, if there is one.
-    var negativeTime: Duration? {
-        (allTimes + retries.map(\.delay)).first { $0 < .zero }
+    /// Whether a time is negative.
+    var hasNegativeTime: Bool {
+        (allTimes + retries.map(\.delay)).contains { $0 < .zero }
+    }
+
+    /// The entry with no time that is so late that sums could overflow.
+    var bounded: Self {
+        if lastTime <= .latest, retries.allSatisfy({ $0.delay <= .latest }) { return self }
+        func bounded(_ time: Duration) -> Duration { min(time, .latest) }
+        var entry = self
+        entry.added = added.map(bounded)
+        entry.started = started.map(bounded)
+        entry.running = running.map(bounded)
+        entry.cancelled = cancelled.map(bounded)
+        entry.finished = finished.map(bounded)
+        entry.waits = waits.map { .init(reason: $0.reason, from: bounded($0.from), to: $0.to.map(bounded)) }
+        entry.retries = retries.map {
+            .init(attempt: $0.attempt, error: $0.error, time: bounded($0.time), delay: bounded($0.delay))
+        }
+        return entry
     }
 
     /// Whether nothing ends before it begins.
     var isInOrder: Bool {
-        let times = [started, running, finished, returned].compactMap(\.self)
+        let times = [started, running, finished].compactMap(\.self)
         return zip(times, times.dropFirst()).allSatisfy { $0 <= $1 }
             && waits.allSatisfy { $0.from <= $0.to ?? $0.from }
     }
@@ -178,7 +192,7 @@ extension OperationTimeline.Entry {
     var workStart: Duration? { running ?? (waits.isEmpty ? started : nil) }
 
     private var allTimes: [Duration] {
-        var times = [added, started, running, cancelled, finished, returned].compactMap { $0 }
+        var times = [added, started, running, cancelled, finished].compactMap { $0 }
         for wait in waits {
             times.append(wait.from)
             if let to = wait.to { times.append(to) }
@@ -186,4 +200,20 @@ extension OperationTimeline.Entry {
         times += retries.map(\.time)
         return times
     }
+
+    /// The delays between attempts, oldest first. A delay is over when the operation goes on, or ends.
+    func pauses(end: Duration) -> [Range<Duration>] {
+        let last = finished ?? end
+        return retries.indices.compactMap { number in
+            let from = retries[number].time
+            let next = number + 1 < retries.count ? retries[number + 1].time : last
+            let to = min(from + retries[number].delay, next)
+            return from < to ? from..<to : nil
+        }
+    }
+}
+
+extension Duration {
+    /// The latest time of a timeline: 73 years.
+    static let latest = Duration.nanoseconds(1 << 61)
 }

@@ -18,7 +18,8 @@ public import OperationKit
 /// print(timeline.summary)
 /// ```
 ///
-/// All times are counted from the beginning of the timeline. Encoded as JSON, they are whole nanoseconds.
+/// All times are counted from the beginning of the timeline. Encoded as JSON, they are whole nanoseconds. A time of
+/// more than 73 years counts as 73 years.
 public struct OperationTimeline: Sendable, Equatable {
     /// The operations, in the order in which they were first noticed. Each identifier is there once, and each parent
     /// is among the entries.
@@ -51,7 +52,7 @@ public struct OperationTimeline: Sendable, Equatable {
                 seen.insert(entry.id).inserted,
                 "OperationKit: a timeline cannot have two entries for operation \(entry.id)")
             precondition(
-                entry.negativeTime == nil, "OperationKit: the times of “\(entry.name)” in a timeline cannot be negative"
+                !entry.hasNegativeTime, "OperationKit: the times of “\(entry.name)” in a timeline cannot be negative"
             )
         }
         precondition(droppedCount >= 0, "OperationKit: a timeline cannot lack \(droppedCount) operations")
@@ -60,11 +61,11 @@ public struct OperationTimeline: Sendable, Equatable {
 
     /// Creates a timeline from entries with unique identifiers and without negative times.
     init(checked entries: [Entry], startDate: Date?, duration: Duration, droppedCount: Int) {
-        var entries = entries
+        var entries = entries.map(\.bounded)
         for index in OperationTimeline.entriesWithoutParent(entries) { entries[index].parent = nil }
         self.entries = entries
         self.startDate = startDate.map { Date(milliseconds: $0.milliseconds) }
-        self.duration = max(duration, entries.lazy.map(\.lastTime).max() ?? .zero)
+        self.duration = max(min(duration, .latest), entries.lazy.map(\.lastTime).max() ?? .zero)
         self.droppedCount = droppedCount
     }
 

@@ -56,6 +56,7 @@ extension OperationTimeline {
             name += " (failed)"
             tags.append("crit")
         case .cancelled: name += " (cancelled)"
+        case .skipped: name += " (did not run)"
         case .success: tags.append("done")
         case nil: tags += entry.isUnfinished ? ["active"] : []
         }
@@ -85,37 +86,4 @@ private struct MermaidUnit {
 
     // Not beyond what a number can hold.
     func number(_ time: Duration) -> Int64 { Int64(min((time / length).rounded(), 0x1p62)) }
-}
-
-/// Text inside Mermaid diagrams.
-enum MermaidText {
-    /// What a gantt chart takes for a statement at the beginning of a line.
-    private static let keywords = [
-        "gantt", "dateformat", "inclusiveenddates", "topaxis", "axisformat", "tickinterval", "includes", "excludes",
-        "todaymarker", "weekday", "weekend", "title", "acctitle", "accdescr", "section", "click", "href", "call",
-    ]
-
-    /// The name of a task or a section. It is not empty, and not taken for a statement or a date.
-    static func name(_ text: String) -> String {
-        let text = String(TerminalText.printable(text).drop(while: \.isWhitespace))
-        guard let first = text.unicodeScalars.first else { return "unnamed" }
-        let lowercased = text.lowercased()
-        let isStatement = keywords.contains { lowercased.hasPrefix($0) } || ("0"..."9").contains(first)
-        guard isStatement else { return escaped(text) }
-        return entity(first) + escaped(String(text.unicodeScalars.dropFirst()))
-    }
-
-    /// A text in which what has a meaning for Mermaid is an entity, and everything is in one line.
-    static func escaped(_ text: String) -> String {
-        var result = ""
-        for scalar in TerminalText.printable(text).unicodeScalars {
-            switch scalar {
-            case ":", ";", "#", "%", "<", ">", "\"", "&", "{", "}", "[", "]", "`", "\\", "|": result += entity(scalar)
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
-    }
-
-    private static func entity(_ scalar: Unicode.Scalar) -> String { "#\(scalar.value);" }
 }

@@ -15,8 +15,10 @@ extension OperationTimeline {
 
         /// How many operations there are, composites included.
         public let operationCount: Int
-        /// How many of them failed.
+        /// How many of them failed. A composite is not counted if something inside it did not succeed.
         public let failedCount: Int
+        /// How many of them did not run, because another operation did not succeed.
+        public let skippedCount: Int
         /// How many of them ended as cancelled.
         public let cancelledCount: Int
         /// How many of them have not ended.
@@ -36,9 +38,9 @@ extension OperationTimeline {
         /// What operations waited for, the longest sum first. Time on a stock queue is not there: it is not known
         /// when an operation was added to it.
         public let waiting: [Waiting]
-        /// The operations on the critical path with the largest effect, at most three: how long the whole would have
-        /// taken without the work of each, in words.
-        public let estimates: [String]
+        /// The operations on the critical path with the most work, at most three: what the whole cannot be shorter than
+        /// without the work of each, in words. See ``OperationTimeline/bound(without:)``.
+        public let bounds: [String]
     }
 
     /// Work, time, parallelism, and what operations waited for.
@@ -47,40 +49,41 @@ extension OperationTimeline {
     public var summary: Summary {
         let index = TimelineIndex(entries)
         let causes = TimelineCauses(self, index)
-        let works = entries.indices.compactMap { position -> ClosedRange<Int64>? in
-            // A composite is none also if its children were not recorded.
-            guard !entries[position].isComposite, !index.hasChildren(position), causes.runs[position] >= 0 else {
-                return nil
-            }
-            return causes.runs[position]...max(causes.runs[position], causes.ends[position])
+        let works = entries.indices.flatMap { causes.work(of: $0) }
+        let moments = entries.indices.count {
+            !entries[$0].isComposite && causes.runs[$0] >= 0 && causes.runs[$0] == causes.ends[$0]
         }
         let work = works.reduce(Int64(0)) { $0.saturatingAdd($1.upperBound - $1.lowerBound) }
         let ends = entries.indices.filter { causes.starts[$0] >= 0 }.map { causes.ends[$0] }
         let wallTime = max(0, (ends.max() ?? 0) - causes.firstStart)
         return Summary(
             operationCount: entries.count,
-            failedCount: entries.count { if case .failed = $0.outcome { true } else { false } },
+            failedCount: failedCount(index), skippedCount: entries.count { $0.outcome?.name == "skipped" },
             cancelledCount: entries.count { $0.outcome == .cancelled },
             unfinishedCount: entries.count(where: \.isUnfinished),
             retryCount: entries.reduce(0) { $0 + $1.retries.count }, droppedCount: droppedCount,
             wallTime: .nanoseconds(wallTime), work: .nanoseconds(work),
             meanParallelism: wallTime > 0 ? Double(work) / Double(wallTime) : 0,
-            maximumParallelism: Self.maximumOverlap(of: works), waiting: Self.waiting(causes),
-            estimates: estimates(causes))
+            maximumParallelism: max(min(1, moments), Self.maximumOverlap(of: works)), waiting: Self.waiting(causes),
+            bounds: bounds(causes))
+    }
+
+    private func failedCount(_ index: TimelineIndex) -> Int {
+        entries.indices.count { position in
+            guard entries[position].outcome?.name == "failed" else { return false }
+            // The error of a composite is that of what is inside it.
+            return !entries[position].isComposite
+                || index.children(of: position).allSatisfy { entries[$0].outcome?.error == nil }
+        }
     }
 
     /// How many intervals there are at the same time, at most.
-    static func maximumOverlap(of works: [ClosedRange<Int64>]) -> Int {
-        // At the same time, ends come before beginnings, but for work that takes no time.
-        var changes: [(time: Int64, change: Int)] = []
-        for work in works where work.lowerBound < work.upperBound {
-            changes.append((work.lowerBound, 1))
-            changes.append((work.upperBound, -1))
-        }
-        changes.sort { ($0.time, $0.change) < ($1.time, $1.change) }
-        var (current, maximum) = (0, works.isEmpty ? 0 : 1)
+    private static func maximumOverlap(of works: [Range<Int64>]) -> Int {
+        // At the same time, ends come before beginnings.
+        let changes = works.flatMap { [($0.lowerBound, 1), ($0.upperBound, -1)] }.sorted { $0 < $1 }
+        var (current, maximum) = (0, 0)
         for change in changes {
-            current += change.change
+            current += change.1
             maximum = max(maximum, current)
         }
         return maximum
@@ -100,6 +103,9 @@ extension OperationTimeline {
                 let prefix = "waiting for "
                 let reason = wait.reason.hasPrefix(prefix) ? String(wait.reason.dropFirst(prefix.count)) : wait.reason
                 add(to - wait.from.nanoseconds, TerminalText.printable(reason))
+            }
+            for pause in entry.pauses(end: .nanoseconds(causes.ends[position])) {
+                add((pause.upperBound - pause.lowerBound).nanoseconds, "the next attempt")
             }
             guard causes.starts[position] >= 0 else { continue }
             let start = causes.starts[position]
@@ -123,17 +129,15 @@ extension OperationTimeline {
         .sorted { ($1.duration, $0.reason) < ($0.duration, $1.reason) }
     }
 
-    private func estimates(_ causes: TimelineCauses) -> [String] {
-        let path = criticalPath(causes.index).compactMap { causes.index.position(of: $0.operation) }
-        let works = Set(path).filter { !causes.index.hasChildren($0) && causes.runs[$0] >= 0 }
-            .map { (position: $0, work: causes.ends[$0] - causes.runs[$0]) }
-            .filter { $0.work > 0 }
-            .sorted { ($1.work, $0.position) < ($0.work, $1.position) }
-        if works.isEmpty { return [] }
-        let replay = TimelineReplay(causes)
-        return works.prefix(3).map { position, _ in
-            let time = Duration.nanoseconds(max(0, replay.end(without: [position]) - causes.firstStart))
-            return "\(time.shortText) without the work of “\(TerminalText.printable(causes.entries[position].name))”"
+    private func bounds(_ causes: TimelineCauses) -> [String] {
+        let path = Set(criticalPath(causes).compactMap { causes.index.position(of: $0.operation) })
+        let works = path.map { position in
+            let work = causes.work(of: position).reduce(Int64(0)) { $0 + ($1.upperBound - $1.lowerBound) }
+            return (position: position, work: work)
+        }
+        return works.filter { $0.work > 0 }.sorted { ($1.work, $0.position) < ($0.work, $1.position) }.prefix(3).map {
+            "\(bound(without: [$0.position], causes).shortText) without the work of "
+                + "“\(TerminalText.printable(entries[$0.position].name))”"
         }
     }
 }
@@ -157,25 +161,18 @@ extension OperationTimeline.Summary: CustomStringConvertible {
         if waiting.count > Self.reasonLines {
             lines.append("… and for \(waiting.count - Self.reasonLines) other reasons")
         }
-        lines += estimates.map { "about " + $0 }
+        lines += bounds.map { "at least " + $0 }
         if droppedCount > 0 { lines.append("\(droppedCount) other operations were not recorded") }
         return lines.joined(separator: "\n")
     }
 
     private var outcomes: String {
         let counts = [
-            (failedCount, "failed"), (cancelledCount, "cancelled"), (unfinishedCount, "not finished"),
+            (failedCount, "failed"), (skippedCount, "did not run"), (cancelledCount, "cancelled"),
+            (unfinishedCount, "not finished"),
             (retryCount, retryCount == 1 ? "attempt repeated" : "attempts repeated"),
         ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let operations = operationCount == 1 ? "1 operation" : "\(operationCount) operations"
         return ([operations] + counts).joined(separator: ", ")
-    }
-}
-
-extension Int64 {
-    /// The sum, or the largest number if that is less.
-    fileprivate func saturatingAdd(_ other: Self) -> Self {
-        let (sum, overflow) = addingReportingOverflow(other)
-        return overflow ? .max : sum
     }
 }

@@ -6,9 +6,8 @@ extension OperationTimeline {
     ///
     /// Each operation is a slice from its start to its end, with what is known of it as arguments. What it waited for
     /// before its `main()` is a slice inside that. Operations that overlap are in different lanes; a child is in the
-    /// lane of its composite if no sibling is. Failed attempts and cancellations are instants, a `main()` that is
-    /// still running after the end is an asynchronous slice. Arrows connect the steps of the critical path.
-    /// Operations that ended without having started are instants.
+    /// lane of its composite if no sibling is. Failed attempts and cancellations are instants, and so are operations that
+    /// ended without having started. Arrows connect the steps of the critical path.
     ///
     /// Complexity: O(n log n) in the entries.
     public var chromeTrace: String {
@@ -80,27 +79,16 @@ private struct ChromeTrace {
         if let cancelled = entry.cancelled {
             event("i", "cancelled: \(entry.name)", at: cancelled.nanoseconds, lane: lane, ["s": "\"t\""])
         }
-        if let returned = entry.returned?.nanoseconds, returned > interval.upperBound {
-            let name = "main() of \(entry.name) still running"
-            let common = ["cat": "\"late\"", "id": "\"late \(entry.id)\""]
-            event("b", name, at: interval.upperBound, lane: lane, common)
-            event("e", name, at: returned, lane: lane, common)
-        }
     }
 
     private func category(of position: Int) -> String {
-        timeline.entries[position].isComposite || index.hasChildren(position) ? "composite" : "operation"
+        timeline.entries[position].isComposite ? "composite" : "operation"
     }
 
     private func arguments(of entry: OperationTimeline.Entry) -> String {
         var arguments = ["\"id\":\(entry.id)", "\"type\":\(MarkupText.json(entry.typeName))"]
-        switch entry.outcome {
-        case .success: arguments.append("\"outcome\":\"success\"")
-        case .cancelled: arguments.append("\"outcome\":\"cancelled\"")
-        case .failed(let error):
-            arguments += ["\"outcome\":\"failed\"", "\"error\":\(MarkupText.json(error))"]
-        case nil: arguments.append("\"outcome\":\"none\"")
-        }
+        arguments.append("\"outcome\":\"\(entry.outcome?.name ?? "none")\"")
+        if let error = entry.outcome?.error { arguments.append("\"error\":\(MarkupText.json(error))") }
         if let added = entry.added, let started = entry.started, started > added {
             arguments.append("\"not started for\":\(MarkupText.json((started - added).shortText))")
         }
@@ -148,5 +136,65 @@ private struct ChromeTrace {
         if rest == 0 { return "\(nanoseconds / 1_000)" }
         let digits = String(1_000 + rest).dropFirst()
         return "\(nanoseconds / 1_000).\(digits)"
+    }
+}
+
+/// Puts intervals into lanes, in each of which two of them are either nested or do not overlap: what trace viewers
+/// need.
+///
+/// An operation is in the lane of its composite if it fits, otherwise in one that nothing else uses meanwhile.
+///
+/// Complexity: O(n log n).
+struct TimelineLanes {
+    /// The lane of each entry; `nil` for those that have no interval.
+    let lanes: [Int?]
+    let laneCount: Int
+
+    /// - Parameters:
+    ///   - intervals: When each entry began and ended, in nanoseconds; `nil` for those that are left out.
+    ///   - index: The entries.
+    init(_ intervals: [ClosedRange<Int64>?], _ index: TimelineIndex) {
+        var lanes = [Int?](repeating: nil, count: intervals.count)
+        // What is open in each lane, the innermost last.
+        var open: [[Int]] = []
+        var free: [Int] = []
+        // A composite comes before what is inside it, also if both begin at the same time.
+        let depths = index.depths
+        let spans = intervals.enumerated().compactMap { position, interval in
+            interval.map { (position: position, from: $0.lowerBound, to: $0.upperBound) }
+        }
+        let ending = spans.sorted { ($0.to, $0.position) < ($1.to, $1.position) }
+        var ended = 0
+        for span in spans.sorted(by: {
+            ($0.from, depths[$0.position], $0.position) < ($1.from, depths[$1.position], $1.position)
+        }) {
+            while ended < ending.count, ending[ended].to <= span.from {
+                if let lane = lanes[ending[ended].position], open[lane].first == ending[ended].position {
+                    open[lane] = []
+                    free.append(lane)
+                }
+                ended += 1
+            }
+            if let parent = index.parent(of: span.position), let lane = lanes[parent] {
+                while let last = open[lane].last, last != parent,
+                    intervals[last].map({ $0.upperBound <= span.from }) ?? true
+                {
+                    open[lane].removeLast()
+                }
+                if open[lane].last == parent, let around = intervals[parent], span.to <= around.upperBound {
+                    lanes[span.position] = lane
+                    open[lane].append(span.position)
+                    continue
+                }
+            }
+            let lane = free.popLast() ?? open.count
+            if lane == open.count { open.append([]) }
+            lanes[span.position] = lane
+            open[lane] = [span.position]
+            // Its end has been passed.
+            if span.to <= span.from { free.append(lane) }
+        }
+        self.lanes = lanes
+        laneCount = open.count
     }
 }

@@ -16,12 +16,12 @@ public import OperationKit
 /// far as these are ``/OperationKit/AsyncOperation``s. Operations are not kept alive, but their identifiers, names and errors'
 /// descriptions are remembered, of which at most 1,000 bytes each.
 ///
-/// A million operations with short names take about 100 megabytes. Above the maximum, operations are only counted,
+/// A million operations with short names take about 150 megabytes. Above the maximum, operations are only counted,
 /// when they finish: ``OperationTimeline/droppedCount``. Of one operation, the first hundred waits and the first hundred
 /// retries are kept; of all, eight dependencies for each operation that there may be.
 ///
 /// Recording an event takes constant time, and the threads that do it at the same time wait for each other only as
-/// long as a few numbers are written.
+/// long as a few numbers are written, or a table of identifiers grows.
 public final class OperationTimelineRecorder: OperationObserver {
     private let start = ContinuousClock.now
     private let startDate = Date()
@@ -71,8 +71,9 @@ struct ObservedFacts {
     private(set) var dependencies: [OperationID] = []
     private(set) var resources: [String] = []
     private(set) var limit: Int?
-    private(set) var error: String?
-    private(set) var outcome = TimelineRows.Outcome.none
+    private(set) var error = ""
+    /// `nil` for success.
+    private(set) var outcome: OperationTimeline.Outcome?
 
     init(of operation: AsyncOperation, at kind: OperationEvent.Kind) {
         type = Swift.type(of: operation)
@@ -94,15 +95,23 @@ struct ObservedFacts {
                 self.limit = limit
             }
         case .retrying(_, let error, _):
-            self.error = error.eventText
-        case .finished(nil):
+            self.error = error.sentence
+        case .finished(let error):
             parent = operation.enclosingComposite?.observationID
-            outcome = .success
-        case .finished(let error?):
-            parent = operation.enclosingComposite?.observationID
-            outcome = error.isCancellation ? .cancelled : .failed
-            if outcome == .failed { self.error = error.eventText }
+            outcome = error.map(OperationTimeline.Outcome.init)
         case .waiting: break
+        }
+    }
+}
+
+extension OperationTimeline.Outcome {
+    /// The outcome of an operation that finished with an error.
+    fileprivate init(_ error: any Error) {
+        let text = TimelineRows.shortened(error.sentence)
+        switch error {
+        case _ where error.isCancellation: self = .cancelled
+        case DependencyError.dependencyFailed: self = .skipped(text)
+        default: self = .failed(text)
         }
     }
 }
@@ -116,7 +125,7 @@ extension AsyncOperation {
 
 extension Error {
     /// The error's sentence, or else its value.
-    fileprivate var eventText: String {
+    fileprivate var sentence: String {
         (self as? any LocalizedError)?.errorDescription ?? "\(self)"
     }
 }

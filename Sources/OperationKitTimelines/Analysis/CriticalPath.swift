@@ -77,9 +77,35 @@ extension OperationTimeline {
             + waited
     }
 
+    /// Returns how short the whole cannot get without the work of an operation.
+    ///
+    /// It is the longest chain of recorded dependencies and nesting in which that operation takes no time: an operation
+    /// starts after its composite and after all that it depended on, and a composite ends after its children. If the
+    /// other work takes as long as it did, making the operation faster makes the whole no shorter than that. It may well
+    /// take longer: limits, resources and conditions are not counted.
+    ///
+    /// Complexity: O(n log n) in the entries and what they contain.
+    ///
+    /// - Parameter id: The ``/OperationKit/AsyncOperation/observationID`` of an operation. Of a composite, that is without the work of
+    ///   all that is inside it.
+    /// - Returns: The time from the first start to the last end, at least.
+    public func bound(without id: OperationID) -> Duration {
+        let index = TimelineIndex(entries)
+        let removed = index.position(of: id).map { Set(index.positions(inside: $0)) } ?? []
+        return bound(without: removed, TimelineCauses(self, index))
+    }
+
+    func bound(without removed: Set<Int>, _ causes: TimelineCauses) -> Duration {
+        var chains = RecordedChains(causes, without: removed)
+        return .nanoseconds(chains.longest())
+    }
+
     func criticalPath(_ index: TimelineIndex) -> [Step] {
-        guard !entries.isEmpty else { return [] }
-        var search = CriticalPathSearch(TimelineCauses(self, index))
+        entries.isEmpty ? [] : criticalPath(TimelineCauses(self, index))
+    }
+
+    func criticalPath(_ causes: TimelineCauses) -> [Step] {
+        var search = CriticalPathSearch(causes)
         return search.path()
     }
 }
@@ -203,5 +229,74 @@ private struct CriticalPathSearch {
             waited: .nanoseconds(waited))
         if from < time { steps.append(step) } else { omitted = step }
         time = from
+    }
+}
+
+/// How long chains of recorded dependencies and nesting take, without waiting.
+private struct RecordedChains {
+    private enum Time {
+        case unknown, open
+        case known(Int64)
+    }
+
+    private let causes: TimelineCauses
+    private let removed: Set<Int>
+    /// The start of each operation, and its end, if nothing waited: at twice its position, and behind that.
+    private var times: [Time]
+
+    init(_ causes: TimelineCauses, without removed: Set<Int>) {
+        (self.causes, self.removed) = (causes, removed)
+        times = Array(repeating: .unknown, count: 2 * causes.entries.count)
+    }
+
+    mutating func longest() -> Int64 {
+        causes.index.roots.reduce(0) { max($0, time(2 * $1 + 1)) }
+    }
+
+    /// Chains may have any length, so this doesn't recurse.
+    private mutating func time(_ moment: Int) -> Int64 {
+        var stack = [moment]
+        while let next = stack.last {
+            switch times[next] {
+            case .known: stack.removeLast()
+            case .unknown:
+                times[next] = .open
+                for earlier in earlierMoments(than: next) {
+                    // What is open already is in a cycle, and does not count.
+                    if case .unknown = times[earlier] { stack.append(earlier) }
+                }
+            case .open:
+                stack.removeLast()
+                let last = earlierMoments(than: next).reduce(Int64(0)) { latest, earlier in
+                    if case .known(let time) = times[earlier] { max(latest, time) } else { latest }
+                }
+                times[next] = .known(max(last, next % 2 == 1 ? workEnd(of: next / 2) : 0))
+            }
+        }
+        if case .known(let time) = times[moment] { return time }
+        return 0
+    }
+
+    private func earlierMoments(than moment: Int) -> [Int] {
+        let position = moment / 2
+        if causes.starts[position] < 0 { return [] }
+        if moment % 2 == 1 { return [2 * position] + causes.index.children(of: position).map { 2 * $0 + 1 } }
+        return causes.dependencies(of: position).map { 2 * $0 + 1 }
+            + (causes.index.parent(of: position).map { [2 * $0] } ?? [])
+    }
+
+    /// When the work of an operation is over that begins at once.
+    private func workEnd(of position: Int) -> Int64 {
+        guard case .known(let start) = times[2 * position] else { return 0 }
+        if removed.contains(position) { return start }
+        return causes.work(of: position).reduce(start) { $0.saturatingAdd($1.upperBound - $1.lowerBound) }
+    }
+}
+
+extension Int64 {
+    /// The sum, or the largest number if that is less.
+    func saturatingAdd(_ other: Self) -> Self {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? .max : sum
     }
 }

@@ -1,10 +1,60 @@
 import OperationKit
 
+extension OperationTimeline {
+    /// Draws the timeline as bars of text, with a line for each operation.
+    ///
+    /// ```text
+    /// Sync      ◆ ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  3 s
+    ///   login   ◆ ███████████                         1 s
+    ///   page 1  ◆ ··········░░░██████████!            1.2 s
+    ///   page 2    ···········███████×                 600 ms
+    ///   index     ···················─                did not run
+    ///             0 s        1 s         2 s       3 s
+    /// ━ has children  █ executing  ░ waiting  · not started  ! failed  × cancelled  ◆ critical path
+    /// ```
+    ///
+    /// Children are indented below their composite. Names are cut in the middle. The legend explains the marks that
+    /// occur. All states can be told apart without colors. It needs a font of fixed width that has the characters
+    /// above. Characters in names that could move the cursor are replaced.
+    ///
+    /// Complexity: O(n log n) in the entries.
+    ///
+    /// - Parameters:
+    ///   - columns: How wide a line may be. Below 20 it counts as 20.
+    ///   - maximumRows: How many operations there are lines for. If there are more, outer ones come before inner ones
+    ///     and earlier ones before later ones, and a line says how many others there are.
+    ///   - colors: Whether the escape sequences of a terminal color the bars.
+    ///   - end: The time at the right end. By default that is the end of this timeline; give two timelines the same
+    ///     one to compare them.
+    /// - Returns: The lines, separated by line breaks, without one at the end.
+    public func text(
+        columns: Int = 80, maximumRows: Int = 40, colors: Bool = false, end: Duration? = nil
+    ) -> String {
+        if entries.isEmpty {
+            let notes = ["No operations were recorded."] + (droppedNote.map { [$0] } ?? [])
+            return notes.joined(separator: "\n")
+        }
+        return TimelineTextDrawing(
+            self, columns: min(max(20, columns), 10_000), maximumRows: max(1, maximumRows), colors: colors,
+            end: min(end ?? duration, .latest)
+        ).lines.joined(separator: "\n")
+    }
+
+    /// Says in drawings that not all operations are there.
+    var droppedNote: String? {
+        switch droppedCount {
+        case 0: nil
+        case 1: "1 other operation was not recorded."
+        default: "\(droppedCount) other operations were not recorded."
+        }
+    }
+}
+
 /// A timeline as lines of text.
 struct TimelineTextDrawing {
     /// A character of a bar, and what it means.
     private enum Mark: CaseIterable {
-        case composite, executing, waiting, pending, late, retried, failed, cancelled, unfinished, critical
+        case composite, executing, waiting, pending, retried, failed, cancelled, skipped, unfinished, critical
 
         var character: Character {
             switch self {
@@ -12,10 +62,10 @@ struct TimelineTextDrawing {
             case .executing: "█"
             case .waiting: "░"
             case .pending: "·"
-            case .late: "▒"
             case .retried: "↻"
             case .failed: "!"
             case .cancelled: "×"
+            case .skipped: "─"
             case .unfinished: "▶"
             case .critical: "◆"
             }
@@ -27,10 +77,10 @@ struct TimelineTextDrawing {
             case .executing: TimelineSegment.Kind.executing.title
             case .waiting: TimelineSegment.Kind.waiting.title
             case .pending: TimelineSegment.Kind.pending.title
-            case .late: TimelineSegment.Kind.late.title
             case .retried: "tried again"
             case .failed: "failed"
             case .cancelled: "cancelled"
+            case .skipped: "did not run"
             case .unfinished: "unfinished"
             case .critical: "critical path"
             }
@@ -42,8 +92,8 @@ struct TimelineTextDrawing {
             case .composite: 36
             case .executing: 32
             case .waiting, .retried: 33
-            case .pending: 90
-            case .late, .cancelled: 35
+            case .pending, .skipped: 90
+            case .cancelled: 35
             case .failed: 31
             case .unfinished: 34
             case .critical: 1
@@ -57,7 +107,6 @@ struct TimelineTextDrawing {
                 case .waiting: .waiting
                 case .executing: .executing
                 case .composite: .composite
-                case .late: .late
                 }
         }
     }
@@ -84,14 +133,14 @@ struct TimelineTextDrawing {
         let longest = labels.map { TerminalText.width($0.0) + 2 * $0.1 }.max() ?? 0
         labelWidth = min(max(longest, 1), columns * 2 / 5)
         let hasTimes = columns >= Self.columnsWithTimes
-        scale = TimelineScale(end: end, length: columns - labelWidth - 1 - (hasTimes ? Self.timeWidth : 0))
+        scale = TimelineScale(end: end, length: columns - labelWidth - 3 - (hasTimes ? Self.timeWidth : 0))
         (self.timeline, self.index, self.columns, self.colors) = (timeline, index, columns, colors)
 
         let critical = Set(timeline.criticalPath(index).map(\.operation))
         for (position, label) in zip(rows, labels) {
             let entry = timeline.entries[position]
             var line = labelText(label.0, depth: label.1)
-            line += critical.contains(entry.id) ? painted([.critical]) : " "
+            line += " " + (critical.contains(entry.id) ? painted([.critical]) : " ") + " "
             line += bar(of: position)
             if hasTimes { line += time(of: entry) }
             lines.append(trimmed(line))
@@ -117,13 +166,10 @@ struct TimelineTextDrawing {
     private mutating func bar(of position: Int) -> String {
         let entry = timeline.entries[position]
         var cells = [Mark?](repeating: nil, count: scale.length)
-        let segments = TimelineSegment.segments(
-            of: entry, isComposite: entry.isComposite || index.hasChildren(position), end: timeline.duration)
+        let segments = TimelineSegment.segments(of: entry, end: timeline.duration)
         // What comes later is drawn above what was before, so that short work after a long wait can be seen.
         for segment in segments where segment.from <= scale.end {
             for cell in scale.cells(segment.from, segment.to) {
-                // The work is what counts, unless what follows it takes cells of its own.
-                if segment.kind == .late, cells[cell] != nil { continue }
                 cells[cell] = Mark(segment.kind)
             }
         }
@@ -133,6 +179,7 @@ struct TimelineTextDrawing {
             switch entry.outcome {
             case .failed: cells[last] = .failed
             case .cancelled: cells[last] = .cancelled
+            case .skipped: cells[last] = .skipped
             case nil where entry.isUnfinished: cells[last] = .unfinished
             case .success, nil: break
             }
@@ -141,6 +188,7 @@ struct TimelineTextDrawing {
     }
 
     private func time(of entry: OperationTimeline.Entry) -> String {
+        if case .skipped = entry.outcome { return "" }
         guard let start = entry.started ?? entry.running else { return "" }
         return "  " + ((entry.finished ?? timeline.duration) - start).shortText
     }
@@ -163,7 +211,7 @@ struct TimelineTextDrawing {
 
     private var axis: String {
         var text = ""
-        let start = labelWidth + 1
+        let start = labelWidth + 3
         for tick in scale.ticks(atMost: max(1, scale.length / 9)) {
             let place = start + Int(scale.place(tick.time))
             // The last mark ends where the bars do, if it would be longer.

@@ -1,5 +1,70 @@
 import OperationKit
 
+/// A part of the bar of an operation.
+struct TimelineSegment: Equatable, Sendable {
+    enum Kind: CaseIterable, Sendable {
+        /// The operation was part of a composite, and had not started.
+        case pending
+        /// It had started, and waited for a condition, a resource or its next attempt.
+        case waiting
+        /// It worked.
+        case executing
+        /// Its children worked.
+        case composite
+
+        /// What the kind is called in legends.
+        var title: String {
+            switch self {
+            case .pending: "not started"
+            case .waiting: "waiting"
+            case .executing: "executing"
+            case .composite: "has children"
+            }
+        }
+    }
+
+    let kind: Kind
+    let from: Duration
+    let to: Duration
+
+    /// The parts of a bar, oldest first. There is at least one, which may be of no length.
+    ///
+    /// - Parameters:
+    ///   - entry: The operation.
+    ///   - end: The end of the timeline, up to which an unfinished operation is drawn.
+    /// - Returns: The parts.
+    static func segments(of entry: OperationTimeline.Entry, end: Duration) -> [TimelineSegment] {
+        let finish = entry.finished ?? end
+        let begin = entry.workStart
+        let work = entry.isComposite ? Kind.composite : .executing
+        var segments: [TimelineSegment] = []
+        // Joins what follows each other and is of the same kind.
+        func append(_ kind: Kind, _ from: Duration, _ to: Duration) {
+            if let last = segments.last, last.kind == kind, last.to == from {
+                segments[segments.count - 1] = TimelineSegment(kind: kind, from: last.from, to: max(from, to))
+            } else {
+                segments.append(TimelineSegment(kind: kind, from: from, to: max(from, to)))
+            }
+        }
+        let start = entry.started ?? begin
+        if let added = entry.added ?? (start == nil ? entry.firstTime : nil), added < start ?? .latest {
+            append(.pending, added, start ?? finish)
+        }
+        if let started = entry.started, begin != started, entry.running != nil || !entry.waits.isEmpty {
+            // Without waits, the time before `main()` is that of the preparation alone.
+            append(entry.waits.isEmpty ? work : .waiting, started, begin ?? finish)
+        }
+        guard var from = begin else { return segments }
+        for pause in entry.pauses(end: end) where pause.lowerBound >= from {
+            append(work, from, pause.lowerBound)
+            append(.waiting, pause.lowerBound, pause.upperBound)
+            from = pause.upperBound
+        }
+        append(work, from, finish)
+        return segments
+    }
+}
+
 /// The scale of a drawing: which place a time has, and where the axis has its marks.
 struct TimelineScale: Sendable {
     /// The time at the right end.
@@ -72,7 +137,7 @@ struct TimelineScale: Sendable {
             }
         }
         // Longer than a human life: the beginning is marked, and that is all.
-        return (.seconds(Int64.max) * 2, units[units.count - 1])
+        return (end * 2, units[units.count - 1])
     }
 }
 

@@ -1,5 +1,3 @@
-import OperationKit
-
 /// Text in the cells of a terminal, where some characters take two cells and others none.
 enum TerminalText {
     /// How many cells a text takes.
@@ -104,4 +102,89 @@ enum TerminalText {
             }
         }
     }
+}
+
+/// Text inside XML and JSON documents.
+enum MarkupText {
+    /// A text as the content of an XML element, or inside the quotes of an attribute. What XML 1.0 has no room for is
+    /// replaced.
+    static func xml(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            case "\n": result += "&#10;"
+            case "\t", "\r": result += " "
+            case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{FFFE}", "\u{FFFF}": result += "\u{FFFD}"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+
+    /// A text as a JSON string, with its quotes.
+    static func json(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": result += "\\\""
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{2028}", "\u{2029}":
+                let digits = String(scalar.value, radix: 16)
+                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + "\""
+    }
+
+    /// A text inside the quotes of a DOT string, on one line.
+    static func dot(_ text: String) -> String {
+        var result = ""
+        // Not by characters: a quote stays one in front of a combining mark.
+        for scalar in TerminalText.printable(text).unicodeScalars {
+            if scalar == "\"" || scalar == "\\" { result.unicodeScalars.append("\\") }
+            result.unicodeScalars.append(scalar)
+        }
+        return result
+    }
+}
+
+/// Text inside Mermaid diagrams.
+enum MermaidText {
+    /// What a gantt chart takes for a statement at the beginning of a line.
+    private static let keywords = [
+        "gantt", "dateformat", "inclusiveenddates", "topaxis", "axisformat", "tickinterval", "includes", "excludes",
+        "todaymarker", "weekday", "weekend", "title", "acctitle", "accdescr", "section", "click", "href", "call",
+    ]
+
+    /// The name of a task or a section. It is not empty, and not taken for a statement or a date.
+    static func name(_ text: String) -> String {
+        let text = String(TerminalText.printable(text).drop(while: \.isWhitespace))
+        guard let first = text.unicodeScalars.first else { return "unnamed" }
+        // Scalars, because a combining mark may follow.
+        let lowercased = text.lowercased().unicodeScalars
+        let isStatement =
+            keywords.contains { lowercased.starts(with: $0.unicodeScalars) } || ("0"..."9").contains(first)
+        guard isStatement else { return escaped(text) }
+        return entity(first) + escaped(String(text.unicodeScalars.dropFirst()))
+    }
+
+    /// A text in which what has a meaning for Mermaid is an entity, and everything is in one line.
+    static func escaped(_ text: String) -> String {
+        var result = ""
+        for scalar in TerminalText.printable(text).unicodeScalars {
+            switch scalar {
+            case ":", ";", "#", "%", "<", ">", "\"", "&", "{", "}", "[", "]", "`", "\\", "|": result += entity(scalar)
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+
+    private static func entity(_ scalar: Unicode.Scalar) -> String { "#\(scalar.value);" }
 }

@@ -1,0 +1,151 @@
+import Foundation
+public import OperationKit
+
+extension OperationDiagnostics {
+    /// Reports operations that execute for longer than a time: each once, while it executes, with what it waits for.
+    ///
+    /// ```swift
+    /// let stalls = OperationDiagnostics.reportStalls(longerThan: .seconds(30)) { report in
+    ///     print(report)
+    /// }
+    /// // … when that is not wanted any more:
+    /// stalls.stop()
+    /// ```
+    ///
+    /// ```text
+    /// OperationKit: “login” (Login) has not finished 30 s after its start: executing. It was started on the queue “Sync”.
+    ///   “Sync”: executing for 30 s, 0 of 2 children have ended
+    ///     “login”: executing for 30 s
+    ///     “upload”: waiting for “login”, executing for 30 s
+    /// ```
+    ///
+    /// Watched is every `AsyncOperation` in the process that starts from now on, in builds of every kind and at every
+    /// ``/OperationKit/OperationDiagnostics/level-swift.type.property``. The time begins with the start, so waiting for conditions and resources counts. An operation
+    /// that was cancelled, because of its `timeout` for example, and does not end is reported in the same way.
+    ///
+    /// A composite is no stall of its own as long as something goes on inside it, but in the report of each operation that stalls there.
+    /// It is reported if it has executed for longer than the time, and for at least the time no `AsyncOperation` in it
+    /// has executed and nothing in it has ended: it is suspended, for example, or what its children depend on does not end. So
+    /// may be one whose only child is an operation of another class, as those are not watched.
+    ///
+    /// The handler is called on a queue of its own, one report after the other, with nothing locked: it may block, and do
+    /// with operations what it likes. Operations that finish before it is their turn are not reported. Nothing is
+    /// kept alive by being watched. Several calls report independently of each other.
+    ///
+    /// May be called on any thread. Traps if the time is zero or less, because then everything would be a stall.
+    ///
+    /// Complexity: constant for the start and the end of an operation. As long as some execute, all of them are looked at, at
+    /// most 16 times in the threshold; a report may come that much later.
+    ///
+    /// - Parameters:
+    ///   - threshold: How long an operation may execute.
+    ///   - clock: What the time is measured with.
+    ///   - handler: Called with each report. `nil` prints its description to standard error.
+    /// - Returns: What ends the reports. They go on if it is released.
+    @discardableResult
+    public static func reportStalls(
+        longerThan threshold: Duration, clock: any Clock<Duration> = ContinuousClock(),
+        handler: (@Sendable (StallReport) -> Void)? = nil
+    ) -> StallMonitor {
+        precondition(threshold > .zero, "OperationKit: operations can only stall after a time that is more than zero")
+        let watcher = StallWatcher(threshold: threshold, clock: clock, handler: handler ?? StallReport.print)
+        AsyncOperation.addGlobalObserver(watcher)
+        return StallMonitor(watcher)
+    }
+}
+
+/// Ends the reports of ``OperationDiagnostics/reportStalls(longerThan:clock:handler:)``.
+public final class StallMonitor: Sendable {
+    private let watcher: Guarded<StallWatcher?>
+
+    init(_ watcher: StallWatcher) {
+        self.watcher = Guarded(watcher)
+    }
+
+    /// Ends the reports, and releases the handler and the clock.
+    ///
+    /// May be called on any thread, also by the handler, and any number of times; all calls but the first do nothing. A report
+    /// that is being made at this moment may still be handed over.
+    public func stop() {
+        watcher.withLock { $0.take() }?.stop()
+    }
+
+    /// The number of operations that are watched.
+    var watchedCount: Int { watcher.withLock(\.self)?.count ?? 0 }
+
+    /// Waits until the reports up to now have been handed over.
+    func waitForReports() {
+        watcher.withLock(\.self)?.waitForReports()
+    }
+}
+
+/// An operation that has executed for longer than ``OperationDiagnostics/reportStalls(longerThan:clock:handler:)`` allows.
+///
+/// It holds texts, not the operation: keeping a report keeps nothing alive.
+public struct StallReport: Sendable, CustomStringConvertible {
+    /// Identifies the operation, as in its events.
+    public let operation: OperationID
+    /// The name of the operation, or what errors call it: its type, in most cases.
+    public let name: String
+    /// Its type.
+    public let type: AsyncOperation.Type
+    /// The time that has passed since it started, measured with the clock of the reports.
+    public let age: Duration
+    /// What it does, as in its `debugDescription`, without times: “executing”, “waiting for exclusive access to
+    /// “database”, held by “import””, “told to end, waiting for its children”, “delivering its outcome”.
+    public let state: String
+    /// Whether it was cancelled, which its work ignores, or takes long to do.
+    public let isCancelled: Bool
+    /// The timeout because of which it was cancelled: its own, or that of a composite around it. `nil` if there was none.
+    public let exceededTimeout: Duration?
+    /// Where it was started: the name of the operation queue, or of the thread. `nil` if the
+    /// ``/OperationKit/OperationDiagnostics/level-swift.type.property`` is ``/OperationKit/OperationDiagnostics/Level/off``.
+    public let origin: String?
+    /// The call stack of its start, if the ``/OperationKit/OperationDiagnostics/level-swift.type.property`` is
+    /// ``/OperationKit/OperationDiagnostics/Level/all``. Otherwise it is empty.
+    public let callStack: [String]
+    /// The `debugDescription` of the outermost composite around the operation, or of the operation itself if there is none.
+    /// It says what the others in there wait for.
+    public let tree: String
+
+    private let title: String
+
+    /// A sentence about the operation, and below it the tree, unless that would be one line. The last is the call stack.
+    public var description: String {
+        let words =
+            (isCancelled ? ["cancelled"] : []) + [state]
+            + (exceededTimeout.map { ["longer than its timeout of \($0)"] } ?? [])
+        let sentence =
+            "OperationKit: “\(name)” (\(title)) has not finished \(age.shortText) after its start: "
+            + words.joined(separator: ", ") + "." + (origin.map { " It was started on \($0)." } ?? "")
+        let lines = tree.split(separator: "\n").map { "  \($0)" }
+        return ([sentence] + (lines.count > 1 ? lines : []) + callStack.map { "    " + $0 }).joined(separator: "\n")
+    }
+}
+
+extension StallReport {
+    /// Asks the operation and those around it, so nothing may be locked. `nil` if it has finished.
+    ///
+    /// Complexity: that of `debugDescription` of the outermost composite.
+    init?(_ operation: AsyncOperation, _ id: OperationID, age: Duration) {
+        if operation.isFinished { return nil }
+        self.operation = id
+        self.age = age
+        name = operation.nameInMessages
+        title = operation.titleInMessages
+        type = Swift.type(of: operation)
+        state = operation.activityInMessages
+        isCancelled = operation.isCancelled
+        exceededTimeout = isCancelled ? (operation.cancellationReason as? OperationTimeoutError)?.timeout : nil
+        origin = OperationDiagnostics.origin(of: operation)
+        callStack = OperationDiagnostics.callStack(of: operation)
+        var outermost = operation
+        while let composite = outermost.enclosingComposite { outermost = composite }
+        tree = outermost.debugDescription
+    }
+
+    /// Prints a report to standard error.
+    static func print(_ report: Self) {
+        FileHandle.standardError.write(Data("\(report)\n".utf8))
+    }
+}

@@ -1,0 +1,291 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+@testable import OperationKitTimelines
+
+/// Reports operations that execute for longer than 30 seconds, of a clock that the test advances: only those that it is to
+/// watch, so that operations of other tests are not in the way.
+private struct StalledOperations {
+    let clock = ManualClock()
+    let watcher: StallWatcher
+    private let reports = Shared<[StallReport]>([])
+
+    init() {
+        let reports = reports
+        watcher = StallWatcher(threshold: .seconds(30), clock: clock) { report in reports.change { $0.append(report) } }
+    }
+
+    /// Watches an operation, and all that is inside it.
+    @discardableResult
+    func watch<Watched: AsyncOperation>(_ operation: Watched) -> Watched {
+        operation.addObserver(watcher)
+        return operation
+    }
+
+    /// Waits until the watcher has been told of so many operations, which another thread may do.
+    func watched(_ count: Int, _ location: SourceLocation = #_sourceLocation) async {
+        await eventually("\(watcher.count) are watched", location) { watcher.count == count }
+    }
+
+    var names: [String] { reports.value.map(\.name) }
+
+    /// Lets time pass, and waits for reports.
+    func reports(
+        _ count: Int = 1, after time: Duration = .seconds(30), _ location: SourceLocation = #_sourceLocation
+    ) async -> [StallReport] {
+        if time > .zero { await clock.pass(time) }
+        await eventually("only \(names) were reported", location) { reports.value.count >= count }
+        return reports.value
+    }
+
+    /// Lets so much time pass that all that stalls has been reported: also an operation that starts now.
+    func settle(_ location: SourceLocation = #_sourceLocation) async {
+        let last = watch(ScriptedOperation.idle("last"))
+        last.start()
+        await eventually("the clock has not been advanced far enough", location) {
+            clock.advance(by: .seconds(5))
+            return names.contains("last")
+        }
+        watcher.waitForReports()
+        last.finish()
+        reports.change { reports in reports.removeAll { $0.name == "last" } }
+    }
+
+    /// The description of a report without what depends on the level of the diagnostics: ages, origin and call stack.
+    static func text(_ report: StallReport) -> String {
+        let lines = report.description.split(separator: "\n").dropLast(report.callStack.count)
+        return withoutAges(lines.joined(separator: "\n").replacing(/\sIt was started on [^\n]*/, with: ""))
+    }
+}
+
+@Suite("Reports of stalls", .hangGuard) struct StallTests {
+    private let stalls = StalledOperations()
+
+    @Test("An operation that executes for longer than the time is reported once, with its name and its type")
+    func reportedOnce() async throws {
+        let upload = stalls.watch(ScriptedOperation.idle("upload"))
+        upload.start()
+        let report = try #require(await stalls.reports().first)
+        #expect(
+            StalledOperations.text(report)
+                == "OperationKit: “upload” (ScriptedOperation) has not finished 30 s after its start: executing.")
+        #expect(report.operation == upload.observationID && report.age == .seconds(30) && !report.isCancelled)
+        await stalls.settle()
+        #expect(stalls.names == ["upload"])
+        upload.finish()
+        #expect(stalls.watcher.count == 0)
+    }
+
+    @Test("An operation that ends in time is not reported, and not watched any more") func endsInTime() async {
+        let upload = stalls.watch(ScriptedOperation.idle("upload"))
+        let cancelled = stalls.watch(ScriptedOperation.idle("cancelled before the start"))
+        cancelled.cancel()
+        cancelled.start()
+        upload.start()
+        await stalls.clock.pass(.seconds(29))
+        #expect(stalls.watcher.count == 1)
+        upload.finish()
+        #expect(stalls.watcher.count == 0)
+        await stalls.settle()
+        #expect(stalls.names.isEmpty)
+    }
+
+    @Test("A child that stalls is reported, and not the composites that wait for it, which are in its report")
+    func tree() async throws {
+        let login = ScriptedOperation.idle("login")
+        let upload = ScriptedOperation("upload")
+        upload.addDependency(login)
+        let inner = CompoundOperation(name: "inner", operations: [login, upload])
+        let compound = stalls.watch(CompoundOperation(name: "Sync", operations: [inner]))
+        compound.start()
+        await stalls.watched(3)
+        let report = try #require(await stalls.reports().first)
+        #expect(
+            StalledOperations.text(report) == """
+                OperationKit: “login” (ScriptedOperation) has not finished 30 s after its start: executing.
+                  “Sync”: executing, 0 of 1 children have ended
+                    “inner”: executing, 0 of 2 children have ended
+                      “login”: executing
+                      “upload”: waiting for “login”, executing
+                """)
+        await stalls.settle()
+        #expect(stalls.names == ["login"])
+        login.finish()
+        try await compound.finished()
+        await stalls.watched(0)
+    }
+
+    @Test("A composite whose children come and go is not reported, however long it executes") func progress()
+        async throws
+    {
+        let children = (0..<4).map { ScriptedOperation.idle("child \($0)") }
+        let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 1)
+        stalls.watch(compound)
+        compound.start()
+        for child in children {
+            await eventually("\(child.displayName) has not started") { child.isAtWork }
+            await stalls.clock.pass(.seconds(20))
+            child.finish()
+        }
+        try await compound.finished()
+        #expect(stalls.names.isEmpty)
+    }
+
+    @Test("A composite in which nothing executes any more is reported, with the reason") func idle() async throws {
+        let first = ScriptedOperation.idle("first")
+        let second = ScriptedOperation("second")
+        second.addDependency(first)
+        let compound = stalls.watch(CompoundOperation(name: "Sync", operations: [first, second]))
+        compound.start()
+        await stalls.watched(2)
+        await stalls.clock.pass(.seconds(25))
+        compound.isSuspended = true
+        first.finish()
+        await stalls.watched(1)
+        await stalls.settle()
+        let report = try #require(await stalls.reports(after: .zero).first)
+        #expect(stalls.names == ["Sync"] && report.age >= .seconds(55))
+        #expect(
+            StalledOperations.text(report).contains(
+                """
+                  “Sync”: executing, 1 of 2 children have ended, suspended
+                    “second”: ready, but the children are suspended
+                """))
+        compound.isSuspended = false
+        try await compound.finished()
+    }
+
+    @Test("Waiting before the work counts, and the report says for what an operation waits") func waiting() async throws
+    {
+        let database = ExclusiveAccess("database")
+        let holder = ScriptedOperation.idle("import")
+        let waiter = stalls.watch(ScriptedOperation("export"))
+        for operation in [holder, waiter] { operation.require(database) }
+        holder.start()
+        waiter.start()
+        let state = try #require(await stalls.reports().first).state
+        #expect(state == "waiting for exclusive access to “database”, held by “import”")
+        holder.finish()
+        try await waiter.finished()
+    }
+
+    @Test("Work that goes on after its timeout is reported with the timeout") func timeout() async throws {
+        let upload = stalls.watch(ScriptedOperation.idle("upload"))
+        upload.clock = stalls.clock
+        upload.timeout = .seconds(5)
+        upload.start()
+        await stalls.clock.pass(.seconds(5))
+        await eventually("the timeout has not expired") { upload.isCancelled }
+        let report = try #require(await stalls.reports(after: .seconds(25)).first)
+        #expect(report.isCancelled && report.exceededTimeout == .seconds(5))
+        #expect(
+            StalledOperations.text(report).hasSuffix("cancelled, executing, longer than its timeout of 5.0 seconds."))
+        upload.finish()
+    }
+
+    @Test("An operation that finishes before its report is made is not reported") func finishedMeanwhile() {
+        let upload = ScriptedOperation("upload")
+        upload.start()
+        #expect(StallReport(upload, upload.observationID, age: .seconds(30)) == nil)
+    }
+
+    @Test("A handler may block, and do what it likes with operations, and the next report waits for it")
+    func handler() async throws {
+        let (first, second) = (ScriptedOperation.idle("first"), ScriptedOperation.idle("second"))
+        let (entered, release, log) = (Gate(), Gate(), EventLog())
+        let watcher = StallWatcher(threshold: .seconds(30), clock: stalls.clock) { report in
+            log.add(report.name)
+            entered.open()
+            release.pass()
+            first.finish()
+            second.finish()
+        }
+        for operation in [first, second] {
+            operation.addObserver(watcher)
+            operation.start()
+        }
+        await stalls.clock.pass(.seconds(30))
+        await entered.opened()
+        release.open()
+        try await second.finished()
+        watcher.waitForReports()
+        #expect(log.events == ["first"])
+    }
+
+    @Test("With a clock whose time stands still, an operation is reported once") func standingClock() async {
+        /// A clock that returns from each sleep immediately, and whose time does not change.
+        struct StandingClock: Clock {
+            var now: ManualClock.Instant { .init(offset: .zero) }
+            var minimumResolution: Duration { .zero }
+            func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {}
+        }
+        let (log, reported) = (EventLog(), Gate())
+        let watcher = StallWatcher(threshold: .seconds(30), clock: StandingClock()) { report in
+            log.add(report.name)
+            reported.open()
+        }
+        let upload = ScriptedOperation.idle("upload")
+        upload.addObserver(watcher)
+        upload.start()
+        await reported.opened()
+        upload.finish()
+        #expect(log.events == ["upload"])
+    }
+
+    @Test("Many operations that several threads start and end are watched until their end, with one alarm")
+    func manyOperations() async {
+        let (watcher, clock) = (stalls.watcher, stalls.clock)
+        let body: @Sendable () -> Void = {
+            for _ in 0..<2_000 {
+                let operation = ScriptedOperation("one")
+                operation.addObserver(watcher)
+                operation.start()
+            }
+        }
+        await concurrently([body, body, body, { for _ in 0..<500 { clock.advance(by: .seconds(1)) } }])
+        #expect(watcher.count == 0)
+        await eventually("\(clock.deadlines)") { clock.deadlines.count <= 1 }
+    }
+
+    @Test("What is watched is not kept alive, and nothing is left of it once reports have ended") func released() async
+    {
+        let leaks = LeakTracker()
+        do {
+            let token = leaks.token("handler")
+            let watcher = leaks.track(
+                StallWatcher(threshold: .seconds(30), clock: stalls.clock) { _ in token.use() })
+            let released = leaks.track(ScriptedOperation.idle("released"))
+            released.addObserver(watcher)
+            released.start()
+            let stopped = ScriptedOperation.idle("stopped")
+            stopped.addObserver(watcher)
+            stopped.start()
+            watcher.stop()
+            #expect(watcher.count == 0)
+            stopped.finish()
+            stalls.clock.advance(by: .seconds(60))
+        }
+        await leaks.expectAllReleased()
+    }
+
+    @Test("Operations of the whole process are watched, on the clock of the system, until that is ended")
+    func wholeProcess() async {
+        let reported = Gate()
+        let upload = ScriptedOperation.idle("an upload of its own")
+        let monitor = OperationDiagnostics.reportStalls(longerThan: .milliseconds(1)) { report in
+            if report.name == "an upload of its own" { reported.open() }
+        }
+        upload.start()
+        await reported.opened()
+        monitor.stop()
+        monitor.stop()
+        #expect(monitor.watchedCount == 0)
+        upload.finish()
+    }
+
+    @Test("A time of zero, in which everything would stall, traps") func zeroThreshold() async {
+        await #expect(processExitsWith: .failure) { OperationDiagnostics.reportStalls(longerThan: .zero) }
+    }
+}
