@@ -19,12 +19,13 @@ class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable>: IOO
     ///   - source: The first step.
     ///   - weight: Its share in the progress.
     ///   - failurePolicy: What a step that fails or is cancelled means for the others.
+    ///   - body: What runs beside the source, if anything does.
     ///   - describe: Describes the steps, if the operation does so itself.
     init(
         _ source: IOOperation<Input, Middle>, weight: Int64, failurePolicy: FailurePolicy = .cancelRemaining,
-        describe: (@Sendable (_ snapshot: inout ChildSnapshot) -> Void)? = nil
+        body: CompositeBody? = nil, describe: (@Sendable (_ snapshot: inout ChildSnapshot) -> Void)? = nil
     ) {
-        steps = StepList(failurePolicy: failurePolicy)
+        steps = StepList(failurePolicy: failurePolicy, body: body)
         sourceType = source.derivedFrom
         super.init()
         becomeComposite(of: steps.children)
@@ -45,7 +46,8 @@ class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable>: IOO
 
     override func main(input: Input) {}
 
-    private func startSource() {
+    /// Starts the work.
+    func startSource() {
         run(steps, from: lock.withLock { source })
     }
 

@@ -30,16 +30,29 @@ extension IOOperation {
     private func start(_ work: BodyWork<Input, Output>, in children: ChildScheduler) {
         guard let input = requiredInput() else { return }
         children.prepareQueue(for: self)
+        runBody(in: children, start: { children.run() }) { await work.run(with: input) }
+    }
+
+    /// Starts a body.
+    ///
+    /// - Parameters:
+    ///   - children: The scheduler of the children.
+    ///   - start: Starts the children that are there already.
+    ///   - body: The body. Returns whether it did not throw.
+    final func runBody(
+        in children: ChildScheduler, start: () -> Void, _ body: @escaping @Sendable () async -> Bool
+    ) {
         children.bodyStarted()
-        children.run()
-        let task = startLibraryTask(priority: TaskPriority(qualityOfService)) {
-            if children.body?.isCancelled == true { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
-            let isSuccess = await work.run(with: input)
-            if Task.isCancelled { self.cancel() }
+        start()
+        // A thread that belongs to no operation queue may be the main one.
+        if let queue = OperationQueue.current, queue !== OperationQueue.main { children.body?.stay(asWorker: false) }
+        children.body?.start(priority: TaskPriority(qualityOfService)) {
+            let isSuccess = await body()
+            if Task.isCancelled || children.cancelsNewChildren { self.cancel() }
             if !isSuccess { Trampoline.run { children.cancelAll(&$0) } }
             children.bodyEnded()
         }
-        children.body?.started(task)
+        _ = children.body?.run()
     }
 
     private func bodyAndChildrenFinished(

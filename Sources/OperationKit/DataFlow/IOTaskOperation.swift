@@ -39,6 +39,8 @@ public final class IOTaskOperation<Input: Sendable, Output: Sendable>: IOOperati
         startTask(with: input)
     }
 
+    override var waitDescription: String? { lock.withLock { taskWork.wait } }
+
     override func cancellationTookEffect() {
         cancelTask()
     }

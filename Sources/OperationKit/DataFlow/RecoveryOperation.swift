@@ -31,45 +31,49 @@ extension IOOperation {
 }
 
 /// Runs one operation, and another one if that fails.
-///
-/// A turn after the first operation calls the closure, so that what this makes becomes a child before the last one ends.
 private final class RecoveryOperation<Input: Sendable, Made: OutputOperation>:
     DerivedOperation<Input, Made.Output, Made.Output>, @unchecked Sendable
 {
-    typealias Recovery = @Sendable (any Error) throws -> Made
-
     private static var sourceWeight: Int64 { 9 }
     private static var madeWeight: Int64 { 1 }
 
     // Set until the end.
-    private var recovery: Recovery?
+    private var recovery: (@Sendable (any Error) throws -> Made)?
     private var made: Result<Made, any Error>?
 
-    init(_ source: IOOperation<Input, Made.Output>, _ recovery: @escaping Recovery) {
+    init(
+        _ source: IOOperation<Input, Made.Output>, _ recovery: @escaping @Sendable (any Error) throws -> Made
+    ) {
         self.recovery = recovery
-        super.init(source, weight: Self.sourceWeight, failurePolicy: .continueAll) { snapshot in
-            snapshot.children.removeAll { $0.operation is TurnOperation }
-            snapshot.summary = []
-        }
-        guard self.source != nil else { return }
-        let turn = TurnOperation(of: "a recovery") { [unowned self] in recoverFromFailure() }
-        turn.addDependency(source)
-        steps.append(turn, weight: nil)
-        steps.children.changeProgress { $0.added(Self.madeWeight) }
+        super.init(
+            source, weight: Self.sourceWeight, failurePolicy: .continueAll, body: CompositeBody(),
+            describe: { $0.summary = [] })
+        if self.source != nil { steps.children.changeProgress { $0.added(Self.madeWeight) } }
     }
 
-    /// Runs the operation that the closure makes, if the first one has failed. Not called when this one was cancelled before.
-    private func recoverFromFailure() {
-        let (source, recovery) = lock.withLock { (self.source, self.recovery.take()) }
-        guard let recovery, let error = source?.error, !error.isCancellation else { return }
-        let made = Result {
-            let operation = try recovery(error)
-            try requireOutside(operation)
-            // Its share was counted from the beginning.
-            try steps.children.add([operation], weights: [Self.madeWeight], to: self, inPlaceOf: Self.madeWeight)
-            return operation
+    override func startSource() {
+        guard let source = lock.withLock({ source }) else { return super.startSource() }
+        runBody(in: steps.children, start: { super.startSource() }) { [unowned self] in
+            await recover(from: source)
+            return true
         }
-        lock.withLock { self.made = made }
+    }
+
+    /// Runs the operation that the closure makes, if the first one has failed.
+    private func recover(from source: AsyncOperation) async {
+        await source.waitForFinishUncancellably()
+        let recovery = lock.withLock { self.recovery.take() }
+        guard let recovery, let error = source.error, !error.isCancellation, !steps.children.cancelsNewChildren else {
+            return
+        }
+        do {
+            guard let made = try await steps.children.body?.call({ try recovery(error) }) else { return }
+            lock.withLock { self.made = .success(made) }
+            // Its share was counted from the beginning.
+            try await steps.children.runChild(made, weight: Self.madeWeight)
+        } catch {
+            lock.withLock { made = .failure(error) }
+        }
     }
 
     /// Releases all before the end, and after unlocking: what they hold may run arbitrary code when it is freed.

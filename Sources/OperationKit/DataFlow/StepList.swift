@@ -29,11 +29,13 @@ final class StepList: Sendable {
 
     /// Creates an empty list.
     ///
-    /// - Parameter failurePolicy: What the first step that fails or is cancelled means for the others.
-    init(failurePolicy: FailurePolicy = .cancelRemaining) {
+    /// - Parameters:
+    ///   - failurePolicy: What the first step that fails or is cancelled means for the others.
+    ///   - body: The body of the composite, if it has one.
+    init(failurePolicy: FailurePolicy = .cancelRemaining, body: CompositeBody? = nil) {
         children = ChildScheduler(
             limit: OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: failurePolicy,
-            countsCancellations: true, unit: "steps")
+            countsCancellations: true, unit: "steps", body: body)
     }
 
     /// Makes the steps those of a composite.

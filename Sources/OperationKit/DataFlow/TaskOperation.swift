@@ -40,6 +40,8 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
         startTask(with: input)
     }
 
+    override var waitDescription: String? { lock.withLock { taskWork.wait } }
+
     override func cancellationTookEffect() {
         cancelTask()
     }

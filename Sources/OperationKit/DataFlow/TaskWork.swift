@@ -14,6 +14,8 @@ struct TaskWork<Input, Output> {
     private var stage = Stage.open
     private var body: Body?
     private(set) var task: Task<Void, Never>?
+    /// What the closure waits for between two attempts.
+    var wait: String?
 
     init(_ body: @escaping Body) {
         self.body = body
@@ -93,6 +95,11 @@ extension TaskRunning {
         } during: {
             try await body(self, input)
         }
+    }
+
+    /// Describes what the closure waits for; `nil` once it goes on.
+    func setWait(_ description: String?) {
+        lock.withLock { taskWork.wait = description }
     }
 
     /// Cancels the task, if there is one.

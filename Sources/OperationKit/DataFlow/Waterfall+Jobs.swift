@@ -24,9 +24,9 @@ extension Waterfall {
         name: String? = nil, to result: Next.Type = Next.self, progressWeight: Int64 = 1,
         _ job: @escaping @Sendable (Output) throws -> Next
     ) -> Waterfall<Input, Next> {
-        extended { runner in
-            runner.append(
-                self.job(making: job, name: name ?? JobRunner.name(ofJob: runner.count)), name: name,
+        extended { jobs in
+            jobs.append(
+                self.job(making: job, name: name ?? WaterfallJobs.name(ofJob: jobs.count)), name: name,
                 weight: progressWeight)
         }
     }
@@ -47,8 +47,8 @@ extension Waterfall {
         name: String? = nil, to result: Next.Type = Next.self, progressWeight: Int64 = 1,
         _ job: @escaping @Sendable (Output) async throws -> Next
     ) -> Waterfall<Input, Next> {
-        extended { runner in
-            runner.append(
+        extended { jobs in
+            jobs.append(
                 { value in
                     let output = Self.open(value)
                     return .task { WaterfallValue(try await job(output)) }
@@ -117,39 +117,8 @@ extension Waterfall {
         name: String? = nil, to result: Next.Type = Next.self, progressWeight: Int64 = 1,
         _ job: @escaping @Sendable (Output) throws -> WaterfallStep<Next>
     ) -> Waterfall<Input, Next> {
-        extended { runner in
-            runner.append({ try job(Self.open($0)).result }, name: name, weight: progressWeight)
-        }
-    }
-
-    /// Returns the waterfall with a list of jobs more, each of which makes a value of the same type.
-    ///
-    /// - Parameters:
-    ///   - jobs: Called one after the other, each with the result of the one before.
-    ///   - progressWeight: The share of each in the progress, in proportion to those of the other jobs.
-    /// - Returns: A new waterfall. This one is consumed.
-    public func thenEach(
-        of jobs: [@Sendable (Output) throws -> Output], progressWeight: Int64 = 1
-    ) -> Waterfall<Input, Output> {
-        extended { runner in
-            for job in jobs {
-                runner.append(self.job(making: job, name: JobRunner.name(ofJob: runner.count)), weight: progressWeight)
-            }
-        }
-    }
-
-    /// Returns the waterfall with a list of jobs more, each of which decides whether it makes a value or an operation to
-    /// run.
-    ///
-    /// - Parameters:
-    ///   - jobs: Called one after the other, each with the result of the one before.
-    ///   - progressWeight: The share of each in the progress, in proportion to those of the other jobs.
-    /// - Returns: A new waterfall. This one is consumed.
-    public func thenDecideEach(
-        of jobs: [@Sendable (Output) throws -> WaterfallStep<Output>], progressWeight: Int64 = 1
-    ) -> Waterfall<Input, Output> {
-        extended { runner in
-            for job in jobs { runner.append({ try job(Self.open($0)).result }, weight: progressWeight) }
+        extended { jobs in
+            jobs.append({ try job(Self.open($0)).result }, name: name, weight: progressWeight)
         }
     }
 }

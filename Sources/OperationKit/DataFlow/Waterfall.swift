@@ -55,28 +55,22 @@ import Foundation
 ///
 /// ## Threads
 ///
-/// The jobs are called one after the other, on threads of a private queue. Jobs that return values run in a loop without
-/// leaving the thread. `asyncCompletionBlock` and then ``completion`` are called on the thread on which the last job
+/// The jobs are called one after the other, on the thread that starts the waterfall, if that belongs to an operation queue, on
+/// threads of a private queue or on those of the library. Jobs that return values run in a loop without leaving the thread. `asyncCompletionBlock` and then ``completion`` are called on the thread on which the last job
 /// ended.
 public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
-    private let runner: JobRunner
+    private let jobs: WaterfallJobs
     private var resultBlock: Completion?
-    private var failure: SuboperationError?
 
     /// A block that takes the result.
     public typealias Completion = @Sendable (_ result: Result<Output, any Error>) -> Void
 
-    private init(_ runner: JobRunner) {
-        self.runner = runner
+    private init(_ jobs: WaterfallJobs) {
+        self.jobs = jobs
         super.init()
-        becomeComposite(of: runner.children)
-        runner.children.attach(
-            to: self,
-            CompositeHandlers(
-                start: { [unowned self] in startJobs() },
-                finished: { [unowned self] failures, list in jobsFinished(failures: failures, &list) },
-                outcomeWasDelivered: { [unowned self] in callCompletion() },
-                describe: { [weak runner] in runner?.describe(&$0) }))
+        becomeComposite(of: jobs.children, describe: { [weak jobs] in jobs?.describe(&$0) }) { [unowned jobs] input in
+            Self.open(try await jobs.run(with: WaterfallValue(input)))
+        }
     }
 
     /// Called once with the result, before the waterfall becomes finished and after `asyncCompletionBlock`; for a
@@ -94,8 +88,8 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
 
     /// Whether jobs are kept from starting. May change at any time.
     public var isSuspended: Bool {
-        get { runner.children.isSuspended }
-        set { if !isConsumed { runner.children.isSuspended = newValue } }
+        get { jobs.children.isSuspended }
+        set { if !isConsumed { jobs.children.isSuspended = newValue } }
     }
 
     /// Keeps jobs from starting, until ``resume()`` is called.
@@ -114,31 +108,14 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
     /// The name is that of the operation that the job made, or else the one that was given to the job. If neither has
     /// one, it is the type of the operation and a number or, for a job that made no operation, “job” and its index.
     public var failedStep: SuboperationError? {
-        lock.withLock { failure }
+        isConsumed ? nil : jobs.failure
     }
 
     /// Does nothing: the jobs are called by `start()`.
     public override func main(input: Input) {}
 
-    private func startJobs() {
-        if let input = requiredInput() { runner.start(with: WaterfallValue(input), for: self) }
-    }
-
-    private func jobsFinished(failures: ChildFailures, _ list: inout Trampoline) {
-        let failure = failures.errors.first.map { runner.renumbered($0) }
-        lock.withLock { self.failure = failure }
-        let output = runner.output as? WaterfallValue<Output>
-        runner.discard()
-        if let failure = failures.errors.first {
-            childrenFinished(with: .failure(failure.outcomeError), &list)
-        } else if let output {
-            childrenFinished(with: .success(output.value), &list)
-        } else {
-            childrenFinished(with: .failure(CancellationError()), &list)
-        }
-    }
-
-    private func callCompletion() {
+    override func releaseWork() {
+        if !isConsumed { jobs.discard() }
         let block = lock.withLock { resultBlock.take() }
         if let block, let result { block(result) }
     }
@@ -149,7 +126,7 @@ extension Waterfall where Input == Output {
     ///
     /// - Parameter name: Its name, for messages and errors.
     public convenience init(name: String? = nil) {
-        self.init(JobRunner())
+        self.init(WaterfallJobs())
         self.name = name
     }
 }
@@ -160,7 +137,7 @@ extension Waterfall {
     /// A job that makes a value. An operation that it makes would not run, so that is an error.
     func job<Next: Sendable>(
         making job: @escaping @Sendable (Output) throws -> Next, name: @autoclosure () -> String
-    ) -> JobRunner.Job {
+    ) -> WaterfallJobs.Job {
         if Next.self is Operation.Type {
             let error = ChainError.operationNotRun(job: name(), chain: displayName)
             return { _ in throw error }
@@ -177,7 +154,7 @@ extension Waterfall {
     }
 
     /// Returns a new waterfall with the jobs of this one, and what `append` adds to them.
-    func extended<Next>(_ append: (JobRunner) -> Void) -> Waterfall<Input, Next> {
+    func extended<Next>(_ append: (WaterfallJobs) -> Void) -> Waterfall<Input, Next> {
         let name = displayName
         let refusal = giveChildrenAway(finishingWith: ChainError.consumed(chain: name)) {
             isPending, isPart -> ChainError? in
@@ -185,13 +162,13 @@ extension Waterfall {
             if isConsumed { return .consumed(chain: name) }
             return isPending ? nil : .alreadyStarted(chain: name)
         }
-        let waterfall = Waterfall<Input, Next>(refusal == nil ? runner : JobRunner())
+        let waterfall = Waterfall<Input, Next>(refusal == nil ? jobs : WaterfallJobs())
         waterfall.name = self.name
         waterfall.input = input
         if let refusal {
             waterfall.finish(withError: refusal)
         } else {
-            append(runner)
+            append(jobs)
         }
         return waterfall
     }
@@ -199,7 +176,7 @@ extension Waterfall {
 
 /// What a job of a ``Waterfall`` makes: the next result, or an operation that makes it.
 public struct WaterfallStep<Next: Sendable>: Sendable {
-    let result: JobRunner.Made
+    let result: WaterfallJobs.Made
 
     /// The next result.
     public static func value(_ value: Next) -> WaterfallStep {

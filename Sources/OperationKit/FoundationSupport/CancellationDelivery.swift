@@ -24,8 +24,3 @@ func withCancellationDelivered<Value>(
         DedicatedThreads.deliveries.performAsync(handler)
     }
 }
-
-/// Starts a task for work of the library, which inherits nothing.
-func startLibraryTask(priority: TaskPriority?, _ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
-    Task.detached(priority: priority) { await body() }
-}

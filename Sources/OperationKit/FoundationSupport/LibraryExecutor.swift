@@ -15,6 +15,11 @@ final class LibraryExecutor: TaskExecutor {
         threads.perform { [self] in unsafe job.runSynchronously(on: asUnownedTaskExecutor()) }
     }
 
+    /// Runs a part of a task that prefers another executor of the library.
+    func perform(_ job: @escaping @Sendable () -> Void) {
+        threads.performAsync(job)
+    }
+
     /// Whether the current task prefers this executor.
     static var isCurrent: Bool {
         unsafe withUnsafeCurrentTask { task in
@@ -62,15 +67,19 @@ func runUserTask<Value: Sendable>(_ body: @Sendable () async throws -> Value) as
 /// many block, tasks of the library, deadlines, cancellations and releases go on. A closure that has its place immediately runs
 /// on the current thread.
 ///
-/// - Parameter body: The closure.
+/// - Parameters:
+///   - isOnLibraryThread: Whether the current thread is one of the ``LibraryExecutor``, by another executor; `nil` to ask.
+///   - body: The closure.
 /// - Returns: What the closure returns.
 /// - Throws: What the closure throws; `CancellationError` if the task is cancelled while the closure waits for its turn, and does
 ///   not run.
-func runUserClosure<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+func runUserClosure<Value: Sendable>(
+    isOnLibraryThread: Bool? = nil, _ body: @escaping @Sendable () throws -> Value
+) async throws -> Value {
     try await ClosurePlaces.shared.enter()
     defer { ClosurePlaces.shared.leave() }
     if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
-        if LibraryExecutor.isCurrent { return try body() }
+        if isOnLibraryThread ?? LibraryExecutor.isCurrent { return try body() }
         return try await withTaskExecutorPreference(LibraryExecutor.shared) { try body() }
     }
     return try await withCheckedThrowingContinuation { continuation in

@@ -310,6 +310,9 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
     /// that, is called before the start and while the work is being started, too.
     func cancellationTookEffect() {}
 
+    /// What the work waits for, while it only lets time pass.
+    var waitDescription: String? { nil }
+
     /// Drops the closures that hold the work. Called once, before the operation becomes finished.
     func releaseWork() {}
 

@@ -36,7 +36,9 @@ extension Operation {
             let (status, isWaiting, preparation) = operation.withState { state in
                 (state.status(at: now), state.lifecycle.isWaiting, state.preparations?.awaited)
             }
-            guard case .executing(let age) = status, isWaiting else { return status }
+            guard case .executing(let age) = status else { return status }
+            if let wait = operation.waitDescription { return .preparing(wait, age) }
+            guard isWaiting else { return status }
             // What it waited for has ended, and a dispatch queue is to go on.
             guard let preparation else { return .preparing("waiting for its dispatch queue", age) }
             return preparation.waitDescription.map { .preparing($0, age) } ?? status

@@ -56,19 +56,19 @@ extension ProgramRun {
     }
 
     func waterfall(_ jobs: [StressNode]) -> Operation {
-        let waterfall = Waterfall<Int, Int>().thenDecideEach(
-            of: jobs.map { node -> @Sendable (Int) throws -> WaterfallStep<Int> in
-                { [self] value in
-                    guard node.isClosure else {
-                        let operation = step(node)
-                        operation.input = value
-                        return .operation(operation)
-                    }
-                    begin(node)
-                    try end(node)
-                    return .value(value + 1)
+        var waterfall = Waterfall<Int, Int>()
+        for node in jobs {
+            waterfall = waterfall.thenDecide { [self] value in
+                guard node.isClosure else {
+                    let operation = step(node)
+                    operation.input = value
+                    return .operation(operation)
                 }
-            })
+                begin(node)
+                try end(node)
+                return .value(value + 1)
+            }
+        }
         waterfall.input = 0
         return waterfall
     }

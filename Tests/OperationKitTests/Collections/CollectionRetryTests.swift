@@ -161,6 +161,6 @@ import Testing
         await #expect(throws: RetryError.self) { try await map.finished() }
         #expect(
             map.error?.localizedDescription
-                == "The operation “lengths” did not run, because of its retry policy: its maximumAttempts is -1.")
+                == "The operation “lengths” did not run, because of its policy: its maximumAttempts is -1.")
     }
 }

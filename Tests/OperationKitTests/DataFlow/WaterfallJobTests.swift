@@ -103,9 +103,6 @@ import Testing
             waterfall.error?.localizedDescription
                 == "“job 1” of “waterfall” makes an operation, which would not run. Use thenRun to run it, "
                 + "or thenDecide to pass it on as a value.")
-        let list = Waterfall<TaskOperation<Int>, TaskOperation<Int>>(name: "list").thenEach(of: [{ $0 }, { $0 }])
-        await Start.byHand(list.with(input: TaskOperation { 1 }))
-        #expect(list.error as? ChainError == .operationNotRun(job: "job 0", chain: "list"))
     }
 
     @Test("An operation is passed on as a value by a job that decides so") func operationPassedOn() async {

@@ -41,13 +41,11 @@ import Testing
         }
     }
 
-    @Test("Jobs can be added as a list") func list() async {
-        let jobs: [@Sendable (Int) throws -> Int] = [{ $0 + 1 }, { $0 * 2 }, { $0 - 3 }]
-        let mixed: [@Sendable (Int) throws -> WaterfallStep<Int>] = [
-            { .value($0 + 1) }, { input in .operation(TaskOperation { input * 10 }) },
-        ]
-        let waterfall = Waterfall<Int, Int>().thenEach(of: jobs).thenDecideEach(of: mixed)
-        waterfall.input = 5
+    @Test("Jobs can be added in a loop") func list() async {
+        let jobs: [@Sendable (Int) throws -> Int] = [{ $0 + 1 }, { $0 * 2 }, { $0 - 2 }]
+        var waterfall = Waterfall<Int, Int>()
+        for job in jobs { waterfall = waterfall.then(job) }
+        waterfall = waterfall.thenRun { input in TaskOperation { input * 10 } }.with(input: 5)
         await Start.byHand(waterfall)
         #expect(waterfall.output == 100)
     }
@@ -194,7 +192,8 @@ import Testing
                 let token = Token(most)
                 return withExtendedLifetime(token) { input + 1 }
             }
-            let waterfall = Waterfall<Int, Int>().thenEach(of: Array(repeating: job, count: jobs))
+            var waterfall = Waterfall<Int, Int>()
+            for _ in 0..<jobs { waterfall = waterfall.then(job) }
             waterfall.input = 0
             waterfall.start()
             waterfall.waitUntilFinished()

@@ -50,9 +50,6 @@ import Testing
             chain(
                 "Weights", waterfall,
                 [".then(progressWeight: 2) { x in x + 1 }", ".then(to: Int.self, progressWeight: 3) { x in -x }"]),
-            chain(
-                "Lists", waterfall,
-                [".thenEach(of: [{ $0 + 1 }, { $0 * 2 }])", ".thenDecideEach(of: [{ .value($0 + 1) }])"]),
             chain("Mixed", waterfall, untyped), chain("MixedTyped", waterfall, typed), chain("Named", waterfall, named),
             chain(
                 "NamedTyped", waterfall,

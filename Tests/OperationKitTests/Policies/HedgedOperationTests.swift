@@ -296,15 +296,4 @@ import Testing
             Issue.record(error)
         }
     }
-
-    #if os(macOS) || os(Linux)
-    @Test("A hedged operation with a negative delay, or less than one attempt, traps") func traps() async {
-        await #expect(processExitsWith: .failure) {
-            _ = HedgedOperation(after: .seconds(-1)) { _ in TaskOperation { 1 } }
-        }
-        await #expect(processExitsWith: .failure) {
-            _ = HedgedOperation(after: .seconds(1), maximumAttempts: 0) { _ in TaskOperation { 1 } }
-        }
-    }
-    #endif
 }

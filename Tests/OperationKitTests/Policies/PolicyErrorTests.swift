@@ -50,7 +50,7 @@ import Testing
                 error: RetryError.invalidPolicy(operation: "load", problem: "its maximumAttempts is 0"),
                 domain: "RetryError",
                 code: 1,
-                description: "The operation “load” did not run, because of its retry policy: its maximumAttempts is 0."),
+                description: "The operation “load” did not run, because of its policy: its maximumAttempts is 0."),
             Expectation(
                 error: RetryError.budgetExhausted(operation: "load", attempts: 2, error: cause), domain: "RetryError",
                 code: 2,

@@ -39,10 +39,10 @@ import Testing
             let poll = poll(until: 3)
             poll.start()
             await clock.sleepers()
-            #expect(clock.deadlines == [.seconds(10)] && poll.runCount == 1)
+            #expect(clock.deadlines == [.seconds(10)] && poll.attemptCount == 1)
             for _ in 1...2 { await clock.pass(.seconds(10)) }
             #expect(try await poll.value == 3)
-            #expect(poll.runCount == 3 && log.events == ["run 1", "run 2", "run 3"])
+            #expect(poll.attemptCount == 3 && log.events == ["run 1", "run 2", "run 3"])
         }
         await expectNothingLeft()
     }
@@ -75,14 +75,14 @@ import Testing
         poll.start()
         for _ in 1..<(continues ? 3 : 1) { await clock.pass(.seconds(10)) }
         await #expect(throws: TestError.numbered(continues ? 3 : 1)) { try await poll.value }
-        #expect(poll.runCount == (continues ? 3 : 1) && clock.deadlines.isEmpty)
+        #expect(poll.attemptCount == (continues ? 3 : 1) && clock.deadlines.isEmpty)
     }
 
     @Test("A run that was cancelled by itself ends it, also where failures do not") func cancelledRun() async {
         let poll = poll(continuesAfterFailure: true) { _ in throw URLError(.cancelled) }
         poll.start()
         await #expect(throws: URLError.self) { try await poll.value }
-        #expect(poll.runCount == 1)
+        #expect(poll.attemptCount == 1)
     }
 
     @Test("A condition that throws ends it with the error") func throwingCondition() async {
@@ -103,7 +103,7 @@ import Testing
             CompoundOperation(operations: [ThrowingBlockOperation { done.value = true }])
         }
         try await OperationQueue().run(sync)
-        #expect(sync.runCount == 1)
+        #expect(sync.attemptCount == 1)
     }
 
     // MARK: - Cancelling
@@ -114,7 +114,7 @@ import Testing
             poll.cancel()
             poll.start()
             await #expect(throws: CancellationError.self) { try await poll.value }
-            #expect(poll.runCount == 0)
+            #expect(poll.attemptCount == 0)
         }
         await expectNothingLeft()
     }
@@ -127,7 +127,7 @@ import Testing
             await clock.sleepers()
             poll.cancel(withError: TestError.reason)
             await #expect(throws: TestError.reason) { try await poll.value }
-            #expect(poll.runCount == 1)
+            #expect(poll.attemptCount == 1)
         }
         await expectNothingLeft()
     }
@@ -187,7 +187,7 @@ import Testing
         poll.clock = clock
         poll.start()
         try await poll.finished()
-        #expect(poll.runCount == count && most.value <= 2)
+        #expect(poll.attemptCount == count && most.value <= 2)
         let slots = (poll.children as? ChildScheduler)?.machine.withLock { $0.schedule.table.records.count }
         #expect((slots ?? .max) < 8)
         await alive.expectAllReleased()
@@ -224,33 +224,53 @@ import Testing
 
     // MARK: - Misuse
 
-    #if os(macOS) || os(Linux)
-    @Test("An interval of no time, and less than one run, trap with the name") func traps() async throws {
-        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            _ = RepeatOperation(every: .zero, name: "poll") { _ in TaskOperation { 1 } }
-        }
-        #if DEBUG
-        let message = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
-        #expect(message.contains("“poll” cannot be repeated every 0"))
-        #endif
-        await #expect(processExitsWith: .failure) {
-            _ = RepeatOperation(every: .seconds(1), maximumCount: 0) { _ in TaskOperation { 1 } }
+    @Test("A policy that makes no sense ends a repetition and a hedge with an error that says so") func invalid() async
+    {
+        let make: @Sendable (Int) -> IOOperation<Void, Int> = { _ in TaskOperation { 1 } }
+        let operations: [(IOOperation<Void, Int>, String)] = [
+            (RepeatOperation(every: .zero, name: "poll", makeOperation: make), "its interval is 0.0 seconds"),
+            (RepeatOperation(every: .seconds(-1), name: "poll", makeOperation: make), "its interval is -1.0 seconds"),
+            (
+                RepeatOperation(every: .seconds(1), maximumCount: 0, name: "poll", makeOperation: make),
+                "its maximumCount is 0"
+            ),
+            (
+                RepeatOperation(every: .seconds(1), maximumCount: .min, name: "poll", makeOperation: make),
+                "its maximumCount is \(Int.min)"
+            ),
+            (HedgedOperation(after: .seconds(-1), name: "poll", makeOperation: make), "its delay is -1.0 seconds"),
+            (
+                HedgedOperation(after: .zero, maximumAttempts: 0, name: "poll", makeOperation: make),
+                "its maximumAttempts is 0"
+            ),
+        ]
+        for (operation, problem) in operations {
+            operation.start()
+            await #expect(throws: RetryError.self) { try await operation.value }
+            #expect(
+                operation.error?.localizedDescription
+                    == "The operation “poll” did not run, because of its policy: \(problem).")
         }
     }
-    #endif
 
-    @Test("A closure that returns the operation of an earlier run is an error with the name") func reused() async {
-        let operation = TaskOperation { 1 }
-        let clock = clock
-        let poll = RepeatOperation(every: .seconds(10), name: "poll") { _ in operation }
-        poll.clock = clock
-        poll.start()
-        await clock.pass(.seconds(10))
-        do {
-            _ = try await poll.value
-        } catch RetryError.operationReused("poll", attempt: 2) {
-        } catch {
-            Issue.record(error)
+    @Test("The largest count, interval and delay overflow nothing") func extremes() async throws {
+        let count = RepeatOperation(every: .seconds(Int64.max), maximumCount: .max, name: "poll", until: { $0 == 1 }) {
+            _ in
+            TaskOperation { 1 }
+        }
+        #expect(try await OperationQueue().run(count) == 1)
+        let repetition = RepeatOperation(every: .seconds(Int64.max), maximumCount: .max) { _ in TaskOperation { 1 } }
+        let hedge = HedgedOperation(after: .seconds(Int64.max), maximumAttempts: .max) { _ in
+            ScriptedOperation(main: { _ in }) { $0.finish(withError: CancellationError()) }
+        }
+        var policy = RetryPolicy(maximumAttempts: .max, backoff: .constant(.seconds(Int64.max)), jitter: .none)
+        policy.attemptTimeout = .seconds(Int64.max)
+        let retry = RetryOperation(policy) { _ in TaskOperation { throw TestError.first } }
+        for operation in [repetition, hedge, retry] as [AsyncOperation] {
+            operation.start()
+            await eventually("\(operation.debugDescription)") { operation.debugDescription.contains("begins in") }
+            operation.cancel()
+            await #expect(throws: CancellationError.self) { try await operation.finished() }
         }
     }
 }

@@ -118,41 +118,4 @@ import Testing
         await #expect(throws: TestError.first) { try await operation.value }
         running.value = nil
     }
-
-    @Test("The policy and the error are asked on a thread that may be blocked, not in a task", arguments: Kind.allCases)
-    func threadOfThePolicy(kind: Kind) async throws {
-        struct Busy: RetryAfterProviding {
-            let asked: @Sendable () -> Void
-            var retryAfter: Duration? {
-                asked()
-                return .zero
-            }
-        }
-        let log = EventLog()
-        let ask: @Sendable (String) -> Void = { what in
-            log.add(unsafe withUnsafeCurrentTask { unsafe $0 == nil } ? "\(what) outside" : "\(what) in a task")
-        }
-        var policy = RetryPolicy()
-        policy.shouldRetry = { _, _ in
-            ask("policy")
-            return true
-        }
-        let body: @Sendable (Int) throws -> Int = { attempt in
-            if attempt == 1 { throw Busy { ask("error") } }
-            return attempt
-        }
-        let attempts = Shared(0)
-        let operation: IOOperation<Void, Int> =
-            switch kind {
-            case .operations: RetryOperation(policy) { attempt in TaskOperation { try body(attempt) } }
-            case .closure:
-                TaskOperation(retry: policy) {
-                    attempts.value += 1
-                    return try body(attempts.value)
-                }
-            }
-        operation.start()
-        #expect(try await operation.value == 2)
-        #expect(log.events == ["policy outside", "error outside"])
-    }
 }

@@ -8,68 +8,53 @@ import Testing
         RetryPolicy(maximumAttempts: maximumAttempts, backoff: backoff, jitter: .none)
     }
 
-    @Test("There are as many attempts as the policy allows, with its delays between them") func attempts() {
-        var schedule = RetrySchedule(policy(4))
-        var decisions: [RetrySchedule.Decision] = []
-        for attempt in 1...4 {
-            #expect(schedule.attempt == attempt)
-            #expect(schedule.isLastAttempt == (attempt == 4))
-            decisions.append(schedule.attemptFailed(elapsed: .zero))
+    /// The delays of a policy, all of whose attempts fail; each attempt and each delay takes the time that it is said to.
+    private func delays(
+        _ policy: RetryPolicy, index: Int = 0, attemptTime: Duration = .zero, error: any Error = TestError.first
+    ) async -> [Duration] {
+        var delays: [Duration] = []
+        let clock = ManualClock()
+        do {
+            try await policy.retrying(named: { "" }, index: index, clock: clock) { number, _, delay in
+                #expect(number == delays.count + 1)
+                delays.append(delay)
+                clock.advance(by: delay)
+            } attempt: { _ -> Result<Void, any Error> in
+                clock.advance(by: attemptTime)
+                return .failure(error)
+            }
+        } catch let thrown {
+            #expect("\(thrown)" == "\(error)")
         }
-        let delays = [1, 2, 4].map { RetrySchedule.Decision.retry(after: .seconds($0)) }
-        #expect(decisions == delays + [.attemptsExhausted])
+        return delays
     }
 
-    @Test("A single attempt is not retried") func single() {
-        var schedule = RetrySchedule(policy(1))
-        #expect(schedule.isLastAttempt)
-        #expect(schedule.attemptFailed(elapsed: .zero) == .attemptsExhausted)
+    @Test("There are as many attempts as the policy allows, with its delays between them") func attempts() async {
+        #expect(await delays(policy(4)) == [.seconds(1), .seconds(2), .seconds(4)])
+        #expect(await delays(policy(1)) == [])
     }
 
-    @Test("Those that share a policy with a seed have delays of their own, the same in each run") func seedsOfSeveral()
-    {
-        var policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(100)), jitter: .full)
+    @Test("Those that share a policy with a seed have delays of their own, the same in each run") func seeds() async {
+        var policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(.seconds(100)), jitter: .full)
+        #expect(await delays(policy) != delays(policy))
         policy.seed = 42
-        func delay(_ index: Int) -> RetrySchedule.Decision {
-            var schedule = RetrySchedule(policy, index: index)
-            return schedule.attemptFailed(elapsed: .zero)
-        }
-        let delays = (0..<10).map(delay)
-        #expect(delays == (0..<10).map(delay))
-        for (index, one) in delays.enumerated() { #expect(!delays[..<index].contains(one)) }
+        #expect(await delays(policy, index: 1) == delays(policy, index: 1))
+        #expect(await delays(policy, index: 1) != delays(policy, index: 2))
     }
 
-    @Test("An error's own delay takes the place of the backoff, and the next delay is not changed by it") func asked() {
-        var schedule = RetrySchedule(policy(5))
-        #expect(schedule.attemptFailed(requestedDelay: .seconds(30), elapsed: .zero) == .retry(after: .seconds(30)))
-        #expect(schedule.attemptFailed(elapsed: .zero) == .retry(after: .seconds(2)))
-        #expect(schedule.attemptFailed(requestedDelay: .seconds(-1), elapsed: .zero) == .retry(after: .zero))
-        #expect(schedule.attemptFailed(requestedDelay: .longest + .longest, elapsed: .zero) == .retry(after: .longest))
+    @Test("An error's own delay takes the place of the backoff") func requested() async {
+        struct Busy: RetryAfterProviding { let retryAfter: Duration? }
+        #expect(await delays(policy(), error: Busy(retryAfter: .seconds(30))) == [.seconds(30), .seconds(30)])
+        #expect(await delays(policy(), error: Busy(retryAfter: .seconds(-1))) == [.zero, .zero])
+        #expect(await delays(policy(), error: Busy(retryAfter: nil)) == [.seconds(1), .seconds(2)])
     }
 
-    @Test("A delay that would pass the total time is not begun, and the attempts end") func totalTime() {
+    @Test("A delay that would pass the total time is not begun") func totalTime() async {
         var policy = policy(10, .constant(.seconds(2)))
         policy.maximumTotalTime = .seconds(5)
-        var schedule = RetrySchedule(policy)
-        #expect(schedule.attemptFailed(elapsed: .seconds(1)) == .retry(after: .seconds(2)))
-        #expect(schedule.attemptFailed(elapsed: .seconds(3)) == .retry(after: .seconds(2)))
-        #expect(schedule.attemptFailed(elapsed: .seconds(3.5)) == .timeExhausted)
-        #expect(schedule.attempt == 3)
-        #expect(
-            schedule.attemptFailed(requestedDelay: .seconds(1), elapsed: .seconds(3.5)) == .retry(after: .seconds(1)))
-        #expect(schedule.attemptFailed(requestedDelay: .longest, elapsed: .seconds(3.5)) == .timeExhausted)
-        #expect(schedule.attemptFailed(requestedDelay: .longest, elapsed: .longest * 18) == .timeExhausted)
-    }
-
-    @Test("Schedules with a seed are the same, and others differ") func seeds() {
-        var policy = RetryPolicy(maximumAttempts: 10)
-        func schedule(seed: UInt64) -> [RetrySchedule.Decision] {
-            var schedule = RetrySchedule(policy, seed: seed)
-            return (1...9).map { _ in schedule.attemptFailed(elapsed: .zero) }
-        }
-        #expect(schedule(seed: 1) != schedule(seed: 2))
-        policy.seed = 7
-        #expect(schedule(seed: 1) == schedule(seed: 2))
+        #expect(await delays(policy) == [.seconds(2), .seconds(2)])
+        #expect(await delays(policy, attemptTime: .seconds(1)) == [.seconds(2)])
+        #expect(await delays(policy, attemptTime: .seconds(4)) == [])
     }
 
     @Test("What is wrong with a policy is said") func problems() {

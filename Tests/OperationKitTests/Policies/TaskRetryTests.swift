@@ -187,7 +187,7 @@ import Testing
         await #expect(throws: RetryError.self) { try await operation.value }
         #expect(
             operation.error?.localizedDescription
-                == "The operation “load” did not run, because of its retry policy: its maximumAttempts is 0.")
+                == "The operation “load” did not run, because of its policy: its maximumAttempts is 0.")
         #expect(attempts.value == 0)
     }
 

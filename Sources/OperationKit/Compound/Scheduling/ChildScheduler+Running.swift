@@ -76,6 +76,7 @@ extension ChildScheduler {
         while let child = next {
             count += 1
             next = work(on: child, turn: count == ChildScheduler.batch ? .leaves : .continues)
+            if next == nil, let body, body.run() { next = update { $0.workerStarted() } }
         }
     }
 
@@ -164,7 +165,10 @@ extension ChildScheduler: FinishObserving {
     ) -> ChildReference? {
         let end = ChildEnd(child: child, failure: failure(of: child, error: error), turn: turn)
         let next = update(&list) { $0.childEnded(end) }
-        body?.childEnded(ObjectIdentifier(child.operation))
+        if let body {
+            if next == nil, turn == .continues { body.stay(asWorker: true) }
+            body.childEnded(ObjectIdentifier(child.operation))
+        }
         return next
     }
 

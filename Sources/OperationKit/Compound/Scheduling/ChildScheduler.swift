@@ -78,7 +78,9 @@ final class ChildScheduler: Sendable {
         if let settings = effects.settings { apply(settings) }
         // The queue gets the child before the next worker, so that it can start in its turn.
         if let child = effects.queued { enqueue(child) }
-        if effects.requestsWorker { queue.addChild(ChildWorker(self, priority: effects.workerPriority)) }
+        if effects.requestsWorker, body?.takesWorkerRequest() != true {
+            queue.addChild(ChildWorker(self, priority: effects.workerPriority))
+        }
         if let changes = others?.externals { perform(changes) }
         // The list performs first what is added last.
         if let completion = others?.finished {

@@ -1,17 +1,36 @@
+import Foundation
+
 /// The `async` body of a composite, as its scheduler knows it: the task, and the children that the body waits for.
 ///
 /// The body counts as an unfinished child of the scheduler, see ``ChildScheduler/bodyStarted()``. A failure of a child that
 /// the body waits for is the body's to handle.
+///
+/// Where the system has task executors, the task runs on a thread of the library, with two exceptions that spare changes of
+/// threads. It starts on the thread that starts the composite, if that belongs to an operation queue. And when a worker has started
+/// the child that the body waits for, has seen it end and has nothing else to do, it runs the body up to its next `await`, and then
+/// starts the next child.
 final class CompositeBody: Sendable {
     typealias Continuation = CheckedContinuation<Void, Never>
 
     private struct State {
         var task: Task<Void, Never>?
+        var stay: Stay?
         var isCancelled = false
         var hasEnded = false
         /// The outcome of the last child that did not run because of another operation.
         var skippedError: SkippedError?
+        var sleeps: [String] = []
         var waits: [ObjectIdentifier: Continuation] = [:]
+    }
+
+    /// What a thread does that keeps a part of the body for itself.
+    private struct Stay {
+        let thread: ObjectIdentifier
+        let isWorker: Bool
+        var job: UnownedJob?
+        /// Whether the body runs.
+        var isRunning = false
+        var isWorkerRequested = false
     }
 
     private let state = Locked(State())
@@ -24,8 +43,19 @@ final class CompositeBody: Sendable {
 
     // MARK: - The task
 
-    /// The task was created. It may have begun: it asks ``isCancelled`` itself at its beginning.
-    func started(_ task: Task<Void, Never>) {
+    /// Creates the task, which is cancelled if the body is.
+    func start(priority: TaskPriority, _ body: @escaping @Sendable () async -> Void) {
+        let main: @Sendable () async -> Void = { [self] in
+            // The task may begin before it is stored here.
+            if self.isCancelled { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+            await body()
+        }
+        let task: Task<Void, Never> =
+            if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
+                Task.detached(executorPreference: self, priority: priority, operation: main)
+            } else {
+                startLibraryTask(priority: priority, main)
+            }
         let isCancelled = state.withLock { state in
             if !state.hasEnded { state.task = task }
             return state.isCancelled
@@ -60,6 +90,21 @@ final class CompositeBody: Sendable {
         }
     }
 
+    // MARK: - Sleeping
+
+    /// What the body waits for, if it sleeps.
+    var waitDescription: String? { state.withLock { $0.sleeps.last } }
+
+    func sleepBegan(_ description: String) {
+        state.withLock { $0.sleeps.append(description) }
+    }
+
+    func sleepEnded(_ description: String) {
+        state.withLock { state in
+            if let index = state.sleeps.firstIndex(of: description) { state.sleeps.remove(at: index) }
+        }
+    }
+
     // MARK: - Waiting for children
 
     /// Begins a wait for an operation that is about to become a child.
@@ -82,5 +127,78 @@ final class CompositeBody: Sendable {
     func childEnded(_ child: ObjectIdentifier) {
         let continuation = state.withLock { $0.waits.removeValue(forKey: child) }
         continuation?.resume()
+    }
+}
+
+// MARK: - Threads
+
+extension CompositeBody {
+    /// The current thread is about to start or resume the body, and calls ``run()`` then.
+    ///
+    /// - Parameter isWorker: Whether it can start children.
+    func stay(asWorker isWorker: Bool) {
+        let thread = ObjectIdentifier(Thread.current)
+        state.withLock { if $0.stay == nil { $0.stay = Stay(thread: thread, isWorker: isWorker) } }
+    }
+
+    /// Runs the body on the current thread up to its next `await`, if it was started or resumed since ``stay(asWorker:)``.
+    ///
+    /// - Returns: Whether a worker was requested meanwhile, which this thread has to be.
+    func run() -> Bool {
+        let thread = ObjectIdentifier(Thread.current)
+        let job = state.withLock { state -> UnownedJob? in
+            guard state.stay?.thread == thread else { return nil }
+            state.stay?.isRunning = true
+            return state.stay?.job
+        }
+        if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
+            unsafe job?.runSynchronously(on: asUnownedTaskExecutor())
+        }
+        return state.withLock { state in
+            guard state.stay?.thread == thread else { return false }
+            return state.stay.take()?.isWorkerRequested ?? false
+        }
+    }
+
+    /// A worker is needed.
+    ///
+    /// - Returns: Whether the current thread is a worker that runs the body, and goes on with the children.
+    func takesWorkerRequest() -> Bool {
+        state.withLock { state in
+            guard let stay = state.stay, stay.isRunning, stay.isWorker, stay.thread == ObjectIdentifier(Thread.current)
+            else {
+                return false
+            }
+            state.stay?.isWorkerRequested = true
+            return true
+        }
+    }
+
+    /// Whether the current thread runs the body.
+    private var isStaying: Bool {
+        let thread = ObjectIdentifier(Thread.current)
+        return state.withLock { $0.stay?.thread == thread }
+    }
+
+    /// Calls a synchronous closure of the user from the body: on the current thread, if that is none of the library's.
+    func call<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+        if isStaying { return try body() }
+        return try await runUserClosure(isOnLibraryThread: true, body)
+    }
+}
+
+@available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+extension CompositeBody: TaskExecutor {
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let isKept = state.withLock { state in
+            guard let stay = state.stay, !stay.isRunning, stay.job == nil,
+                stay.thread == ObjectIdentifier(Thread.current)
+            else { return false }
+            state.stay?.job = job
+            return true
+        }
+        if isKept { return }
+        LibraryExecutor.shared.perform { [self] in unsafe job.runSynchronously(on: asUnownedTaskExecutor()) }
     }
 }

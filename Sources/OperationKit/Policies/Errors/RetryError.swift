@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// An operation whose attempts have all failed ends with the error of the last one, and not with this.
 public enum RetryError: Error {
-    /// The policy makes no sense. `problem` says what is wrong with it. No attempt was made. Code 1.
+    /// The policy of a retry, repetition or hedge makes no sense. `problem` says what is wrong with it. No attempt was made. Code 1.
     case invalidPolicy(operation: String, problem: String)
     /// The shared budget does not allow another attempt. `error` is that of the last one. Code 2.
     case budgetExhausted(operation: String, attempts: Int, error: any Error)
@@ -24,7 +24,7 @@ extension RetryError: LocalizedError, CustomNSError, NestingError {
     func text(depth: Int) -> String {
         switch self {
         case .invalidPolicy(let operation, let problem):
-            "The operation “\(operation)” did not run, because of its retry policy: \(problem)."
+            "The operation “\(operation)” did not run, because of its policy: \(problem)."
         case .budgetExhausted(let operation, let attempts, let error):
             "The operation “\(operation)” was not tried again after \(attempts == 1 ? "1 attempt" : "\(attempts) attempts"), because the retry budget is exhausted. The last one"
                 + error.explanation(depth: depth)

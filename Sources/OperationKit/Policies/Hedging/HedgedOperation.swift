@@ -28,50 +28,37 @@ import Foundation
 ///
 /// If `makeOperation` throws, or returns an operation that cannot be an attempt, the others are cancelled, and the operation ends with
 /// the error: see ``RetryOperation``. Its ``AsyncOperation/progress`` is that of the attempt that came farthest.
-/// ``AsyncOperation/clock`` measures the delay. A further attempt begins on a thread of the global queues: while work that blocks
-/// fills these, it begins late. So hedge work that is asynchronous.
+/// ``AsyncOperation/clock`` measures the delay.
 public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
-    private let runner: AttemptRunner<Input, Output>
-    private let delay: Duration
-    private let maximumAttempts: Int
-    // The lock of the operation guards these.
-    private var machine: HedgeStateMachine
-    private var running: [Int: Attempt<Input, Output>] = [:]
-    /// The result of the winner or, as long as there is none, the one to end with without a winner.
-    private var decision: Result<Output, any Error>?
-    private var time: TimeSource?
-    /// When the next attempt begins, during a delay.
-    private var nextStart: Duration?
+    private let attempts: Attempts
 
     init(
-        after delay: Duration, maximumAttempts: Int, name: String?,
-        attempts: @escaping AttemptRunner<Input, Output>.Make
+        after delay: Duration, maximumAttempts: Int, name: String?, attempts make: @escaping Attempt<Input, Output>.Make
     ) {
-        let title = name ?? "HedgedOperation"
-        precondition(delay >= .zero, "OperationKit: “\(title)” cannot be hedged after \(delay)")
-        precondition(maximumAttempts >= 1, "OperationKit: “\(title)” cannot have \(maximumAttempts) attempts")
-        self.delay = delay
-        self.maximumAttempts = maximumAttempts
-        machine = HedgeStateMachine(maximumAttempts: maximumAttempts)
-        runner = AttemptRunner(of: "attempt", attempts)
+        attempts = Attempts(of: "attempt", maximum: maximumAttempts)
         super.init()
-        becomeComposite(of: runner.children)
         self.name = name
-        runner.attach(
-            to: self, start: { [unowned self] in startAttempts() }, takeResult: { [unowned self] in takeResult() },
-            summary: { [weak self] in self?.summary })
+        becomeComposite(of: attempts.children, describe: { [weak attempts] in attempts?.describe(&$0) }) {
+            [unowned self] input in
+            if let problem = Self.problem(delay, maximumAttempts) {
+                throw RetryError.invalidPolicy(operation: displayName, problem: problem)
+            }
+            _ = attempts.begin(clock)
+            return try await race(input, after: delay, maximumAttempts, make)
+        }
     }
 
     /// Creates an operation that has not started.
     ///
-    /// Traps if the delay is less than zero, or the maximum less than 1.
+    /// If the delay is less than zero, or the maximum less than 1, it ends with ``RetryError/invalidPolicy(operation:problem:)``,
+    /// without an attempt.
     ///
     /// - Parameters:
     ///   - delay: The time from the begin of an attempt to that of the next one. With zero, all begin together.
     ///   - maximumAttempts: How many attempts there are at most, with the first one.
     ///   - name: The name of the operation, for messages and errors.
     ///   - makeOperation: Makes the operation of an attempt, whose number it gets, from 1 on. The operation is new, and is started
-    ///     by this one only. Called before each attempt on a thread of a private queue, one call at a time, and not once an
+    ///     by this one only. Called before each attempt, on a thread that it may block, one call at a time, and not once an
     ///     attempt has succeeded or this operation is cancelled. Released at the end.
     public convenience init(
         after delay: Duration, maximumAttempts: Int = 2, name: String? = nil,
@@ -85,125 +72,103 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
     /// How many attempts have begun.
     ///
     /// May be read on any thread, at any time.
-    public var attemptCount: Int { lock.withLock { machine.last } }
+    public var attemptCount: Int { attempts.count }
 
     /// Does nothing: `start()` begins the first attempt.
     public override func main(input: Input) {}
 
-    // MARK: - Attempts
-
-    private func startAttempts() {
-        guard let input = requiredInput() else { return }
-        let clock = clock
-        let time = TimeSource(clock)
-        lock.withLock { self.time = time }
-        runner.start(with: input, for: self) { [unowned self] in perform { $0.started() } }
+    private static func problem(_ delay: Duration, _ maximumAttempts: Int) -> String? {
+        if delay < .zero { return "its delay is \(delay)" }
+        return maximumAttempts < 1 ? "its maximumAttempts is \(maximumAttempts)" : nil
     }
 
-    /// Runs an event of the machine with the lock held, then performs the actions that follow from it.
-    private func perform(_ event: (inout HedgeStateMachine) -> HedgeStateMachine.Action?) {
-        var next = lock.withLock { event(&machine) }
-        while let action = next {
-            next = nil
-            switch action {
-            case .begin(let number, let isLast):
-                endDelay()
-                if let hasBegun = begin(number, isLast: isLast) {
-                    next = lock.withLock { hasBegun ? machine.began() : machine.beginFailed() }
+    // MARK: - The race
+
+    private enum Event {
+        case delayEnded(attempt: Int)
+        case attemptEnded(Attempt<Input, Output>)
+    }
+
+    private func race(
+        _ input: Input, after delay: Duration, _ maximumAttempts: Int, _ make: @escaping Attempt<Input, Output>.Make
+    ) async throws -> Output {
+        let (attempts, clock, winner) = (attempts, clock, FirstSuccess())
+        return try await withThrowingTaskGroup(of: Event.self) { group in
+            var running: [Attempt<Input, Output>] = []
+            var (isDue, isOpen) = (true, true)
+            var pause: DelayOperation?
+            var (output, failure): (Result<Output, any Error>?, (any Error)?)
+            /// Whether the failure is that of an attempt that ran while the operation was cancelled.
+            var isLate = false
+            while true {
+                if isDue, isOpen, attempts.count < maximumAttempts, !attempts.isStopped {
+                    isDue = false
+                    pause?.cancel()
+                    do {
+                        let attempt = try await attempts.next(of: self, input: input, make)
+                        if winner.operation != nil { continue }
+                        let number = attempts.count
+                        winner.observe(attempt.operation)
+                        running.append(attempt)
+                        group.addTask {
+                            try await attempts.children.runChild(attempt.operation, weight: 1)
+                            return .attemptEnded(attempt)
+                        }
+                        guard number < maximumAttempts else { continue }
+                        let next = clock.startPause(for: delay)
+                        pause = next
+                        attempts.delayBegan(delay)
+                        group.addTask {
+                            try? await next.waitForFinish()
+                            return .delayEnded(attempt: number)
+                        }
+                    } catch {
+                        isOpen = false
+                        if winner.operation == nil { output = .failure(error) }
+                    }
                 }
-            case .endDelay:
-                endDelay()
-            case .cancelOthers:
-                endDelay()
-                let others = lock.withLock { running.values.map(\.operation) }
-                for operation in others { operation.cancel() }
-            }
-        }
-    }
-
-    /// - Returns: Whether the attempt runs; `nil` if the operation has been cancelled, or given an outcome, and ends.
-    private func begin(_ number: Int, isLast: Bool) -> Bool? {
-        do {
-            let hasBegun = try runner.begin(number, of: self) { attempt in
-                // Before the attempt can end, so that it is not the delay of an earlier one that replaces a later one.
-                if !isLast { try beginDelay(after: number) }
-                let isNeeded = lock.withLock {
-                    running[number] = attempt
-                    return !machine.isDecided
+                if !isOpen {
+                    pause?.cancel()
+                    attempts.delayEnded()
+                    if winner.operation != nil || output != nil { running.forEach { $0.operation.cancel() } }
                 }
-                if !isNeeded { attempt.operation.cancel() }
-            } then: { [unowned self] in
-                attemptEnded(number)
+                guard !running.isEmpty, let event = try await group.next() else { break }
+                switch event {
+                case .delayEnded(let number):
+                    isDue = isOpen && number == attempts.count
+                    if isDue { attempts.delayEnded() }
+                case .attemptEnded(let attempt):
+                    running.removeAll { $0.operation === attempt.operation }
+                    if let first = winner.operation {
+                        isOpen = false
+                        if first === attempt.operation { output = output ?? attempt.result }
+                    } else if case .failure(let error) = attempt.result {
+                        let isCancellation = error.isCancellation
+                        if !isCancellation || failure == nil || attempts.isStopped && !isLate { failure = error }
+                        isLate = isLate || attempts.isStopped && !isCancellation
+                        isOpen = isOpen && !isCancellation
+                        isDue = true
+                    }
+                }
             }
-            return hasBegun ? true : nil
-        } catch {
-            // The attempt does not run. Release it, and an earlier result, after unlocking.
-            let unused = lock.withLock {
-                let attempt = running.removeValue(forKey: number)
-                let earlier = machine.isDecided ? nil : exchange(&decision, with: .failure(error))
-                return (attempt, earlier)
-            }
-            withExtendedLifetime(unused) {}
-            return false
+            pause?.cancel()
+            return try output?.get() ?? { throw failure ?? CancellationError() }()
         }
     }
+}
 
-    private func beginDelay(after number: Int) throws {
-        let now = lock.withLock { time }?.now()
-        lock.withLock { nextStart = now.map { $0 + delay } }
-        try runner.wait(delay, in: self) { [unowned self] in perform { $0.delayEnded(after: number) } }
+/// The attempt that has succeeded first. It is decided when an attempt ends, whichever thread comes first to what follows.
+private final class FirstSuccess: FinishObserving {
+    private let first = Locked<AsyncOperation?>(nil)
+
+    var operation: AsyncOperation? { first.withLock(\.self) }
+
+    func observe(_ operation: AsyncOperation) {
+        _ = operation.observeFinish(self)
     }
 
-    private func endDelay() {
-        lock.withLock { nextStart = nil }
-        runner.endDelay()
-    }
-
-    /// Called in a turn, unless the operation was cancelled before.
-    private func attemptEnded(_ number: Int) {
-        guard let attempt = lock.withLock({ running.removeValue(forKey: number) }) else { return }
-        let result = attempt.result
-        let ending: HedgeStateMachine.Ending
-        switch result {
-        case .success: ending = .success
-        case .failure(let error): ending = error.isCancellation ? .cancellation : .failure
-        }
-        var replaced: Result<Output, any Error>?
-        perform { machine in
-            let wasDecided = machine.isDecided
-            let action = machine.attemptEnded(number, with: ending)
-            // A failure says more than a cancellation.
-            if !wasDecided, ending != .cancellation || self.decision == nil {
-                replaced = exchange(&self.decision, with: result)
-            }
-            return action
-        }
-        withExtendedLifetime(replaced) {}
-    }
-
-    // MARK: - The end
-
-    /// Returns the result, and releases all that is left.
-    private func takeResult() -> Result<Output, any Error> {
-        // Those that ended after a cancellation, which keeps turns from coming.
-        let (running, result, isDecided) = lock.withLock {
-            (exchange(&self.running, with: [:]), self.decision.take(), machine.isDecided)
-        }
-        if let result, isDecided || !isCancelled { return result }
-        let results = running.sorted { $0.key < $1.key }.map { $0.value.result }
-        let success = results.first { (try? $0.get()) != nil }
-        let failure = results.first { result in
-            if case .failure(let error) = result { !error.isCancellation } else { false }
-        }
-        return success ?? failure ?? .failure(CancellationError())
-    }
-
-    private var summary: [String] {
-        let (last, time, nextStart) = lock.withLock { (machine.last, self.time, self.nextStart) }
-        guard let time else { return [] }
-        let text = runner.summary(last, of: maximumAttempts, beginsIn: nil)
-        guard let nextStart else { return text }
-        return text + runner.summary(last + 1, of: maximumAttempts, beginsIn: nextStart - time.now())
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
+        if error == nil { first.withLock { $0 = $0 ?? operation } }
     }
 }
 

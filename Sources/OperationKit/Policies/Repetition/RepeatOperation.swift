@@ -32,57 +32,53 @@ import Foundation
 /// ``AsyncOperation/progress`` counts runs, if there is a maximum, and is 0 until the end otherwise. ``AsyncOperation/clock``
 /// measures the time.
 public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
-    /// Says whether the output of a run ends the repetition.
-    typealias Predicate = @Sendable (Output) throws -> Bool
-
-    private let runner: AttemptRunner<Input, Output>
-    private let maximumCount: Int?
-    private let continuesAfterFailure: Bool
-    // The lock of the operation guards these.
-    private var schedule: RepeatSchedule
-    /// Set until the end.
-    private var predicate: Predicate?
-    private var time: TimeSource?
-    private var firstStart: Duration?
-    /// When the next run begins, while it has not.
-    private var nextStart: Duration?
-    private var current: Attempt<Input, Output>?
-    private var decision: Result<Output, any Error>?
-    private var begunCount = 0
+    private let runs: Attempts
 
     init(
         every interval: Duration, maximumCount: Int?, continuesAfterFailure: Bool, name: String?,
-        predicate: @escaping Predicate, runs: @escaping AttemptRunner<Input, Output>.Make
+        predicate: @escaping @Sendable (Output) throws -> Bool, runs make: @escaping Attempt<Input, Output>.Make
     ) {
-        let title = name ?? "RepeatOperation"
-        precondition(interval > .zero, "OperationKit: “\(title)” cannot be repeated every \(interval)")
-        precondition(maximumCount ?? 1 >= 1, "OperationKit: “\(title)” cannot run \(maximumCount ?? 0) times")
-        schedule = RepeatSchedule(every: interval, maximumCount: maximumCount)
-        self.maximumCount = maximumCount
-        self.continuesAfterFailure = continuesAfterFailure
-        self.predicate = predicate
         var ledger = ProgressLedger()
         if let maximumCount { ledger.added(ProgressLedger.weight(Int64(maximumCount))) }
-        runner = AttemptRunner(of: "run", ledger: ledger, weight: maximumCount == nil ? 0 : 1, runs)
+        runs = Attempts(of: "run", maximum: maximumCount, ledger: ledger)
         super.init()
-        becomeComposite(of: runner.children)
         self.name = name
-        runner.attach(
-            to: self, start: { [unowned self] in startRuns() }, takeResult: { [unowned self] in takeResult() },
-            summary: { [weak self] in self?.summary })
+        becomeComposite(of: runs.children, describe: { [weak runs] in runs?.describe(&$0) }) { [unowned self] input in
+            try checkPolicy(interval, maximumCount)
+            var schedule = RepeatSchedule(every: interval, maximumCount: maximumCount)
+            let (clock, time) = (clock, runs.begin(clock))
+            var firstStart: Duration?
+            while true {
+                // A run is released before the delay.
+                let (result, runStart) = try await self.run(input, time, weight: maximumCount == nil ? 0 : 1, make)
+                let start = firstStart ?? runStart
+                firstStart = start
+                switch result {
+                case .success(let output):
+                    try runs.checkStopped()
+                    if try await runs.children.body?.call({ try predicate(output) }) ?? true { return output }
+                case .failure(let error):
+                    if !continuesAfterFailure || error.isCancellation || runs.isStopped { throw error }
+                }
+                if schedule.isLastRun { return try result.get() }
+                try runs.checkStopped()
+                try await runs.wait(schedule.runEnded(elapsed: time.now() - start), on: clock)
+            }
+        }
     }
 
     /// Creates an operation that has not started.
     ///
-    /// Traps if the interval is zero or less, or if the maximum is less than 1.
+    /// If the interval is zero or less, or the maximum less than 1, it ends with ``RetryError/invalidPolicy(operation:problem:)``,
+    /// without a run.
     ///
     /// - Parameters:
     ///   - interval: The time from the begin of one run to that of the next one.
     ///   - maximumCount: How many runs there are at most; `nil` for any number.
     ///   - continuesAfterFailure: Whether another run follows one that has failed.
     ///   - name: The name of the operation, for messages and errors.
-    ///   - predicate: Says whether the output of a run ends the repetition. Called after each run that succeeded, on a thread of a
-    ///     private queue, and not once the operation is cancelled. Without it, only the maximum, a failure or a cancellation does.
+    ///   - predicate: Says whether the output of a run ends the repetition. Called after each run that succeeded, on a thread
+    ///     that it may block, and not once the operation is cancelled. Without it, only the maximum, a failure or a cancellation does.
     ///     Released at the end.
     ///   - makeOperation: Makes the operation of a run, whose number it gets, from 1 on. The operation is new, and is started by
     ///     this one only. Called like `predicate`, one call at a time. If it throws, this operation ends with the error.
@@ -99,90 +95,29 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
     /// How many runs have begun.
     ///
     /// May be read on any thread, at any time.
-    public var runCount: Int { lock.withLock { begunCount } }
+    public var attemptCount: Int { runs.count }
+
+    /// How many runs have begun.
+    @available(*, deprecated, renamed: "attemptCount")
+    public var runCount: Int { attemptCount }
 
     /// Does nothing: `start()` begins the first run.
     public override func main(input: Input) {}
 
-    // MARK: - Runs
-
-    private func startRuns() {
-        guard let input = requiredInput() else { return }
-        let clock = clock
-        let time = TimeSource(clock)
-        lock.withLock { self.time = time }
-        runner.start(with: input, for: self) { [unowned self] in beginRun() }
+    private func run(
+        _ input: Input, _ time: TimeSource, weight: Int64, _ make: @escaping Attempt<Input, Output>.Make
+    ) async throws -> (result: Result<Output, any Error>, start: Duration) {
+        let run = try await runs.next(of: self, input: input, make)
+        let start = time.now()
+        try await runs.children.runChild(run.operation, weight: weight)
+        return (run.result, start)
     }
 
-    private func beginRun() {
-        let (number, time) = lock.withLock { (schedule.run, self.time) }
-        do {
-            try runner.begin(number, of: self) { run in
-                let now = time?.now()
-                lock.withLock {
-                    firstStart = firstStart ?? now
-                    nextStart = nil
-                    current = run
-                    begunCount = number
-                }
-            } then: { [unowned self] in
-                runEnded()
-            }
-        } catch {
-            decide(.failure(error))
-        }
-    }
-
-    /// Called in a turn, unless the operation was cancelled before.
-    private func runEnded() {
-        let (run, predicate, isLast) = lock.withLock { (current.take(), self.predicate, schedule.isLastRun) }
-        guard let run, let predicate else { return }
-        let result = run.result
-        do {
-            switch result {
-            case .success(let output): if try predicate(output) { return decide(result) }
-            case .failure(let error): if !continuesAfterFailure || error.isCancellation { return decide(result) }
-            }
-            if isLast { return decide(result) }
-            guard let now = lock.withLock({ time })?.now(), !runner.isStopped(self) else { return }
-            let delay = lock.withLock {
-                let delay = schedule.runEnded(elapsed: now - (firstStart ?? now))
-                nextStart = now + delay
-                return delay
-            }
-            try runner.wait(delay, in: self) { [unowned self] in beginRun() }
-        } catch {
-            decide(.failure(error))
-        }
-    }
-
-    // MARK: - The end
-
-    private func decide(_ result: Result<Output, any Error>) {
-        // A run that cannot be run is released after unlocking.
-        let unused = lock.withLock {
-            self.decision = result
-            return current.take()
-        }
-        withExtendedLifetime(unused) {}
-    }
-
-    /// Returns the result, and releases all that is left.
-    private func takeResult() -> Result<Output, any Error> {
-        let (result, current, predicate) = lock.withLock {
-            (self.decision.take(), self.current.take(), self.predicate.take())
-        }
-        withExtendedLifetime(predicate) {}
-        if let result { return result }
-        // Whether its output would have been enough was not asked.
-        if case .failure(let error)? = current?.result { return .failure(error) }
-        return .failure(CancellationError())
-    }
-
-    private var summary: [String] {
-        let (number, time, nextStart) = lock.withLock { (schedule.run, self.time, self.nextStart) }
-        guard let time else { return [] }
-        return runner.summary(number, of: maximumCount, beginsIn: nextStart.map { $0 - time.now() })
+    private func checkPolicy(_ interval: Duration, _ maximumCount: Int?) throws {
+        var problem: String?
+        if interval <= .zero { problem = "its interval is \(interval)" }
+        if let maximumCount, maximumCount < 1 { problem = "its maximumCount is \(maximumCount)" }
+        if let problem { throw RetryError.invalidPolicy(operation: displayName, problem: problem) }
     }
 }
 

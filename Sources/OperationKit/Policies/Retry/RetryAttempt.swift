@@ -46,15 +46,9 @@ struct AttemptLog {
         return removed
     }
 
-    /// The last attempt ended. Only the first call for each counts.
-    mutating func ended(with error: (any Error)?, at now: Duration) {
-        guard let last = all.indices.last, all[last].duration == nil, let firstStart else { return }
-        all[last].ended(with: error, at: now - firstStart)
+    /// The last attempt ended.
+    mutating func ended(with error: (any Error)?, at now: Duration) -> [RetryAttempt] {
+        if let last = all.indices.last, let firstStart { all[last].ended(with: error, at: now - firstStart) }
+        return []
     }
-
-    /// What the last attempt ended with.
-    var lastError: (any Error)? { all.last?.error }
-
-    /// How long ago the first attempt began.
-    func elapsed(at now: Duration) -> Duration { firstStart.map { now - $0 } ?? .zero }
 }

@@ -42,35 +42,31 @@ import Foundation
 /// before, with ``CompoundAdditionError/alreadyAdded(operation:compound:)`` if it is part of another one, and with
 /// ``CompoundOperationError/dependencyCycle(name:path:)`` if this one is inside it, or it waits for this one.
 public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
-    private let runner: AttemptRunner<Input, Output>
-    // The lock of the operation guards these.
-    /// Set until the end.
-    private var policy: RetryPolicy?
-    private var run: Run?
+    private let scheduler: Attempts
+    // The lock of the operation guards it.
     private var log = AttemptLog()
 
-    /// What changes from attempt to attempt.
-    private struct Run {
-        let time: TimeSource
-        var schedule: RetrySchedule
-        /// The attempt that runs, or with which the operation ends.
-        var current: Attempt<Input, Output>?
-        /// When the next attempt begins, during a delay.
-        var nextStart: Duration?
-        /// What the operation ends with instead of the result of an attempt.
-        var failure: (any Error)?
-    }
-
-    init(_ policy: RetryPolicy, name: String?, attempts: @escaping AttemptRunner<Input, Output>.Make) {
-        self.policy = policy
-        runner = AttemptRunner(of: "attempt", attempts)
+    init(_ policy: RetryPolicy, name: String?, attempts make: @escaping Attempt<Input, Output>.Make) {
+        scheduler = Attempts(of: "attempt", maximum: policy.maximumAttempts)
         super.init()
-        becomeComposite(of: runner.children)
         self.name = name
-        runner.attach(
-            to: self, start: { [unowned self] in startAttempts() },
-            takeResult: { [unowned self] in takeResult() },
-            summary: { [weak self] in self?.summary })
+        becomeComposite(of: scheduler.children, describe: { [weak scheduler] in scheduler?.describe(&$0) }) {
+            [unowned self] input in
+            let (clock, time) = (clock, scheduler.begin(clock))
+            return try await policy.retrying(named: { displayName }, clock: clock, in: scheduler.children.body) {
+                number, error, delay in
+                emit(.retrying(attempt: number, error: error, delay: delay))
+                try await scheduler.wait(delay, on: clock)
+            } attempt: { number in
+                let attempt = try await scheduler.next(of: self, input: input, make)
+                limitTime(of: attempt.operation, policy.attemptTimeout)
+                record { $0.began(number, at: time.now()) }
+                try await scheduler.children.runChild(attempt.operation, weight: 1)
+                let (error, now) = (attempt.operation.error, time.now())
+                record { $0.ended(with: error, at: now) }
+                return attempt.result
+            }
+        }
     }
 
     /// Creates an operation that has not started.
@@ -94,123 +90,25 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// May be read on any thread, at any time.
     public var attempts: [RetryAttempt] { lock.withLock { log.attempts } }
 
+    /// How many attempts have begun.
+    ///
+    /// May be read on any thread, at any time.
+    public var attemptCount: Int { scheduler.count }
+
     /// Does nothing: `start()` begins the first attempt.
     public override func main(input: Input) {}
 
-    // MARK: - Attempts
-
-    private func startAttempts() {
-        guard let input = requiredInput(), let policy = lock.withLock({ policy }) else { return }
-        if let problem = policy.problem {
-            return fail(beforeRunning: RetryError.invalidPolicy(operation: displayName, problem: problem))
-        }
-        let clock = clock
-        let time = TimeSource(clock)
-        lock.withLock { run = Run(time: time, schedule: RetrySchedule(policy)) }
-        policy.budget?.callBegan()
-        runner.start(with: input, for: self) { [unowned self] in beginAttempt() }
-    }
-
-    private func beginAttempt() {
-        guard let (time, number) = lock.withLock({ run.map { ($0.time, $0.schedule.attempt) } }) else { return }
-        if number > 1, let error = budgetError(before: number) { return end(with: error) }
-        do {
-            try runner.begin(number, of: self) { attempt in
-                limitTime(of: attempt.operation)
-                let now = time.now()
-                let removed = lock.withLock {
-                    run?.current = attempt
-                    run?.nextStart = nil
-                    return log.began(number, at: now)
-                }
-                withExtendedLifetime(removed) {}
-            } then: { [unowned self] in
-                attemptEnded()
-            }
-        } catch {
-            end(with: error)
-        }
-    }
-
-    /// Takes a retry from the budget, when that begins.
-    ///
-    /// - Returns: The error to end with, if the budget does not allow it.
-    private func budgetError(before number: Int) -> RetryError? {
-        let (budget, lastError) = lock.withLock { (policy?.budget, log.lastError) }
-        guard let budget, let lastError, !runner.isStopped(self), !budget.takeRetry() else { return nil }
-        return .budgetExhausted(operation: displayName, attempts: number - 1, error: lastError)
+    /// Changes the log. What it does not keep is released after unlocking: errors may be of users' types.
+    private func record(_ change: (inout AttemptLog) -> [RetryAttempt]) {
+        let removed = lock.withLock { change(&log) }
+        withExtendedLifetime(removed) {}
     }
 
     /// Gives an attempt the timeout of the policy, unless it has its own, and the clock of this operation with it.
-    private func limitTime(of operation: AsyncOperation) {
-        guard let timeout = lock.withLock({ policy?.attemptTimeout }), operation.timeout == nil else { return }
+    private func limitTime(of operation: AsyncOperation, _ timeout: Duration?) {
+        guard let timeout, operation.timeout == nil else { return }
         if !operation.withState({ $0.preparations?.clock != nil }) { operation.clock = clock }
         operation.timeout = timeout
-    }
-
-    /// Called in a turn, unless the operation was cancelled before. Only turns change the run, and one comes after the other.
-    private func attemptEnded() {
-        guard let (run, policy) = lock.withLock({ run.flatMap { run in policy.map { (run, $0) } } }) else { return }
-        let error = run.current?.operation.error
-        recordEnd(of: run)
-        guard let error, !error.isCancellation, !runner.isStopped(self), !run.schedule.isLastAttempt,
-            policy.shouldRetry(error, run.schedule.attempt)
-        else { return }
-        var schedule = run.schedule
-        let (now, requested) = (run.time.now(), error.requestedDelay)
-        let elapsed = lock.withLock { log.elapsed(at: now) }
-        guard case .retry(let delay) = schedule.attemptFailed(requestedDelay: requested, elapsed: elapsed),
-            !runner.isStopped(self)
-        else { return }
-        if let budget = policy.budget, !budget.allowsRetry {
-            let failed = run.schedule.attempt
-            return end(with: RetryError.budgetExhausted(operation: displayName, attempts: failed, error: error))
-        }
-        // The attempt is released after unlocking.
-        lock.withLock {
-            self.run?.schedule = schedule
-            self.run?.current = nil
-            self.run?.nextStart = now.adding(delay)
-        }
-        emit(.retrying(attempt: run.schedule.attempt, error: error, delay: delay))
-        do {
-            try runner.wait(delay, in: self) { [unowned self] in beginAttempt() }
-        } catch {
-            end(with: error)
-        }
-    }
-
-    private func recordEnd(of run: Run) {
-        guard let operation = run.current?.operation else { return }
-        let (error, now) = (operation.error, run.time.now())
-        lock.withLock { log.ended(with: error, at: now) }
-    }
-
-    // MARK: - The end
-
-    private func end(with error: any Error) {
-        // The attempt may not have run. Release it after unlocking.
-        let unused = lock.withLock {
-            run?.failure = error
-            return run?.current.take()
-        }
-        withExtendedLifetime(unused) {}
-    }
-
-    /// Returns the result, and releases all that is left.
-    private func takeResult() -> Result<Output, any Error> {
-        let (run, policy) = lock.withLock { (self.run.take(), self.policy.take()) }
-        withExtendedLifetime(policy) {}
-        if let run { recordEnd(of: run) }
-        if let failure = run?.failure { return .failure(failure) }
-        return run?.current?.result ?? .failure(CancellationError())
-    }
-
-    private var summary: [String] {
-        guard let (run, policy) = lock.withLock({ run.flatMap { run in policy.map { (run, $0) } } }) else { return [] }
-        let maximum = policy.maximumAttempts < .max ? policy.maximumAttempts : nil
-        return runner.summary(
-            run.schedule.attempt, of: maximum, beginsIn: run.nextStart.map { $0 - run.time.now() })
     }
 }
 

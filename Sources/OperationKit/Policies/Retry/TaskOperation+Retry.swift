@@ -22,9 +22,8 @@ extension TaskOperation {
     ///   - policy: When to call the closure again.
     ///   - body: The work.
     public convenience init(name: String? = nil, retry policy: RetryPolicy, _ body: @escaping Body) {
-        let owner = RetryOwner()
-        self.init(name: name) { try await owner.perform(policy, body) }
-        owner.operation = self
+        self.init(name: name, body)
+        taskWork = TaskWork { operation, _ in try await operation.perform(body, retriedBy: policy) }
     }
 }
 
@@ -38,31 +37,25 @@ extension IOTaskOperation {
     ///   - policy: When to call the closure again.
     ///   - body: The work.
     public convenience init(name: String? = nil, retry policy: RetryPolicy, _ body: @escaping Body) {
-        let owner = RetryOwner()
-        self.init(name: name) { input in try await owner.perform(policy) { try await body(input) } }
-        owner.operation = self
+        self.init(name: name, body)
+        taskWork = TaskWork { operation, input in
+            try await operation.perform({ try await body(input) }, retriedBy: policy)
+        }
     }
 }
 
-/// The operation whose closure is called again. Weak, because it holds the closure.
-private final class RetryOwner: Sendable {
-    private struct Reference {
-        weak var operation: AsyncOperation?
-    }
-
-    private let reference = Locked(Reference())
-
-    var operation: AsyncOperation? {
-        get { reference.withLock { $0.operation } }
-        set { reference.withLock { $0.operation = newValue } }
-    }
-
-    func perform<Output: Sendable>(
-        _ policy: RetryPolicy, _ body: @escaping @Sendable () async throws -> Output
+extension AsyncOperation {
+    fileprivate final func perform<Output: Sendable>(
+        _ body: @escaping @Sendable () async throws -> Output, retriedBy policy: RetryPolicy
     ) async throws -> Output {
-        // The task that calls this holds the operation.
-        try await policy.perform(
-            named: { operation?.displayName ?? "" }, clock: operation?.clock ?? ContinuousClock(),
-            willRetry: { operation?.emit(.retrying(attempt: $0, error: $1, delay: $2)) }, body)
+        let clock = clock
+        let wait = { (number: Int, error: any Error, delay: Duration) async throws in
+            self.emit(.retrying(attempt: number, error: error, delay: delay))
+            let task = self as? any TaskRunning
+            task?.setWait("waiting \(ageText(delay)) before attempt \(number + 1)")
+            defer { task?.setWait(nil) }
+            try await clock.pause(for: delay)
+        }
+        return try await policy.perform(named: { displayName }, clock: clock, wait: wait, body)
     }
 }

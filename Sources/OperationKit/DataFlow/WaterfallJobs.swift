@@ -1,0 +1,179 @@
+import Foundation
+
+/// The jobs of a waterfall: collected first, and moved from waterfall to waterfall as it grows, then called one after the other.
+final class WaterfallJobs: Sendable {
+    typealias Job = @Sendable (any WaterfallResult) throws -> Made
+
+    /// What a job makes. The closure for the output does not hold the operation.
+    enum Made: Sendable {
+        case value(any WaterfallResult)
+        case operation(AsyncOperation, output: @Sendable () -> (any WaterfallResult)?)
+        case task(@Sendable () async throws -> any WaterfallResult)
+    }
+
+    let children = ChildScheduler(
+        limit: 1, failurePolicy: .continueAll, collectsFailures: false, unit: "jobs", body: CompositeBody())
+
+    private struct QueuedJob {
+        let job: Job
+        let name: String?
+        let weight: Int64
+    }
+
+    private struct State {
+        /// In reverse order once the run has started, so that each can be removed, and released, when it is called.
+        var jobs: [QueuedJob] = []
+        var count = 0
+        var started = 0
+        var failure: SuboperationError?
+    }
+
+    private let state = Locked(State())
+
+    func append(_ job: @escaping Job, name: String? = nil, weight: Int64) {
+        state.withLock { state in
+            state.jobs.append(QueuedJob(job: job, name: name, weight: ProgressLedger.weight(weight)))
+            state.count += 1
+        }
+    }
+
+    /// How many jobs there are.
+    var count: Int { state.withLock { $0.count } }
+
+    /// The job that has failed.
+    var failure: SuboperationError? { state.withLock { $0.failure } }
+
+    /// What users call a job without a name whose operation has none either.
+    static func name(ofJob index: Int) -> String { "job \(index)" }
+
+    /// Releases the jobs that were not called.
+    func discard() {
+        let discarded = state.withLock { exchange(&$0.jobs, with: []) }
+        withExtendedLifetime(discarded) {}
+    }
+
+    /// Describes the run: how many jobs have started, and the operation that the last one made, if that has not finished.
+    func describe(_ snapshot: inout ChildSnapshot) {
+        let (started, count) = state.withLock { ($0.started, $0.count) }
+        snapshot.children.removeAll { $0.operation is Resumption }
+        snapshot.summary = ["\(started) of \(count) jobs have started"] + (children.isSuspended ? ["suspended"] : [])
+    }
+}
+
+// MARK: - Running
+
+extension WaterfallJobs {
+    /// Where the jobs that make values have come to.
+    private enum Progress: Sendable {
+        case done(any WaterfallResult)
+        case suspended(any WaterfallResult)
+        case operation(AsyncOperation, QueuedJob, output: @Sendable () -> (any WaterfallResult)?)
+    }
+
+    /// Ends at once as a child, which it can only when the waterfall is not suspended.
+    private final class Resumption: AsyncOperation, @unchecked Sendable {}
+
+    /// Calls the jobs. The operations that they make run as children.
+    func run(with input: any WaterfallResult) async throws -> any WaterfallResult {
+        let total = state.withLock { state in
+            state.jobs.reverse()
+            return state.jobs.reduce(0) { $0 + $1.weight }
+        }
+        children.changeProgress { $0.added(total) }
+        var value = input
+        while true {
+            let progress = try await children.body?.call { [value] in try self.makeValues(from: value) }
+            switch progress ?? .done(value) {
+            case .done(let result):
+                return result
+            case .suspended(let result):
+                value = result
+                let resumption = Resumption()
+                resumption.hideFromObservers()
+                try await children.runChild(resumption)
+            case .operation(let operation, let job, let output):
+                value = try await run(operation, of: job, output: output)
+            }
+        }
+    }
+
+    /// Calls jobs in a loop, as long as they make values.
+    private func makeValues(from input: any WaterfallResult) throws -> Progress {
+        var value = input
+        while true {
+            if children.cancelsNewChildren { throw CancellationError() }
+            if children.isSuspended { return .suspended(value) }
+            guard let job = nextJob() else { return .done(value) }
+            switch try recordingFailure({ try job.job(value) }, of: job) {
+            case .value(let next):
+                value = next
+                children.changeProgress { $0.done(job.weight) }
+            case .operation(let operation, let output):
+                return .operation(operation, job, output: output)
+            case .task(let body):
+                let task = TaskOperation(name: job.name ?? Self.name(ofJob: index), body)
+                task.qualityOfService = children.queue.childQualityOfService
+                return .operation(task, job) { [weak task] in task?.output }
+            }
+        }
+    }
+
+    /// Runs the operation that a job has made, under the name of the job if it has none. An operation that is refused keeps its name.
+    private func run(
+        _ operation: AsyncOperation, of job: QueuedJob, output: @Sendable () -> (any WaterfallResult)?
+    ) async throws -> any WaterfallResult {
+        let isNamed = operation.name == nil && job.name != nil
+        if isNamed { operation.name = job.name }
+        do {
+            try await children.runChild(operation, weight: job.weight)
+        } catch {
+            if isNamed { operation.name = nil }
+            recordFailure(error, of: job.name ?? Self.name(ofJob: index))
+            throw error
+        }
+        if let output = output() { return output }
+        let error = operation.error ?? IOOperationError.missingOutput(operation: operation.displayName)
+        recordFailure(error, of: operation.displayName(at: index))
+        throw error
+    }
+
+    private func nextJob() -> QueuedJob? {
+        state.withLock { state in
+            let job = state.jobs.popLast()
+            if job != nil { state.started += 1 }
+            return job
+        }
+    }
+
+    /// The index of the job that was started last.
+    private var index: Int { state.withLock { $0.started - 1 } }
+
+    private func recordingFailure(_ body: () throws -> Made, of job: QueuedJob) throws -> Made {
+        do {
+            return try body()
+        } catch {
+            recordFailure(error, of: job.name ?? Self.name(ofJob: index))
+            throw error
+        }
+    }
+
+    /// Records that a job has failed, or was cancelled by itself.
+    private func recordFailure(_ error: any Error, of name: String) {
+        if error.isCancellation, children.cancelsNewChildren { return }
+        state.withLock { state in
+            state.failure = SuboperationError(
+                name: name, index: state.started - 1, error: error, siblingCount: state.count)
+        }
+    }
+}
+
+/// A result on its way from one job to the next.
+protocol WaterfallResult: Sendable {}
+
+final class WaterfallValue<Value: Sendable>: WaterfallResult {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}

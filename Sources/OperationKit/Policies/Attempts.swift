@@ -1,0 +1,160 @@
+import Foundation
+
+/// An operation that was made for one attempt of another one, which ends with the result of an attempt.
+struct Attempt<Input: Sendable, Output: Sendable>: Sendable {
+    typealias Make = @Sendable (_ number: Int) throws -> Attempt<Input, Output>
+
+    let operation: AsyncOperation
+    /// Gives the operation its input, unless it has one.
+    fileprivate let giveInput: @Sendable (Input) -> Void
+    private let output: @Sendable () -> Output?
+
+    init(_ operation: IOOperation<Input, Output>) {
+        self.operation = operation
+        giveInput = { if operation.input == nil { operation.input = $0 } }
+        output = { operation.output }
+    }
+
+    /// The result of the operation, which has finished.
+    var result: Result<Output, any Error> {
+        if let error = operation.error { return .failure(error) }
+        if let output = output() { return .success(output) }
+        return .failure(IOOperationError.missingOutput(operation: operation.displayName))
+    }
+}
+
+extension Attempt where Input == Void, Output == Void {
+    /// An operation of any class, for which success is the output.
+    init(ofAnyClass operation: AsyncOperation) {
+        self.operation = operation
+        giveInput = { _ in }
+        output = { .some(()) }
+    }
+}
+
+/// The attempts of one operation: children that a closure makes while it runs.
+final class Attempts: Sendable {
+    let children: ChildScheduler
+    /// What users call an attempt.
+    private let noun: String
+    /// How many attempts there are at most, if that is known.
+    private let maximum: Int?
+
+    private struct State {
+        /// The number of the attempt that began last.
+        var number = 0
+        var time: TimeSource?
+        /// When the next one begins, during a delay.
+        var nextStart: Duration?
+    }
+
+    private let state = Locked(State())
+
+    /// - Parameters:
+    ///   - noun: What users call an attempt.
+    ///   - maximum: How many there are at most.
+    ///   - ledger: How attempts count in the progress. In the default the one that came farthest counts.
+    init(of noun: String, maximum: Int?, ledger: ProgressLedger = ProgressLedger(ofAlternatives: true)) {
+        self.noun = noun
+        self.maximum = maximum.flatMap { $0 < .max ? $0 : nil }
+        children = ChildScheduler(
+            limit: OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: .continueAll,
+            collectsFailures: false, unit: "\(noun)s", body: CompositeBody())
+        children.changeProgress { $0 = ledger }
+    }
+
+    /// How many attempts have begun.
+    var count: Int { state.withLock(\.number) }
+
+    /// Starts to measure the time.
+    func begin(_ clock: any Clock<Duration>) -> TimeSource {
+        let time = TimeSource(clock)
+        state.withLock { $0.time = time }
+        return time
+    }
+
+    // MARK: - Making and waiting
+
+    /// Makes the operation of the next attempt, which gets the input and, where it has none, a name.
+    ///
+    /// - Throws: The error of the closure, or one about the operation that it made. `CancellationError` if no further attempt is to
+    ///   begin, because the composite was cancelled, or given an outcome.
+    func next<Input, Output>(
+        of composite: AsyncOperation, input: Input, _ make: @escaping Attempt<Input, Output>.Make
+    ) async throws -> Attempt<Input, Output> {
+        let number = state.withLock(\.number) + 1
+        try checkStopped()
+        guard let attempt = try await children.body?.call({ try make(number) }) else { throw CancellationError() }
+        try check(attempt.operation, made: number, for: composite)
+        try checkStopped()
+        attempt.giveInput(input)
+        let operation = attempt.operation
+        if operation.name == nil { operation.name = "\(composite.shortName), \(noun) \(number)" }
+        state.withLock { $0.number = number }
+        return attempt
+    }
+
+    private func check(_ operation: AsyncOperation, made number: Int, for composite: AsyncOperation) throws {
+        if composite.isInside(operation) {
+            throw CompoundOperationError.dependencyCycle(
+                name: composite.displayName,
+                path: [composite.displayName] + (operation === composite ? [] : [operation.displayName]))
+        }
+        let parent = operation.withState { $0.membership.parent }
+        if operation.isExecuting || operation.isFinished || parent === children {
+            throw RetryError.operationReused(operation: composite.displayName, attempt: number)
+        }
+        if parent != nil {
+            throw CompoundAdditionError.alreadyAdded(
+                operation: operation.displayName, compound: composite.displayName)
+        }
+    }
+
+    /// Whether no further attempt is to begin.
+    var isStopped: Bool { children.cancelsNewChildren }
+
+    func checkStopped() throws {
+        if isStopped { throw CancellationError() }
+    }
+
+    /// Lets the time before the next attempt pass, in a task of the body. Descriptions say when it begins.
+    func wait(_ duration: Duration, on clock: any Clock<Duration>) async throws {
+        delayBegan(duration)
+        defer { delayEnded() }
+        try await clock.pause(for: duration)
+    }
+
+    func delayBegan(_ duration: Duration) {
+        state.withLock { $0.nextStart = $0.time?.now().adding(duration) }
+    }
+
+    func delayEnded() {
+        state.withLock { $0.nextStart = nil }
+    }
+
+    // MARK: - Descriptions
+
+    /// Describes what the operation does: “attempt 2 of 5 begins in 1.4 s”.
+    func describe(_ snapshot: inout ChildSnapshot) {
+        let (number, delay) = state.withLock { state in
+            (state.number, state.nextStart.flatMap { start in state.time.map { max(start - $0.now(), .zero) } })
+        }
+        snapshot.summary = number == 0 && delay == nil ? [] : [text(max(number, 1))]
+        guard let delay else { return }
+        let next = "\(text(number + 1)) begins in \(ageText(delay))"
+        // While no attempt runs, the last one is over.
+        snapshot.summary = snapshot.children.isEmpty ? [next] : snapshot.summary + [next]
+    }
+
+    private func text(_ number: Int) -> String {
+        "\(noun) \(number)" + (maximum.map { " of \($0)" } ?? "")
+    }
+}
+
+extension AsyncOperation {
+    /// The name, or the end of a long one: names that are made of names do not grow with the nesting.
+    fileprivate var shortName: String {
+        let name = displayName
+        return name.utf8.count <= 120 ? name : "…\(name.suffix(100))"
+    }
+}

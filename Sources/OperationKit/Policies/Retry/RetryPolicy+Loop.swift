@@ -1,0 +1,130 @@
+extension RetryPolicy {
+    /// Makes attempts until one succeeds, or the policy allows no further one.
+    ///
+    /// - Parameters:
+    ///   - name: What is tried, for errors. Called for these only.
+    ///   - index: Varies the jitter among callers that share a seeded policy.
+    ///   - clock: What the time is measured with.
+    ///   - body: The body of a composite, if it is that which makes the attempts.
+    ///   - wait: Lets the delay before a retry pass, after the attempt with this number has failed with this error.
+    ///   - attempt: Makes an attempt. What it throws ends the loop; a failure that it returns may be retried.
+    /// - Returns: The output of the first attempt that succeeds.
+    /// - Throws: The error of the last attempt. ``RetryError`` if the policy makes no sense, or its budget is exhausted.
+    func retrying<Output: Sendable>(
+        named name: () -> String, index: Int = 0, clock: any Clock<Duration>, in body: CompositeBody? = nil,
+        wait: (_ attempt: Int, _ error: any Error, _ delay: Duration) async throws -> Void,
+        attempt: (_ number: Int) async throws -> Result<Output, any Error>
+    ) async throws -> Output {
+        if let problem { throw RetryError.invalidPolicy(operation: name(), problem: problem) }
+        var delays = JitteredDelays(
+            backoff, jitter, seed: (seed ?? .random(in: .min ... .max)) &+ UInt64(bitPattern: Int64(index)))
+        let time = TimeSource(clock)
+        budget?.callBegan()
+        var number = 1
+        while true {
+            let error: any Error
+            switch try await attempt(number) {
+            case .success(let output): return output
+            case .failure(let failure): error = failure
+            }
+            guard number < maximumAttempts, !Task.isCancelled, !error.isCancellation,
+                let answer = await ask(about: error, of: number, in: body), answer.isWorthRetry, !Task.isCancelled
+            else { throw error }
+            let delay = answer.requestedDelay?.clamped ?? delays.next(beforeRetry: number)
+            if let maximumTotalTime, time.now().adding(delay) > maximumTotalTime { throw error }
+            func takeRetry(_ isAllowed: Bool?) throws {
+                guard isAllowed == false else { return }
+                throw RetryError.budgetExhausted(operation: name(), attempts: number, error: error)
+            }
+            try takeRetry(budget?.allowsRetry)
+            try await wait(number, error, delay)
+            try takeRetry(budget?.takeRetry())
+            number += 1
+        }
+    }
+
+    /// Asks the policy about an error, and then the error for its delay, on a thread that they may block.
+    ///
+    /// - Returns: `nil` if the task was cancelled meanwhile.
+    private func ask(
+        about error: any Error, of attempt: Int, in body: CompositeBody?
+    ) async -> (isWorthRetry: Bool, requestedDelay: Duration?)? {
+        let question: @Sendable () -> (Bool, Duration?) = {
+            let isWorthRetry = shouldRetry(error, attempt)
+            return (isWorthRetry, isWorthRetry ? error.requestedDelay : nil)
+        }
+        return if let body { try? await body.call(question) } else { try? await runUserClosure(question) }
+    }
+
+    /// Calls an `async` function of the user until it succeeds, in the current task.
+    func perform<Output: Sendable>(
+        named name: @Sendable () -> String, index: Int = 0, clock: any Clock<Duration>,
+        wait: ((_ attempt: Int, _ error: any Error, _ delay: Duration) async throws -> Void)? = nil,
+        _ body: @escaping @Sendable () async throws -> Output
+    ) async throws -> Output {
+        try await retrying(named: name, index: index, clock: clock) { number, error, delay in
+            if let wait { try await wait(number, error, delay) } else { try await clock.pause(for: delay) }
+        } attempt: { _ in
+            do { return .success(try await attempt(named: name, clock, body)) } catch { return .failure(error) }
+        }
+    }
+
+    /// Makes one call, which is cancelled when it takes longer than the policy allows.
+    private func attempt<Output: Sendable>(
+        named name: () -> String, _ clock: any Clock<Duration>, _ body: @escaping @Sendable () async throws -> Output
+    ) async throws -> Output {
+        guard let attemptTimeout else { return try await body() }
+        let task = Task { try await body() }
+        let expiry = Expiry { task.cancel() }
+        let deadline = clock.timer.arm(for: expiry, after: attemptTimeout) { $0.come() }
+        let result = await withCancellationDelivered {
+            task.cancel()
+        } during: {
+            await task.result
+        }
+        deadline.disarm()
+        if case .failure(let error) = result, error.isCancellation, expiry.hasCome, !Task.isCancelled {
+            throw OperationTimeoutError(operation: name(), timeout: attemptTimeout)
+        }
+        return try result.get()
+    }
+}
+
+/// The end of the time of an attempt.
+private final class Expiry: Sendable {
+    private let isOver = Locked(false)
+    private let action: @Sendable () -> Void
+
+    init(_ action: @escaping @Sendable () -> Void) {
+        self.action = action
+    }
+
+    var hasCome: Bool { isOver.withLock(\.self) }
+
+    func come() {
+        isOver.withLock { $0 = true }
+        action()
+    }
+}
+
+extension Clock where Duration == Swift.Duration {
+    /// Suspends until some time has passed. Leaves nothing behind, other than a cancelled sleep of a clock of the system.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled before.
+    func pause(for duration: Duration) async throws {
+        try Task.checkCancellation()
+        guard duration > .zero else { return }
+        let pause = startPause(for: duration)
+        defer { pause.cancel() }
+        try await pause.waitForFinish()
+    }
+
+    /// Returns an operation that ends when some time has passed from now on.
+    func startPause(for duration: Duration) -> DelayOperation {
+        let pause = DelayOperation(for: duration)
+        pause.clock = self
+        pause.hideFromObservers()
+        pause.start()
+        return pause
+    }
+}

@@ -1,0 +1,264 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+@Suite("WorkflowOperation", .hangGuard) struct WorkflowTests {
+    private final class Increment: IOOperation<Int, Int>, @unchecked Sendable {
+        override func main(input: Int) { finish(with: input + 1) }
+    }
+
+    @Test("A body loops, branches and runs steps together", arguments: Start.allCases) func loop(start: Start) async {
+        let workflow = WorkflowOperation(name: "pages") { flow in
+            var pages = [try await flow.run(TaskOperation { 1 })]
+            while let last = pages.last, last < 4 { pages.append(try await flow.run(Increment().with(input: last))) }
+            async let sum = flow.run(TaskOperation { [pages] in pages.reduce(0, +) })
+            async let count = flow.run(TaskOperation { [pages] in pages.count })
+            return try await (sum, count)
+        }
+        await start(workflow)
+        #expect(workflow.output ?? (0, 0) == (10, 4))
+    }
+
+    @Test("A body gets the input, and may run on the main actor") func input() async throws {
+        let double = WorkflowOperation(name: "double") { (number: Int, flow) in
+            try await flow.run(Increment().with(input: number - 1)) * 2
+        }
+        #expect(try await OperationQueue().run(MacroOperation(double).then(Increment()).with(input: 4)) == 9)
+        let main = WorkflowOperation { @MainActor flow in
+            MainActor.assertIsolated()
+            return try await flow.run(Increment().with(input: 1))
+        }
+        #expect(try await OperationQueue().run(main) == 2)
+        let missing = WorkflowOperation<Int, Int>(name: "missing") { input, _ in input }
+        await Start.byHand(missing)
+        #expect(missing.error as? IOOperationError == .missingInput(operation: "missing"))
+    }
+
+    @Test("A step that fails and is caught is no failure; one that is not ends the workflow with its error")
+    func failures() async {
+        let caught = WorkflowOperation { flow in
+            do {
+                try await flow.run(ThrowingBlockOperation { throw TestError.first })
+                return 0
+            } catch TestError.first {
+                return try await flow.run(Increment().with(input: 1))
+            }
+        }
+        await Start.byHand(caught)
+        #expect(caught.output == 2 && caught.error == nil)
+        let log = EventLog()
+        let thrown = WorkflowOperation { flow in
+            async let other: Void = flow.run(
+                ScriptedOperation(main: { _ in }) { $0.finish(withError: CancellationError()) })
+            do {
+                try await flow.run(ScriptedOperation { $0.finish(withError: TestError.second) })
+            } catch {
+                log.add("\(error)")
+                throw error
+            }
+            try await other
+        }
+        await Start.byHand(thrown)
+        #expect(thrown.error as? TestError == .second && log.events == ["second"])
+    }
+
+    @Test("Steps that are foreign, empty, reused or too late are errors of `run`") func misuse() async throws {
+        let (kept, log) = (Shared<Workflow?>(nil), EventLog())
+        let workflow = WorkflowOperation(name: "workflow") { flow in
+            kept.value = flow
+            try await flow.run(BlockOperation { log.add("block") })
+            let cancelled = BlockOperation {}
+            cancelled.cancel()
+            await #expect(throws: CancellationError.self) { try await flow.run(cancelled) }
+            let step = Increment().with(input: 1)
+            step.name = "step"
+            try await flow.run(step)
+            await #expect(throws: CompoundAdditionError.alreadyAdded(operation: "step", compound: "workflow")) {
+                try await flow.run(step)
+            }
+            return ()
+        }
+        await Start.byHand(workflow)
+        #expect(log.events == ["block"] && workflow.error == nil)
+        let late = Increment().with(input: 1)
+        late.name = "late"
+        await #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "workflow")) {
+            try await kept.value?.run(late)
+        }
+        kept.value = nil
+        #expect(!late.isCancelled)
+    }
+
+    @Test("Two steps run together under a limit of one, one after the other") func limit() async throws {
+        let most = Shared((now: 0, most: 0))
+        let workflow = WorkflowOperation(maxConcurrentOperationCount: 1) { flow in
+            let step = { @Sendable in
+                TaskOperation {
+                    most.change { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+                    await Task.yield()
+                    most.change { $0.now -= 1 }
+                    return 1
+                }
+            }
+            async let (first, second) = (flow.run(step()), flow.run(step()))
+            return try await first + second
+        }
+        #expect(try await OperationQueue().run(workflow) == 2)
+        #expect(most.value.most == 1)
+    }
+
+    @Test("Other threads add children; the workflow ends after them, and fails if one does") func addedFromOutside()
+        async
+    {
+        for error in [nil, TestError.first] {
+            let (begun, added) = (Gate(), ScriptedOperation(main: { _ in }))
+            added.name = "added"
+            let workflow = WorkflowOperation(name: "workflow") { flow in
+                begun.open()
+                return try await flow.run(Increment().with(input: 1))
+            }
+            try? workflow.addOperation(added)
+            workflow.start()
+            await begun.opened()
+            await eventually("it does not run") { added.isExecuting }
+            #expect(!workflow.isFinished)
+            added.finish(withError: error)
+            let value = try? await workflow.value
+            #expect(value == (error == nil ? 2 : nil))
+            if error != nil {
+                #expect((workflow.error as? CompoundOperationError)?.suboperationErrors.map(\.name) == ["added"])
+            }
+        }
+    }
+
+    @Test("Cancelling the task that calls `run` cancels that step, and waits for it") func cancelledTask() async throws
+    {
+        let (cancelled, mayEnd) = (Gate(), Gate())
+        let workflow = WorkflowOperation { flow in
+            let task = Task {
+                try await flow.run(
+                    ScriptedOperation(main: { _ in }) { operation in
+                        cancelled.open()
+                        Task {
+                            await mayEnd.opened(); operation.finish(withError: CancellationError())
+                        }
+                    })
+            }
+            await Task.yield()
+            task.cancel()
+            mayEnd.open()
+            await #expect(throws: CancellationError.self) { try await task.value }
+            return Task.isCancelled
+        }
+        #expect(try await OperationQueue().run(workflow) == false)
+        #expect(!workflow.isCancelled)
+    }
+
+    @Test("A suspended workflow begins no step; what runs goes on") func suspension() async throws {
+        let (begun, goOn, log) = (Gate(), Gate(), EventLog())
+        let workflow = WorkflowOperation(name: "workflow") { flow in
+            try await flow.run(
+                TaskOperation {
+                    begun.open(); await goOn.opened()
+                })
+            log.add("first ended")
+            return try await flow.run(Increment().with(input: 1))
+        }
+        workflow.start()
+        await begun.opened()
+        workflow.isSuspended = true
+        goOn.open()
+        await eventually("the body does not go on") { log.events == ["first ended"] }
+        await eventually("\(workflow.debugDescription)") { workflow.debugDescription.contains("suspended") }
+        #expect(!workflow.isFinished && workflow.isSuspended)
+        workflow.isSuspended = false
+        #expect(try await workflow.value == 2)
+    }
+
+    @Test("A sleep is a wait for descriptions and events, and ends when the workflow is cancelled") func sleep() async {
+        let (clock, recorder) = (ManualClock(), EventLog())
+        let workflow = WorkflowOperation(name: "poll") { flow in
+            try await flow.sleep(for: .seconds(2))
+            recorder.add("awake")
+            try await flow.sleep(for: .zero)
+            try await flow.sleep(for: .seconds(4))
+        }
+        workflow.clock = clock
+        workflow.start()
+        await clock.sleepers()
+        #expect(workflow.debugDescription.hasPrefix("“poll”: sleeping for 2.0 s"))
+        clock.advance(by: .seconds(2))
+        await eventually("it sleeps on") { recorder.events == ["awake"] && !clock.deadlines.isEmpty }
+        workflow.cancel(withError: TestError.reason)
+        await #expect(throws: TestError.reason) { try await workflow.finished() }
+        await clock.expectNoSleepers()
+    }
+
+    @Test("Progress is 0 until the end, apart from shares") func progress() async throws {
+        let fractions = Shared<[Double]>([])
+        let holder = Shared<Progress?>(nil)
+        let workflow = WorkflowOperation { flow in
+            for share in [0, 0.25, 0.5] {
+                try await flow.run(Increment().with(input: 1), progress: share)
+                fractions.change { $0.append(holder.value?.fractionCompleted ?? -1) }
+            }
+        }
+        holder.value = workflow.progress
+        await Start.byHand(workflow)
+        #expect(fractions.value == [0, 0.25, 0.75] && workflow.progress.fractionCompleted == 1)
+    }
+
+    @Test("A workflow of many steps holds one of them at a time") func manySteps() async {
+        let leaks = LeakTracker()
+        let most = Shared((alive: 0, most: 0))
+        final class Token: Sendable {
+            let counts: Shared<(alive: Int, most: Int)>
+            init(_ counts: Shared<(alive: Int, most: Int)>) {
+                self.counts = counts
+                counts.change { $0 = ($0.alive + 1, max($0.most, $0.alive + 1)) }
+            }
+            deinit { counts.change { $0.alive -= 1 } }
+        }
+        do {
+            let steps = TestExtent.choose(10_000, long: 1_000_000)
+            let workflow = leaks.track(
+                WorkflowOperation { flow in
+                    var sum = 0
+                    for _ in 0..<steps {
+                        let token = Token(most)
+                        let step = IOBlockOperation<Int, Int> { input in withExtendedLifetime(token) { input + 1 } }
+                        sum = try await flow.run(step.with(input: sum))
+                    }
+                    return sum
+                })
+            await Start.onBusyQueue(workflow)
+            #expect(workflow.output == steps)
+        }
+        #expect(most.value.alive == 0 && most.value.most <= 3)
+        await leaks.expectAllReleased()
+    }
+
+    @Test("Steps go on while tasks block the cooperative pool") func blockedPool() async throws {
+        let workflow = WorkflowOperation { flow in
+            var number = 0
+            for _ in 0..<10 { number = try await flow.run(Increment().with(input: number)) }
+            try await flow.sleep(for: .milliseconds(1))
+            return number
+        }
+        await onThread {
+            let release = Gate()
+            for _ in 0..<2 * ProcessInfo.processInfo.activeProcessorCount { Task.detached { block(until: release) } }
+            workflow.start()
+            workflow.waitUntilFinished()
+            release.open()
+        }
+        #expect(workflow.output == 10)
+    }
+}
+
+/// Blocks the current thread, in a task that must not.
+private func block(until gate: Gate) {
+    gate.pass()
+}
