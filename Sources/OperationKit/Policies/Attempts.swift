@@ -111,7 +111,7 @@ final class Attempts: Sendable {
     }
 
     /// Whether no further attempt is to begin.
-    var isStopped: Bool { children.cancelsNewChildren }
+    var isStopped: Bool { children.cancelsNewChildren || children.body?.isCancelled == true }
 
     func checkStopped() throws {
         if isStopped { throw CancellationError() }

@@ -190,6 +190,7 @@ import Testing
             await attempts.begun(1)
             await clock.pass(.seconds(1))
             await attempts.begun(2)
+            await eventually("the second attempt does not run") { attempts[2]?.isExecuting == true }
             hedged.cancel(withError: TestError.reason)
             await #expect(throws: TestError.reason) { try await hedged.value }
             #expect(hedged.attemptCount == 2 && attempts[1]?.isFinished == true && attempts[2]?.isFinished == true)

@@ -124,7 +124,12 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                         }
                     } catch {
                         isOpen = false
-                        if winner.operation == nil { output = .failure(error) }
+                        // Where the operation was cancelled meanwhile, what runs decides.
+                        if attempts.isStopped {
+                            if !isLate { failure = CancellationError() }
+                        } else if winner.operation == nil {
+                            output = .failure(error)
+                        }
                     }
                 }
                 if !isOpen {
