@@ -50,7 +50,10 @@ extension AsyncBatchOperation {
     /// Performs the operation on one batch in a task of its own, and hands over what it throws.
     public func performOperation(onBatch batch: [CollectionType], completion: @escaping BatchCompletion) {
         let operation = UncheckedSendable(self)
-        InFlightTasks().run(0, { try await operation.value.performOperation(onBatch: batch) }, completion: completion)
+        InFlightTasks().run(0, { try await operation.value.performOperation(onBatch: batch) }) { error in
+            // Not in the task: the completion may block.
+            CollectionDriver.queue.performAsync { completion(error) }
+        }
     }
 }
 

@@ -69,8 +69,8 @@ final class CollectionDriver: Sendable {
 
     /// Starts the run. To be called once.
     ///
-    /// - Parameter completion: Called once, on the thread on which the last item ended. The run holds nothing of the user's
-    ///   then.
+    /// - Parameter completion: Called once, on the thread on which the last item ended, or another one if that was in a task. The
+    ///   run holds nothing of the user's then.
     func start(completion: @escaping Completion) {
         let action = state.withLock { state in
             state.completion = completion
@@ -209,7 +209,12 @@ extension CollectionDriver {
             return answer
         }
         if isAccepted { itemEnded?() }
-        perform(action, for: item)
+        if tasks != nil, case .finish = action {
+            // Not by the task that performed the item: the completion may block.
+            CollectionDriver.queue.performAsync(qos: qos) { self.perform(action) }
+        } else {
+            perform(action, for: item)
+        }
         return isAccepted
     }
 

@@ -1,10 +1,5 @@
-public import Foundation
-
 /// An item that failed, with its error.
-///
-/// As an error itself, it is the failure of an element of `mapToResults(_:limit:_:)`. It stands for a cancellation if its
-/// ``error`` does. Code 1.
-public struct CollectionFailure<Item: Sendable>: Error {
+public struct CollectionFailure<Item: Sendable>: Sendable {
     /// The index of the item in the collection or sequence, from 0.
     public let index: Int
     /// The item.
@@ -52,13 +47,24 @@ public struct CollectionFailure<Item: Sendable>: Error {
     }
 }
 
-extension CollectionFailure: LocalizedError, CustomNSError, NestingError {
-    /// `OperationKit.CollectionFailure`
-    public static var errorDomain: String { "OperationKit.CollectionFailure" }
-
-    var code: Int { 1 }
-
-    var inside: (name: String, error: any Error)? { ("item \(index)", error) }
-
-    func text(depth: Int) -> String { error.entry(of: "item \(index)", depth: depth) }
+extension Sequence {
+    /// Returns the elements of a map whose results are failures, each with its error: what to try again.
+    ///
+    /// ```swift
+    /// let pages = [1, 2, 3]
+    /// let results = try await OperationQueue().mapToResults(pages) { page in
+    ///     if page == 2 { throw CocoaError(.fileNoSuchFile) }
+    /// }
+    /// assert(results.failures(of: pages).map(\.item) == [2])
+    /// ```
+    ///
+    /// - Parameter elements: The elements that `mapToResults(_:limit:_:)` or a ``MapOperation`` was given.
+    /// - Returns: The failures, in the order of the elements.
+    public func failures<Output, Elements: Sequence>(
+        of elements: Elements
+    ) -> [CollectionFailure<Elements.Element>] where Element == Result<Output, any Error>, Elements.Element: Sendable {
+        zip(self, elements).enumerated().compactMap { index, pair in
+            pair.0.error.map { CollectionFailure(index: index, item: pair.1, error: $0) }
+        }
+    }
 }

@@ -69,10 +69,11 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
     ///
     /// - Parameters:
     ///   - collection: The items.
-    ///   - completion: Called once, on the thread on which the last item ended, with a slot for each item or batch. For
-    ///     an empty collection it is called before this method returns, with `[]`. If the options are wrong, it is
-    ///     called before this method returns, with one ``CoordinationError``, also for an empty collection, and nothing
-    ///     runs.
+    ///   - completion: Called once, with a slot for each item or batch, when all have ended and the methods that perform them
+    ///     have returned: never from inside the completion of an item whose method is still on the stack. It is called on
+    ///     the thread that came last, and on a thread of a dispatch queue if the items are performed in tasks. For an
+    ///     empty collection it is called before this method returns, with `[]`. If the options are wrong, it is called
+    ///     before this method returns, with one ``CoordinationError``, also for an empty collection, and nothing runs.
     func performOperation(on collection: [CollectionType], completion: @escaping Completion)
 
     /// Returns the items that failed, each with its error: what to try again.

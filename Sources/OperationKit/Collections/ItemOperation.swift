@@ -59,7 +59,10 @@ extension AsyncItemOperation {
     /// Performs the operation on one item in a task of its own, and hands over what it throws.
     public func performOperation(onItem item: CollectionType, completion: @escaping ItemCompletion) {
         let operation = UncheckedSendable(self)
-        InFlightTasks().run(0, { try await operation.value.performOperation(onItem: item) }, completion: completion)
+        InFlightTasks().run(0, { try await operation.value.performOperation(onItem: item) }) { error in
+            // Not in the task: the completion may block.
+            CollectionDriver.queue.performAsync { completion(error) }
+        }
     }
 }
 

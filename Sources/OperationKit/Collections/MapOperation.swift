@@ -127,7 +127,7 @@ extension MapOperation: TaskRunning {
         progress.totalUnitCount = Int64(max(input.count, 1))
         let (name, retryPolicy, clock) = (displayName, retryPolicy, clock)
         let policy = failurePolicy
-        var collected = CollectedResults<Output, any Error>()
+        var collected = CollectedResults<Output>()
         var iterator = input.makeIterator()
         // Ignore the error: the results show a cancellation, too.
         try? await forEachConcurrently(
@@ -161,16 +161,16 @@ extension MapOperation: TaskRunning {
 }
 
 /// The results of the elements of a sequence, in the order of the sequence, in whatever order they come.
-struct CollectedResults<Output, Failure: Error> {
-    private var collected: [Result<Output, Failure>?] = []
+struct CollectedResults<Output> {
+    private var collected: [Result<Output, any Error>?] = []
 
-    mutating func set(_ result: Result<Output, Failure>, at index: Int) {
+    mutating func set(_ result: Result<Output, any Error>, at index: Int) {
         while collected.count <= index { collected.append(nil) }
         collected[index] = result
     }
 
     /// The results that there are.
-    var results: [Result<Output, Failure>] { collected.compactMap(\.self) }
+    var results: [Result<Output, any Error>] { collected.compactMap(\.self) }
 
     /// The outputs of `count` elements, or `nil` if one of them has none.
     func outputs(count: Int) -> [Output]? {
@@ -179,7 +179,7 @@ struct CollectedResults<Output, Failure: Error> {
     }
 
     /// The results of `count` elements, with an error for those that have none.
-    func results(count: Int, or error: Failure) -> [Result<Output, Failure>] {
+    func results(count: Int, or error: any Error) -> [Result<Output, any Error>] {
         (0..<count).map { ($0 < collected.count ? collected[$0] : nil) ?? .failure(error) }
     }
 }

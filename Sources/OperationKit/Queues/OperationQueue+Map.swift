@@ -31,9 +31,7 @@ extension OperationQueue {
         _ elements: Elements, limit: Int? = nil,
         _ transform: @escaping @Sendable (Elements.Element) async throws -> Output
     ) async throws -> [Output] where Elements.Element: Sendable {
-        try await collect(elements, limit: limit, stopsAtFirstError: true, transform).map { result throws in
-            try result.mapError(\.error).get()
-        }
+        try await collect(elements, limit: limit, stopsAtFirstError: true, transform).map { try $0.get() }
     }
 
     /// Turns each element of a sequence into an output, and returns a result for each, in the order of the elements.
@@ -48,35 +46,31 @@ extension OperationQueue {
     ///   - limit: The maximum number of elements in flight, waiting for their turn or running. The default is the limit of the
     ///     queue, or the number of active processors if it has none.
     ///   - transform: Makes an output of an element. It may be synchronous.
-    /// - Returns: The output of each element, or its failure: the element, its index and its error.
+    /// - Returns: The output or the error of each element. ``Swift/Sequence/failures(of:)`` pairs the errors with the elements.
     /// - Throws: `CancellationError` if the task is cancelled before all elements were taken.
     ///   ``OperationQueueError/invalidLimit(queue:limit:)`` if the limit is less than 1.
     public nonisolated(nonsending) func mapToResults<Elements: Sequence, Output: Sendable>(
         _ elements: Elements, limit: Int? = nil,
         _ transform: @escaping @Sendable (Elements.Element) async throws -> Output
-    ) async throws -> [Result<Output, CollectionFailure<Elements.Element>>] where Elements.Element: Sendable {
+    ) async throws -> [Result<Output, any Error>] where Elements.Element: Sendable {
         try await collect(elements, limit: limit, stopsAtFirstError: false, transform)
     }
 
     private nonisolated(nonsending) func collect<Elements: Sequence, Output: Sendable>(
         _ elements: Elements, limit: Int?, stopsAtFirstError: Bool,
         _ transform: @escaping @Sendable (Elements.Element) async throws -> Output
-    ) async throws -> [Result<Output, CollectionFailure<Elements.Element>>] where Elements.Element: Sendable {
+    ) async throws -> [Result<Output, any Error>] where Elements.Element: Sendable {
         let limit = limit ?? mapLimit
         if limit < 1 { throw OperationQueueError.invalidLimit(queue: displayName, limit: limit) }
         var iterator = elements.makeIterator()
-        var collected = CollectedResults<Output, CollectionFailure<Elements.Element>>()
+        var collected = CollectedResults<Output>()
         var firstError: (any Error)?
         try await forEachConcurrently(
             limit: limit, next: { iterator.next() },
-            perform: { index, element in
-                await Result { try await self.run { try await transform(element) } }
-                    .mapError { CollectionFailure(index: index, item: element, error: $0) }
-            },
+            perform: { _, element in await Result { try await self.run { try await transform(element) } } },
             ended: { index, result in
-                // Not kept: it would hold its element.
-                if stopsAtFirstError, case .failure(let failure) = result {
-                    if firstError == nil { firstError = failure.error }
+                if stopsAtFirstError, case .failure(let error) = result {
+                    if firstError == nil { firstError = error }
                     return false
                 }
                 collected.set(result, at: index)

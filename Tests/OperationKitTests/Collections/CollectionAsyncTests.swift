@@ -144,6 +144,19 @@ import Testing
         #expect(log.units.isEmpty)
     }
 
+    @Test("The completion of a run is called outside of tasks, so it may block", arguments: Strategy.allCases)
+    func completionOutsideOfTasks(strategy: Strategy) async {
+        let operation = Self.make(strategy) { _ in await Task.yield() }
+        for items in [[1], [1, 2, 3, 4]] {
+            let isInTask = await withCheckedContinuation { continuation in
+                operation.performOperation(on: items) { _ in
+                    continuation.resume(returning: unsafe withUnsafeCurrentTask { unsafe $0 != nil })
+                }
+            }
+            #expect(!isInTask)
+        }
+    }
+
     // MARK: - Failures
 
     @Test("`failures` pairs items with their errors", arguments: Strategy.allCases)

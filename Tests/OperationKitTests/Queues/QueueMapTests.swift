@@ -141,16 +141,8 @@ import Testing
             return number
         }
         #expect(results.map { try? $0.get() } == [nil, 1, 2, nil, 4, 5])
-        #expect(
-            results.compactMap { result in
-                if case .failure(let failure) = result {
-                    "\(failure.index) \(failure.item) \(text(failure.error))"
-                } else {
-                    nil
-                }
-            } == ["0 0 numbered(0)", "3 3 numbered(3)"])
-        let failed = CollectionFailure(index: 3, item: "page", error: CancellationError())
-        #expect(failed.isCancellation && failed.localizedDescription == "“item 3” was cancelled.")
+        let failures = results.failures(of: "abcdef")
+        #expect(failures.map { "\($0.index) \($0.item) \(text($0.error))" } == ["0 a numbered(0)", "3 d numbered(3)"])
     }
 
     @Test("A limit below 1 of a map on a queue is an error that names it, and nothing runs", arguments: [0, -2])
@@ -220,7 +212,7 @@ import Testing
         await eventually("they do not wait") { queue.operationCount == 2 }
         queue.cancelAllOperations()
         let results = try await task.value
-        #expect(results.allSatisfy { if case .failure(let failure) = $0 { failure.isCancellation } else { false } })
+        #expect(results.allSatisfy { if case .failure(let error) = $0 { error is CancellationError } else { false } })
         queue.isSuspended = false
     }
 
