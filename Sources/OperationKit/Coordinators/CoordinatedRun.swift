@@ -42,9 +42,14 @@ final class CoordinatedRun: @unchecked Sendable {
     }
 
     /// Starts the operations. To be called once.
-    func start(completion: @escaping @Sendable ([(any Error)?]) -> Void) {
+    ///
+    /// - Parameters:
+    ///   - waiter: The task that waits for the run, and cancels it.
+    ///   - completion: Called once, with the slots.
+    func start(for waiter: CoordinationWaiter?, completion: @escaping @Sendable ([(any Error)?]) -> Void) {
         if let invalidLimit { return completion([invalidLimit]) }
         compound.asyncCompletionBlock = { [self] error in completion(errors(compoundError: error)) }
+        waiter?.attach(compound)
         compound.start()
     }
 
@@ -60,10 +65,64 @@ final class CoordinatedRun: @unchecked Sendable {
             case .rejected(let error):
                 return error
             case .runs(let operation):
+                // It belongs to another compound.
+                if !operation.isFinished { return reason ?? CancellationError() }
                 let error = operation.endingError
-                if let reason, !operation.isFinished || error?.isCancellation == true { return reason }
+                if let reason, error?.isCancellation == true { return reason }
                 return error
             }
         }
+    }
+}
+
+/// A task that waits for a coordinator, and cancels the run when it is cancelled.
+///
+/// The default `performOperations(_:completion:)` finds it in a task-local value. A coordinator's own implementation does not
+/// look, and cannot be cancelled.
+final class CoordinationWaiter: Sendable {
+    private struct State {
+        /// The run, until it is finished.
+        weak var compound: CompoundOperation?
+        var isTaken = false
+        var isCancelled = false
+    }
+
+    @TaskLocal private static var current: CoordinationWaiter?
+
+    private let coordinator: ObjectIdentifier
+    private let state = Locked(State())
+
+    init(for coordinator: some OperationCoordinator) {
+        self.coordinator = ObjectIdentifier(type(of: coordinator))
+    }
+
+    /// Calls the requirement.
+    func call(_ body: () -> Void) {
+        CoordinationWaiter.$current.withValue(self, operation: body)
+        // Tasks that were created during the call keep this.
+        state.withLock { $0.isTaken = true }
+    }
+
+    /// Returns what waits for the current call of a coordinator.
+    static func taken(by coordinator: some OperationCoordinator) -> CoordinationWaiter? {
+        guard let current, current.coordinator == ObjectIdentifier(type(of: coordinator)) else { return nil }
+        return current.state.withLock { exchange(&$0.isTaken, with: true) } ? nil : current
+    }
+
+    func attach(_ compound: CompoundOperation) {
+        let isCancelled = state.withLock { state in
+            state.compound = compound
+            return state.isCancelled
+        }
+        if isCancelled { compound.cancel() }
+    }
+
+    /// Cancels the run, also one that has not started.
+    func cancel() {
+        let compound = state.withLock { state in
+            state.isCancelled = true
+            return state.compound
+        }
+        compound?.cancel()
     }
 }

@@ -73,29 +73,34 @@ extension OperationCoordinator {
 
     /// Runs operations, as many at the same time as the limit allows.
     public func performOperations(_ operations: [Operation], completion: @escaping Completion) {
-        CoordinatedRun(operations, by: self).start(completion: completion)
+        // Before the options are read, which may run another coordinator of this type.
+        let waiter = CoordinationWaiter.taken(by: self)
+        CoordinatedRun(operations, by: self).start(for: waiter, completion: completion)
     }
 
     /// Runs operations, and suspends until all have ended.
     ///
-    /// Cancelling the task cancels those of the operations that had not been started by then, on another thread, the last
-    /// one first: `Task.cancel()` may return before they are cancelled, and calls none of their code. In a task that was
-    /// cancelled before, they are cancelled before any of them starts. Then the end of the run is waited for. That holds
-    /// for a coordinator's own ``performOperations(_:completion:)``, too, which is called in any case.
+    /// Cancelling the task cancels them, on another thread: `Task.cancel()` may return before they are cancelled, and
+    /// calls none of their code. In a task that was cancelled before, they are cancelled before any of them starts. A
+    /// coordinator's own ``performOperations(_:completion:)`` is called in any case and waited for; it cannot be
+    /// cancelled.
     ///
     /// - Parameter operations: Operations that are on no queue and in no compound, and have not been started.
     /// - Returns: A slot for each operation, in the order given, with its error or `nil` for success. If the limit is
     ///   less than 1, one ``CoordinationError``.
     public nonisolated(nonsending) func performOperations(_ operations: [Operation]) async -> [(any Error)?] {
-        let cancellable = operations.filter { !$0.isExecuting && !$0.isFinished }
+        let waiter = CoordinationWaiter(for: self)
         return await withCancellationDelivered {
-            // Those that wait come before those that run, whose end would start them.
-            for operation in cancellable.reversed() { operation.cancel() }
+            waiter.cancel()
         } during: {
             await withCheckedContinuation { continuation in
-                let waiter = Locked<CheckedContinuation<[(any Error)?], Never>?>(continuation)
-                // The first call counts: a coordinator's own implementation may report its end repeatedly.
-                performOperations(operations) { errors in waiter.withLock { $0.take() }?.resume(returning: errors) }
+                let continuation = Locked<CheckedContinuation<[(any Error)?], Never>?>(continuation)
+                waiter.call {
+                    // The first call counts: a coordinator's own implementation may report its end repeatedly.
+                    performOperations(operations) { errors in
+                        continuation.withLock { $0.take() }?.resume(returning: errors)
+                    }
+                }
             }
         }
     }

@@ -198,18 +198,42 @@ import Testing
         #expect(errors.map(text) == ["success", "first", "cancelled", "cancelled"])
     }
 
-    @Test("Cancelling the task cancels the operations", arguments: [0, 1])
+    @Test("Cancelling the task cancels the operations, and no further one starts", arguments: [0, 1])
     func cancelledTask(index: Int) async {
-        let begun = Gate()
+        let (begun, log) = (Gate(), EventLog())
         let running = ScriptedOperation(
             main: { _ in begun.open() }, didCancel: { $0.finish(withError: TestError.first) })
-        let waiting = ScriptedOperation()
-        waiting.addDependency(running)
+        let waiting = ChildKind.allCases.map { kind in
+            let operation = kind.make { log.add("work") }
+            if index == 0 { operation.addDependency(running) }
+            return operation
+        }
         let coordinator = Self.coordinators[index]
-        let task = Task { await coordinator.performOperations([running, waiting]) }
+        let task = Task { await coordinator.performOperations([running] + waiting) }
         await begun.opened()
         task.cancel()
-        #expect(await task.value.map(text) == ["first", "cancelled"])
+        let slots = await task.value
+        #expect(text(slots[0]) == "first" && slots.dropFirst().allSatisfy { $0?.isCancellation == true })
+        #expect(log.events.isEmpty && !waiting.contains { !$0.isFinished })
+    }
+
+    @Test(
+        "In a cancelled task no operation starts, and one that belongs to a compound is left alone", arguments: [0, 1])
+    func cancelledTaskLeavesTheChildOfACompoundAlone(index: Int) async {
+        let (mayBegin, log) = (Gate(), EventLog())
+        let child = ScriptedOperation("child")
+        let owner = CompoundOperation(name: "owner", operations: [child])
+        let others = ChildKind.allCases.map { $0.make { log.add("work") } }
+        let coordinator = Self.coordinators[index]
+        let task = Task {
+            // Returns immediately: the task has been cancelled.
+            await mayBegin.opened()
+            return await coordinator.performOperations([child] + others)
+        }
+        task.cancel()
+        #expect(await task.value.allSatisfy { $0?.isCancellation == true } && !child.isCancelled)
+        #expect(log.events.isEmpty && !others.contains { !$0.isFinished || !$0.isCancelled })
+        withExtendedLifetime(owner) {}
     }
 
     @Test("Many synchronous operations do not grow the stack", arguments: [0, 1])

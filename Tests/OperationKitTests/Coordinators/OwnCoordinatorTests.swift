@@ -94,6 +94,29 @@ import Testing
         #expect(log.events == ["true"])
     }
 
+    @Test("A cancelled task leaves the operations of a coordinator's own run alone", arguments: [false, true])
+    func cancelledInFlight(isForwarded: Bool) async {
+        let (begun, kept) = (Gate(), Shared<(@Sendable ([(any Error)?]) -> Void)?>(nil))
+        let mock = Mock { operations, completion in
+            if isForwarded { return Base().performOperations(operations, completion: completion) }
+            kept.value = completion
+            begun.open()
+        }
+        let running = ScriptedOperation(main: { _ in begun.open() })
+        let task = Task { await mock.performOperations([running]) }
+        await begun.opened()
+        task.cancel()
+        // Cancellations are delivered in order.
+        let later = ScriptedOperation(main: { _ in }, didCancel: { $0.finish() })
+        let other = Task { await Base().performOperations([later]) }
+        await eventually("not begun") { later.isExecuting }
+        other.cancel()
+        _ = await other.value
+        #expect(!running.isCancelled)
+        if isForwarded { running.finish(withError: TestError.second) } else { kept.value?([TestError.second]) }
+        #expect(await task.value.map(text) == ["second"])
+    }
+
     @Test("The first failure cancels the operations in flight if the policy says so")
     func firstFailure() async {
         struct Stopping: ParallelOperationCoordinator {
