@@ -63,7 +63,7 @@ import Testing
     func requiredTwice() {
         let database = ExclusiveAccess("database")
         for durations: [Duration?] in [[nil, .seconds(1)], [.seconds(1), nil], [.seconds(2), .seconds(1)]] {
-            var requirements = Requirements()
+            var requirements = ResourceRequest()
             for duration in durations { requirements.add(database, within: duration) }
             #expect(requirements.resources.count == 1 && requirements.shortest?.duration == .seconds(1))
         }

@@ -23,10 +23,10 @@ final class Admission: Preparation, HeldResources {
     private static let releases = DispatchQueue.makeDedicated()
 
     let stage = PreparationStage.requirement
-    let requirements: Requirements
+    let requirements: ResourceRequest
     private let state = Locked(State())
 
-    init(_ requirements: Requirements) {
+    init(_ requirements: ResourceRequest) {
         self.requirements = requirements
     }
 
@@ -44,6 +44,7 @@ final class Admission: Preparation, HeldResources {
     // MARK: - Requesting
 
     func prepare(_ operation: AsyncOperation) throws -> Bool {
+        if let operation = operation as? any AttemptingOperation, operation.takeRequest(requirements) { return true }
         for circuitBreaker in requirements.circuitBreakers {
             if let answer = circuitBreaker.rejection() { throw circuitBreaker.error(answer, for: operation) }
         }
@@ -96,7 +97,7 @@ final class Admission: Preparation, HeldResources {
 
     // At least one resource is missing.
     private func timeout(
-        of operation: AsyncOperation, _ missing: [ResourceArbiter.MissingResource], _ shortest: Requirements.Limit
+        of operation: AsyncOperation, _ missing: [ResourceArbiter.MissingResource], _ shortest: ResourceRequest.Limit
     ) -> ResourceError {
         // All are granted together, so the one with the duration may be free.
         let entry = missing.first { $0.resource == shortest.resource.id } ?? missing[0]

@@ -1,5 +1,5 @@
 /// The resources and circuit breakers that one operation requires, as a value.
-struct Requirements: Sendable {
+struct ResourceRequest: Sendable {
     struct Resource: Sendable {
         let resource: OperationResource
         /// How long the operation waits for it at most.
@@ -22,6 +22,12 @@ struct Requirements: Sendable {
 
     mutating func add(_ circuitBreaker: CircuitBreaker) {
         if !circuitBreakers.contains(where: { $0 === circuitBreaker }) { circuitBreakers.append(circuitBreaker) }
+    }
+
+    /// Adds all of another request.
+    mutating func add(_ other: ResourceRequest) {
+        for entry in other.resources { add(entry.resource, within: entry.duration) }
+        for circuitBreaker in other.circuitBreakers { add(circuitBreaker) }
     }
 
     /// The resource that is waited for the shortest time, and that time.
@@ -88,11 +94,11 @@ extension AsyncOperation {
         changeRequirements(named: circuitBreaker.name) { $0.add(circuitBreaker) }
     }
 
-    private final func changeRequirements(named name: String, _ change: (inout Requirements) -> Void) {
+    final func changeRequirements(named name: String, _ change: (inout ResourceRequest) -> Void) {
         let (isSet, replaced) = withState { state -> (Bool, (any Preparation)?) in
             guard state.lifecycle.isPending else { return (false, nil) }
             let preparations = state.requiredPreparations()
-            var requirements = (preparations[.requirement] as? Admission)?.requirements ?? Requirements()
+            var requirements = (preparations[.requirement] as? Admission)?.requirements ?? ResourceRequest()
             change(&requirements)
             return (true, preparations.set(Admission(requirements)))
         }
