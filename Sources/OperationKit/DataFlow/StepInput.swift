@@ -47,7 +47,7 @@ extension IOOperation {
             guard let value else { throw CancellationError() }
             self?.input = value
         }
-        addStartHandler(.release) { target in
+        addStartHandler(.last) { target in
             for source in references.compactMap(\.operation) { target.removeDependency(source) }
         }
     }

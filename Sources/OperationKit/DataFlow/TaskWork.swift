@@ -17,7 +17,11 @@ struct TaskWork<Input, Output> {
     /// What the closure waits for between two attempts.
     var wait: String?
 
-    init(_ body: @escaping Body) {
+    /// Whether the closure is called for one attempt after the other.
+    let isRetried: Bool
+
+    init(isRetried: Bool = false, _ body: @escaping Body) {
+        self.isRetried = isRetried
         self.body = body
     }
 

@@ -25,13 +25,13 @@ extension AsyncOperation {
     ///
     /// Complexity: O(log n) for n deadlines of the same clock, when it begins and when it ends.
     public final var timeout: Duration? {
-        get { withState { $0.preparations?.timeout } }
+        get { withState { $0.gates?.timeout } }
         set {
             let isSet = withState { state in
                 guard state.lifecycle.isPending else { return false }
-                let preparations = state.requiredPreparations()
-                preparations.timeout = newValue
-                if !preparations.contains(.timeout) { preparations.add(TimeoutPreparation()) }
+                let gates = state.requiredGates()
+                gates.timeout = newValue
+                if gates[.timeout] == nil { gates.add(TimeoutGate()) }
                 return true
             }
             if !isSet { reportLatePolicy("a timeout") }
@@ -45,13 +45,13 @@ extension AsyncOperation {
     /// one those with a `SuspendingClock`, and one sleeping task those with the same clock that is an object. Other clocks cost a
     /// task for each deadline. Where the `sleep` of a clock throws, or returns early, the time counts as over.
     public final var clock: any Clock<Duration> {
-        get { withState { $0.preparations?.clock }?.clock ?? ContinuousClock() }
+        get { withState { $0.gates?.clock }?.clock ?? ContinuousClock() }
         set {
             // Release the old clock after unlocking; its deinitializer may run arbitrary code.
             var reference: ClockReference? = ClockReference(newValue)
             let isSet = withState { state in
                 guard state.lifecycle.isPending else { return false }
-                swap(&reference, &state.requiredPreparations().clock)
+                swap(&reference, &state.requiredGates().clock)
                 return true
             }
             if !isSet { reportLatePolicy("a clock") }
@@ -97,7 +97,7 @@ extension AsyncOperation {
 
     /// The timer for deadlines of the operation's ``clock``.
     final var timer: DeadlineTimer {
-        withState { $0.preparations?.clock }?.clock.timer ?? ContinuousClock().timer
+        withState { $0.gates?.clock }?.clock.timer ?? ContinuousClock().timer
     }
 
     /// Reports a policy that has no effect, because the operation has started.
@@ -106,11 +106,16 @@ extension AsyncOperation {
     }
 }
 
-/// Begins the time of the operation's timeout.
-private struct TimeoutPreparation: Preparation {
-    let stage = PreparationStage.timeout
+extension GateOrder {
+    /// The time begins in which the work has to end.
+    fileprivate static let timeout = GateOrder(30)
+}
 
-    func prepare(_ operation: AsyncOperation) -> Bool {
+/// Begins the time of the operation's timeout.
+private struct TimeoutGate: StartGate {
+    let order = GateOrder.timeout
+
+    func enter(_ operation: AsyncOperation) -> Bool {
         guard let timeout = operation.timeout else { return true }
         guard timeout > .zero else {
             Self.expired(operation)

@@ -17,16 +17,16 @@ extension Lifecycle {
         if case .executing = state { true } else { false }
     }
 
-    /// Whether the preparations go on: nothing has ended or cancelled the operation.
-    var isPreparing: Bool {
-        guard case .executing(.preparing) = state else { return false }
+    /// Whether a thread passes the gates, and nothing has ended or cancelled the operation.
+    var isPassingGates: Bool {
+        guard case .executing(.passingGates) = state else { return false }
         return !isCancelled
     }
 
-    /// Whether `main()` is yet to be called, because the preparations are being made.
+    /// Whether `main()` is yet to be called, because of the gates.
     var isBeforeMain: Bool {
         switch state {
-        case .executing(.preparing), .executing(.waiting): true
+        case .executing(.passingGates), .executing(.waiting): true
         case .pending, .starting, .executing, .draining, .finishing, .finished: false
         }
     }
@@ -34,7 +34,7 @@ extension Lifecycle {
     /// Whether `main()` is yet to be called, and nothing has ended or cancelled the operation.
     var awaitsMain: Bool { isBeforeMain && !isCancelled }
 
-    /// Whether a preparation takes time.
+    /// Whether a gate takes time.
     var isWaiting: Bool {
         if case .executing(.waiting) = state { true } else { false }
     }

@@ -37,10 +37,10 @@ struct Lifecycle: Sendable {
     }
 
     enum MainCall: Sendable {
-        /// It is not due yet: a thread makes the preparations.
-        case preparing
-        /// It is not due yet, and no thread is busy with the operation: a preparation takes time, or has ended, and a thread is
-        /// about to go on with the next one.
+        /// It is not due yet: a thread passes the gates.
+        case passingGates
+        /// It is not due yet, and no thread is busy with the operation: a gate takes time, or has opened, and a thread is about to
+        /// go on.
         case waiting
         case onStack, returned
     }
@@ -49,8 +49,8 @@ struct Lifecycle: Sendable {
     enum Action: Equatable, Sendable {
         /// Announce `isExecuting`, with ``Lifecycle/becameExecuting()`` as the change.
         case announceExecution
-        /// Make the preparations, then report ``Lifecycle/prepared()``, or ``Lifecycle/preparationSuspended()``.
-        case prepare
+        /// Pass the gates, then report ``Lifecycle/gatesPassed()``, or ``Lifecycle/gateClosed()``.
+        case passGates
         /// Call `main()`, then report ``Lifecycle/mainReturned()``.
         case runMain
         /// Call `didCancel()`.
@@ -71,7 +71,7 @@ struct Lifecycle: Sendable {
     private(set) var state: State = .pending(nil)
     private(set) var cancellation: Cancellation = .none
     private var hook: Hook = .notDue
-    /// Whether the preparations were made, and `main()` was called.
+    /// Whether the gates were passed, and `main()` was called.
     private(set) var reachedMain = false
     private let ending: Ending
 
@@ -111,8 +111,8 @@ extension Lifecycle {
     mutating func becameExecuting() -> Action? {
         switch state {
         case .starting(nil) where !isCancelled:
-            state = .executing(.preparing)
-            return .prepare
+            state = .executing(.passingGates)
+            return .passGates
         case .starting(let outcome):
             return settle(outcome, wasExecuting: true)
         case .pending, .executing, .draining, .finishing, .finished:
@@ -120,32 +120,31 @@ extension Lifecycle {
         }
     }
 
-    /// The preparations have been made, or do not go on.
-    mutating func prepared() -> Action? {
-        let action = leftPreparations("prepared", for: .onStack, then: .runMain)
+    /// The gates have been passed, or the operation does not go on: it is decided whether `main()` is called.
+    mutating func gatesPassed() -> Action? {
+        let action = leftGates("gatesPassed", for: .onStack, then: .runMain)
         reachedMain = action == .runMain
         return action
     }
 
-    /// A preparation takes time, and the thread that has begun it does not wait.
-    mutating func preparationSuspended() -> Action? {
-        leftPreparations("preparationSuspended", for: .waiting, then: nil)
+    /// A gate takes time, and the thread that has asked it does not wait.
+    mutating func gateClosed() -> Action? {
+        leftGates("gateClosed", for: .waiting, then: nil)
     }
 
-    /// The preparation that takes time has ended, and a thread has come that goes on.
+    /// The gate that takes time has opened, and a thread has come that goes on.
     ///
-    /// - Returns: Whether the caller goes on with the next one. If not, the operation has been given an outcome, or ends as
-    ///   cancelled.
-    mutating func preparationResumed() -> Bool {
+    /// - Returns: Whether the caller goes on. If not, the operation has been given an outcome, or ends as cancelled.
+    mutating func gateOpened() -> Bool {
         guard isWaiting else { return false }
-        state = .executing(.preparing)
+        state = .executing(.passingGates)
         return true
     }
 
-    /// The thread that makes the preparations stops. What has ended the operation meanwhile left the rest to it.
-    private mutating func leftPreparations(_ event: String, for next: MainCall, then action: Action?) -> Action? {
+    /// The thread that passes the gates stops. If the operation was ended meanwhile, this thread completes the end.
+    private mutating func leftGates(_ event: String, for next: MainCall, then action: Action?) -> Action? {
         switch state {
-        case .executing(.preparing):
+        case .executing(.passingGates):
             if isCancelled { return settle(nil, wasExecuting: true) }
             state = .executing(next)
             return action
@@ -198,7 +197,7 @@ extension Lifecycle {
         case .executing(.waiting):
             return (true, settle(given, wasExecuting: true))
         case .executing:
-            // The thread that makes the preparations, or starts the children, has them finish.
+            // The thread that passes the gates, or starts the children, has them finish.
             let action = settle(given, wasExecuting: true)
             return (true, action == .drain ? request : action)
         case .draining(nil, let wasExecuting):
@@ -240,7 +239,7 @@ extension Lifecycle {
         case .marked: return cancelChildrenIfUnfinished
         }
         switch state {
-        case .pending, .starting, .executing(.preparing), .executing(.waiting): break
+        case .pending, .starting, .executing(.passingGates), .executing(.waiting): break
         case .executing(.onStack): hook = .afterMain
         case .executing(.returned): hook = .now
         case .draining, .finishing, .finished: return cancelChildrenIfUnfinished
@@ -264,7 +263,7 @@ extension Lifecycle {
         cancellation = .marked(reason: reason)
         var actions: [Action] = []
         switch state {
-        case .pending, .starting, .executing(.preparing), .executing(.onStack):
+        case .pending, .starting, .executing(.passingGates), .executing(.onStack):
             break
         case .executing(.waiting):
             if let end = settle(nil, wasExecuting: true) { return [end] }

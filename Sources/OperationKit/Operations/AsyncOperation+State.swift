@@ -5,8 +5,8 @@ extension AsyncOperation {
     struct State {
         var lifecycle: Lifecycle
         var completion: AsyncCompletionBlock?
-        /// What is to be done between `start()` and `main()`; `nil` if there never was anything.
-        var preparations: Preparations?
+        /// What is between `start()` and `main()`; `nil` if there never was anything.
+        var gates: StartGates?
         /// What observers need; `nil` if none has seen the operation yet.
         var eventQueue: EventQueue?
         /// Created when it is first read.
@@ -35,11 +35,11 @@ extension AsyncOperation {
         /// Whether tasks that wait for the end go on: the operation has finished, and those who observe its events know.
         var isOver: Bool { lifecycle.isFinished && (isAnnounced || eventQueue == nil) }
 
-        /// Returns the preparations, which are created if there are none.
-        mutating func requiredPreparations() -> Preparations {
-            if let preparations { return preparations }
-            let created = Preparations()
-            preparations = created
+        /// Returns the gates, which are created if there are none.
+        mutating func requiredGates() -> StartGates {
+            if let gates { return gates }
+            let created = StartGates()
+            gates = created
             return created
         }
 

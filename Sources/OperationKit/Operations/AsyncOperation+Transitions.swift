@@ -21,20 +21,18 @@ extension AsyncOperation {
                 let (action, started) = withState { state in
                     state.execution = execution
                     let action = state.lifecycle.becameExecuting()
-                    return (action, action == .prepare ? state.note(.started, observers) : nil)
+                    return (action, action == .passGates ? state.note(.started, observers) : nil)
                 }
                 next = action
                 didChange("isExecuting")
                 deliver(started)
-            case .prepare:
-                let observers = outerObservers
-                let prepared = withState { $0.preparations == nil ? $0.prepared(observers) : nil }
-                if let (action, running) = prepared {
-                    next = action
-                    deliver(running)
-                } else {
-                    next = makePreparations()
+            case .passGates:
+                // The usual case is decided here.
+                let isObserved = ObserverList.isObserving
+                let decision = withState { state -> Lifecycle.Action?? in
+                    isObserved || state.gates != nil ? nil : .some(state.lifecycle.gatesPassed())
                 }
+                next = if let decision { decision } else { passGates() }
             case .runMain:
                 startChildrenOrWork()
                 next = withState { $0.lifecycle.mainReturned() }
@@ -60,7 +58,7 @@ extension AsyncOperation {
                 // Another child that is cancelled first may end this operation, and its children refer to it unowned.
                 list.add { self.ownChildren?.cancelAll(&$0) }
             case .drain:
-                withdrawPreparations()
+                withdrawGates()
                 drainChildren(&list)
             case .deliver:
                 deliver(&list)
@@ -70,11 +68,11 @@ extension AsyncOperation {
 
     /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
     private final func deliver(_ list: inout Trampoline) {
-        var preparations: Preparations?
+        var hasGates = false
         var execution: ExecutionRecord?
         var (block, progress, error, wasExecuting) = withState { state in
             defer { state.completion = nil }
-            preparations = state.preparations
+            hasGates = state.gates != nil
             swap(&execution, &state.execution)
             return (state.completion, state.progress, state.lifecycle.outcome?.error, state.lifecycle.isExecuting)
         }
@@ -82,10 +80,10 @@ extension AsyncOperation {
         progress?.complete(unitCount: children?.unitCount)
         block?(error)
         block = nil
-        if preparations != nil { withdrawPreparations() }
+        if hasGates { withdrawGates() }
         releaseWork()
         children?.outcomeWasDelivered()
-        let held = preparations == nil ? nil : takeHeldResources(error: error)
+        let lease = hasGates ? takeLease(error: error) : nil
 
         // On Linux, Foundation listens only to `isExecuting` becoming true.
         #if canImport(ObjectiveC)
@@ -97,9 +95,9 @@ extension AsyncOperation {
             state.lifecycle.ended()
             let ended = state.note(.finished(error: error), seen)
             // In one step with the end, and after it for those who observe both.
-            return (ended, held?.release())
+            return (ended, lease?.release())
         }
-        others?.preparationEnded()
+        others?.forEach { $0.granted() }
         #if canImport(ObjectiveC)
         if wasExecuting { didChange("isExecuting") }
         #endif

@@ -115,7 +115,7 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
 
     /// Starts the work. The default implementation finishes the operation successfully.
     ///
-    /// Called at most once, on the thread that calls `start()`, or on another one if a preparation took time; not at all when
+    /// Called at most once, on the thread that calls `start()`, or on another one if a gate took time; not at all when
     /// the operation was cancelled or given an outcome before. Don't call this method yourself.
     open override func main() {
         #if DEBUG

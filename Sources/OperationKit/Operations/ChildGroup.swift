@@ -107,8 +107,13 @@ extension Operation {
     ///   operation.
     func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
         guard let operation = self as? AsyncOperation else { return true }
-        let current = operation.withState { $0.membership.move(to: parent, from: previous) }
-        return current === previous
+        let (current, isLate) = operation.withState { state in
+            let isLate = !state.lifecycle.isPending || state.gates?.hasStartedParts == true
+            return (state.membership.move(to: parent, from: previous), isLate)
+        }
+        if current !== previous { return false }
+        if isLate, parent != nil { operation.cameInsideLate() }
+        return true
     }
 
     /// Whether the operation is part of a group. `false` for a foreign operation.

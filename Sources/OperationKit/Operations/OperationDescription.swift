@@ -5,7 +5,7 @@ enum OperationStatus: Equatable {
     case notStarted
     /// Between its start and its `main()`.
     case starting
-    /// Between its start and its `main()`, with a preparation that takes time, and the elapsed time, if recorded.
+    /// Between its start and its `main()`, with a gate that takes time, and the elapsed time, if recorded.
     case preparing(String, Duration?)
     /// The elapsed time, if recorded.
     case executing(Duration?)
@@ -33,15 +33,15 @@ extension Operation {
     /// Asks the operation. What it answers may be overridden, so nothing may be locked.
     func status(at now: ContinuousClock.Instant) -> OperationStatus {
         if let operation = self as? AsyncOperation {
-            let (status, isWaiting, preparation) = operation.withState { state in
-                (state.status(at: now), state.lifecycle.isWaiting, state.preparations?.awaited)
+            let (status, gate, helper) = operation.withState { state in
+                (state.status(at: now), state.lifecycle.isWaiting ? state.gates?.awaited : nil, state.gates?.helper)
             }
             guard case .executing(let age) = status else { return status }
             if let wait = operation.waitDescription { return .preparing(wait, age) }
-            guard isWaiting else { return status }
-            // What it waited for has ended, and a dispatch queue is to go on.
-            guard let preparation else { return .preparing("waiting for its dispatch queue", age) }
-            return preparation.waitDescription.map { .preparing($0, age) } ?? status
+            if let gate { return gate.waitDescription.map { .preparing($0, age) } ?? status }
+            // What the operation waits for in the meantime, such as a resource for an attempt.
+            guard case .preparing(let wait, _)? = helper?.status(at: now) else { return status }
+            return .preparing(wait, age)
         }
         if isFinished { return .finished }
         return isExecuting ? .executing(nil) : .notStarted

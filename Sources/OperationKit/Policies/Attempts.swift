@@ -89,6 +89,7 @@ final class Attempts: Sendable {
         try checkStopped()
         attempt.giveInput(input)
         let operation = attempt.operation
+        operation.require(composite.requestOfAttempts)
         if operation.name == nil { operation.name = "\(composite.shortName), \(noun) \(number)" }
         state.withLock { $0.number = number }
         return attempt

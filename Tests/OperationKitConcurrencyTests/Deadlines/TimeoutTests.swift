@@ -78,14 +78,14 @@ import Testing
         #expect(operation.error is CancellationError)
     }
 
-    @Test("The time begins with the work, after the preparations") func afterPreparations() async {
-        let preparation = HeldPreparation()
+    @Test("The time begins with the work, after the gates") func afterGates() async {
+        let gate = HeldGate()
         let operation = endless()
-        operation.addPreparation(preparation)
+        operation.addGate(gate)
         operation.start()
         clock.advance(by: .seconds(60))
         #expect(operation.isExecuting && clock.deadlines.isEmpty)
-        preparation.end()
+        gate.open()
         await clock.sleepers()
         #expect(clock.deadlines == [.seconds(65)])
         clock.advance(by: .seconds(5))
@@ -97,7 +97,7 @@ import Testing
         operation.cancel()
         operation.start()
         let waiting = endless()
-        waiting.addPreparation(HeldPreparation())
+        waiting.addGate(HeldGate())
         waiting.start()
         waiting.cancel()
         #expect(operation.isFinished && waiting.isFinished && clock.deadlines.isEmpty)

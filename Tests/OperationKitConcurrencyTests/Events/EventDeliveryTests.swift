@@ -47,13 +47,15 @@ import Testing
             return ObjectIdentifier(Thread.current)
         }
         await isDelivering.opened()
-        // `main()` has not been called, because the thread that calls it is in the observer.
+        // The thread that would call `main()` next is in the observer.
         operation.cancel()
         #expect(operation.isCancelled && listener.log.events.count == 2)
         mayReturn.open()
         let thread = await delivering
         #expect(
-            listener.log.events == ["“work” started", "“work” runs", "“work” was cancelled", "“work” finished"])
+            listener.log.events == [
+                "“work” started", "“work” runs", "“work” was cancelled", "“work” finished as cancelled",
+            ])
         #expect(threads.value == Array(repeating: thread, count: 4))
     }
 

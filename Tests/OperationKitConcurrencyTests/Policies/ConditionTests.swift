@@ -106,33 +106,26 @@ import Testing
         #expect(operation.isCancelled && log.count(of: "main") == 0)
     }
 
-    @Test("An evaluation that cancels the operation and throws does not fail it, before it waits for the evaluation")
-    func cancelsAndThrows() async {
-        /// Has its name late. Observers are told it, so the thread that starts the operation waits for the gate.
-        struct Late: OperationCondition {
-            let hasCancelled = Gate()
-            let isNamed = Gate()
-
-            var name: String {
-                isNamed.pass()
-                return "late"
-            }
-
-            func evaluate(for operation: AsyncOperation) async throws -> ConditionResult {
+    @Test("An evaluation that cancels the operation and throws does not fail it") func cancelsAndThrows() async {
+        let operation = logged(
+            ClosureCondition(name: "cancelling") { operation in
                 operation.cancel()
-                hasCancelled.open()
                 throw TestError.first
-            }
-        }
-        let condition = Late()
-        let operation = logged(condition)
-        operation.addObserver(EventListener())
-        elsewhere { operation.start() }
-        await condition.hasCancelled.opened()
-        for _ in 0..<100 { await Task.detached {}.value }
-        condition.isNamed.open()
+            })
+        operation.start()
         await #expect(throws: CancellationError.self) { try await operation.finished() }
         #expect(log.count(of: "main") == 0)
+    }
+
+    @Test("A ready-made condition is evaluated by the thread that starts the operation") func immediate() {
+        let source = ScriptedOperation("source") { $0.finish(withError: TestError.first) }
+        source.start()
+        let (failing, running) = (logged(.noFailedDependencies), logged(.noCancelledDependencies))
+        for operation in [failing, running] {
+            operation.addDependency(source)
+            operation.start()
+        }
+        #expect(failing.isFinished && failing.error is ConditionError && running.error == nil && running.isFinished)
     }
 
     @Test("An alternative that throws, or whose prerequisite fails, has failed, and the next one is asked")

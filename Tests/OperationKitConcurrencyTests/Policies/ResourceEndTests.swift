@@ -102,10 +102,10 @@ import Testing
     {
         let database = ExclusiveAccess("database")
         let operation = operation("operation", database)
-        let preparation = HeldPreparation(stage: .timeout)
-        operation.addPreparation(preparation)
+        let gate = HeldGate(order: .last)
+        operation.addGate(gate)
         operation.start()
-        #expect(preparation.isBegun)
+        #expect(gate.isAwaited)
         let next = self.operation("next", database)
         next.start()
         operation.cancel()

@@ -82,12 +82,16 @@ import Testing
 
     @Test("Those who observe operations see the end of one before the next one can work") func order() async throws {
         /// Notes when it is released, and takes a moment for it.
-        final class Resource: HeldResources {
+        final class Resource: StartLease {
             let time = Shared<ContinuousClock.Instant?>(nil)
 
             func workEnded(of operation: AsyncOperation, error: (any Error)?) {}
 
-            func release() -> [AsyncOperation] {
+            func workBegins() {}
+            func granted() {}
+            func surroundingsChanged(of operation: AsyncOperation) {}
+
+            func release() -> [any StartLease] {
                 let now = ContinuousClock.now
                 time.value = now
                 while ContinuousClock.now == now {}
@@ -97,7 +101,7 @@ import Testing
         let (resource, end) = (Resource(), Shared<ContinuousClock.Instant?>(nil))
         let operation = ScriptedOperation.idle("load")
         operation.addObserver(EventListener { _, event in if event.isEnd { end.value = event.time } })
-        operation.withState { $0.requiredPreparations().held = resource }
+        operation.withState { $0.requiredGates().lease = resource }
         operation.start()
         operation.finish()
         #expect(try #require(end.value) <= #require(resource.time.value))

@@ -52,7 +52,7 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
     private let circuitBreaker: CircuitBreaker
     private let operation: Shared<AsyncOperation?>
     /// What its wait belongs to.
-    private let admission: Shared<Admission?>
+    private let lease: Shared<ResourceLease?>
     private let isDropped = Shared(false)
 
     /// The holder works, and the operation waits or has not started.
@@ -83,7 +83,7 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
         circuitBreaker.fail()
         clock.advance(by: .seconds(60))
         operation.require(circuitBreaker)
-        admission = Shared(operation.withState { $0.preparations?[.requirement] as? Admission })
+        lease = Shared(operation.withState { $0.gates?[.resources] as? ResourceLease })
         holder.start()
         if isWaiting { operation.start() }
     }
@@ -97,10 +97,10 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
         case .none: break
         case .cancel: operation.value?.cancel()
         case .finish: operation.value?.finish(withError: TestError.first)
-        case .expire: admission.value?.waitExpired()
+        case .expire: lease.value?.waitExpired()
         case .drop:
             // Nothing but the operation holds it any more.
-            admission.value = nil
+            lease.value = nil
             let dropped = operation.change { $0.take() }
             isDropped.value = true
             withExtendedLifetime(dropped) {}

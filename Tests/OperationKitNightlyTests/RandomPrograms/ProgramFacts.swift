@@ -13,8 +13,8 @@ struct ProgramFacts {
     private var disturbed: Set<Int> = []
     /// The nodes that an operation beside them may cancel with its queue.
     private var cancelledWithQueue: Set<Int> = []
-    /// Whether operations could wait for each other for good, because one that requires resources is inside another one.
-    private(set) var mayFormCycle = false
+    /// Whether an operation that requires resources is inside another one, which may have them.
+    private(set) var mayBeHeldAround = false
     /// The nodes that are, or are inside of, an addition, with the number of that action.
     private(set) var addedBy: [Int: Int] = [:]
 
@@ -28,7 +28,7 @@ struct ProgramFacts {
             for node in node.subtree { addedBy[node.id] = index }
         }
         noteQueueCancellations()
-        mayFormCycle = nodes.values.contains { node in
+        mayBeHeldAround = nodes.values.contains { node in
             !node.policies.resources.isEmpty
                 && ancestors(of: node.id).contains { nodes[$0]?.policies.resources.isEmpty == false }
         }
@@ -99,8 +99,8 @@ struct ProgramFacts {
     /// Whether it, or one of its attempts, may not get what it requires.
     func mayBeRefused(_ node: StressNode) -> Bool {
         if node.policies.hasCircuit { return true }
-        if node.retry?.resource != nil, mayFormCycle { return true }
-        return !node.policies.resources.isEmpty && (node.policies.patience != nil || mayFormCycle)
+        if node.retry?.resource != nil, mayBeHeldAround { return true }
+        return !node.policies.resources.isEmpty && (node.policies.patience != nil || mayBeHeldAround)
     }
 
     /// Whether nothing can keep it from succeeding.

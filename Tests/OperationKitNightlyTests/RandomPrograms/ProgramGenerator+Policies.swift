@@ -35,7 +35,7 @@ extension ProgramGenerator {
     private mutating func condition() -> StressCondition {
         var condition = StressCondition(wait: element(of: [.none, .yields, .yields, .gate]))
         if chance(3) { condition.answer = element(of: StressCondition.Answer.allCases) }
-        if chance(4) { condition.prerequisite = StressPrerequisite(fails: chance(5), isShared: chance(2)) }
+        if chance(4) { condition.prerequisite = StressPrerequisite(fails: chance(5)) }
         return condition
     }
 
@@ -63,18 +63,14 @@ extension ProgramGenerator {
         }
     }
 
-    /// Operations inside one that holds something would wait for good for what others around them hold. Time ends that, unless
-    /// the library notices it: where each resource is for one operation.
+    /// Operations inside one that holds something may wait for good for what others hold, around operations that need what is
+    /// held here. Time ends that.
     private mutating func withResources(_ node: StressNode, around: Set<StressResource>) -> StressNode {
         var node = node
         if node.isAsynchronous, !node.isClosure, chance(node.children.isEmpty ? 2 : 5) {
             node.policies.resources = chance(3) ? [.first, .second] : [element(of: StressResource.allCases)]
             if chance(5) { node.policies.resources = StressResource.allCases }
-            // One that was started before what is around it is not known to be inside it.
-            let isExclusive =
-                around.union(node.policies.resources).allSatisfy { $0.limit == 1 } && !node.entry.isStarted
-            let isImpatient = chance(isCalm ? 12 : 4) || !around.isEmpty && !isExclusive
-            if isImpatient { node.policies.patience = pick(4) }
+            if chance(isCalm ? 12 : 4) || !around.isEmpty { node.policies.patience = pick(4) }
         }
         if node.isAsynchronous, !node.isClosure, node.children.isEmpty, chance(6) { node.policies.hasCircuit = true }
         let held = around.union(node.policies.resources)

@@ -8,8 +8,8 @@ extension ProgramOracle {
     func isRefusal(_ outcome: StressOutcome, of node: StressNode) -> Bool {
         let policies = node.policies
         return switch outcome {
-        case .cycle(node.id):
-            facts.mayFormCycle && (!policies.resources.isEmpty || node.retry?.resource != nil)
+        case .heldAround(node.id):
+            facts.mayBeHeldAround && (!policies.resources.isEmpty || node.retry?.resource != nil)
         case .impatient(node.id): policies.patience != nil
         case .circuitOpen(node.id, _): policies.hasCircuit
         default: false

@@ -4,11 +4,6 @@ import OperationKitTestSupport
 
 /// A condition that writes down its evaluation.
 private struct ProgramCondition: OperationCondition {
-    struct SharingID: Hashable {
-        let run: ObjectIdentifier
-        let key: String
-    }
-
     let run: ProgramRun
     let id: Int
     let index: Int
@@ -17,11 +12,6 @@ private struct ProgramCondition: OperationCondition {
     var name: String { "c\(index)" }
 
     private var prerequisiteKey: String { condition.prerequisite?.key(id, index) ?? "" }
-
-    var sharingID: AnyHashable? {
-        guard condition.prerequisite?.isShared == true else { return nil }
-        return SharingID(run: ObjectIdentifier(run), key: prerequisiteKey)
-    }
 
     func prerequisite(for operation: AsyncOperation) -> Operation? {
         condition.prerequisite.map { run.operation(of: $0, key: prerequisiteKey) }

@@ -88,8 +88,8 @@ indirect enum StressOutcome: Equatable, Sendable {
     case timeout(Int)
     /// An attempt of this operation took longer than attempts may.
     case attemptTimeout(Int)
-    /// Operations would have waited for each other for good.
-    case cycle(Int)
+    /// A composite around it had what it requires.
+    case heldAround(Int)
     /// It did not get a resource in time.
     case impatient(Int)
     /// Its circuit breaker was open, for this number of seconds, unless it was being tried.
@@ -128,7 +128,8 @@ indirect enum StressOutcome: Equatable, Sendable {
             }
         case ConditionError.prerequisiteFailed(let name, let condition, "prerequisite", StressError.prerequisite)?:
             self = Self.condition(name, condition) { .prerequisite($0, $1) }
-        case ResourceError.cycle(let name, _)?: self = Self.id(in: name).map { .cycle($0) } ?? .other(name)
+        case ResourceError.heldByComposite(let name, _, _)?:
+            self = Self.id(in: name).map { .heldAround($0) } ?? .other(name)
         case ResourceError.timedOut(let name, _, _, _)?: self = Self.id(in: name).map { .impatient($0) } ?? .other(name)
         case let error as CircuitOpenError:
             let seconds = error.retryAfter.map { Int($0.components.seconds) }
@@ -159,7 +160,8 @@ indirect enum StressOutcome: Equatable, Sendable {
             !report.isCancellation || !report.failures.isEmpty || report.reason?.isFailure == true
         case .reason(let id): !StressError.isMild(id)
         case .dependency(_, let root): root.isFailure
-        case .failed, .lost, .unit, .lostUnit, .given, .condition, .prerequisite, .timeout, .attemptTimeout, .cycle,
+        case .failed, .lost, .unit, .lostUnit, .given, .condition, .prerequisite, .timeout, .attemptTimeout,
+            .heldAround,
             .impatient,
             .circuitOpen,
             .other:

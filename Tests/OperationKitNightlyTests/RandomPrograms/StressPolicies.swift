@@ -56,12 +56,10 @@ struct StressCondition: Equatable, Sendable {
 /// An operation that has to succeed before the evaluation.
 struct StressPrerequisite: Equatable, Sendable {
     var fails = false
-    /// Whether all of them in a program that end in the same way share their runs.
-    var isShared = false
 
     /// What the log calls the runs of a condition's prerequisite.
     func key(_ id: Int, _ index: Int) -> String {
-        isShared ? "shared\(fails ? ", fails" : "")" : "n\(id), condition \(index)"
+        "n\(id), condition \(index)"
     }
 }
 

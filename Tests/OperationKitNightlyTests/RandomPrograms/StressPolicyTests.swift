@@ -46,11 +46,11 @@ extension Stress {
             }
         }
 
-        @Test("Operations share what their conditions need, which fails or does not, while some are cancelled")
+        @Test("Conditions need operations, which fails or does not, while some are cancelled")
         func prerequisites() async {
             for fails in [false, true] {
                 let children = (1...6).map { id in
-                    let prerequisite = StressPrerequisite(fails: fails, isShared: id > 2)
+                    let prerequisite = StressPrerequisite(fails: fails)
                     return Self.leaf(id, .inline, [StressCondition(wait: .yields, prerequisite: prerequisite)])
                 }
                 await Stress.expectRight(Self.program(children))
@@ -149,20 +149,17 @@ extension Stress.StressPolicyTests {
     }
 
     @Test("Prerequisites that do not run, run twice, or at the same time are seen") func wrongPrerequisites() {
-        for isShared in [false, true] {
-            let prerequisite = StressPrerequisite(isShared: isShared)
-            let key = prerequisite.key(1, 0)
-            let node = Self.leaf(1, .inline, [StressCondition(prerequisite: prerequisite)])
-            let began = StressEvent.prerequisiteBegan(key)
-            let ended = StressEvent.prerequisiteEnded(key, isCancelled: false)
-            let tail = work + end(.success)
-            #expect(violations([node], [began, ended] + evaluation(0) + tail) == [])
-            for wrong in [[], [began], [began, began, ended, ended]] {
-                #expect(!violations([node], wrong + evaluation(0) + tail).isEmpty, "\(wrong)")
-            }
-            #expect(!violations([node], evaluation(0) + [began, ended] + tail).isEmpty)
-            #expect(violations([node], [began, ended, began, ended] + evaluation(0) + tail).isEmpty == isShared)
+        let prerequisite = StressPrerequisite()
+        let key = prerequisite.key(1, 0)
+        let node = Self.leaf(1, .inline, [StressCondition(prerequisite: prerequisite)])
+        let began = StressEvent.prerequisiteBegan(key)
+        let ended = StressEvent.prerequisiteEnded(key, isCancelled: false)
+        let tail = work + end(.success)
+        #expect(violations([node], [began, ended] + evaluation(0) + tail) == [])
+        for wrong in [[], [began], [began, began, ended, ended], [began, ended, began, ended]] {
+            #expect(!violations([node], wrong + evaluation(0) + tail).isEmpty, "\(wrong)")
         }
+        #expect(!violations([node], evaluation(0) + [began, ended] + tail).isEmpty)
     }
 
     @Test("A timeout or a delay that is over too early, and one that is not heeded, are seen") func wrongTimes() {

@@ -71,7 +71,7 @@ extension StressCondition {
         var title = "\(answer)"
         if wait != .none { title += " after \(wait)" }
         if let prerequisite {
-            title += " after a \(prerequisite.isShared ? "shared " : "")prerequisite"
+            title += " after a prerequisite"
             if prerequisite.fails { title += " that fails" }
         }
         return title

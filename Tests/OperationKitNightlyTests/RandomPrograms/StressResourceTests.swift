@@ -40,11 +40,10 @@ extension Stress {
             }
         }
 
-        @Test("Operations that would wait for each other for good fail, or run one after the other") func cycles() async
-        {
+        @Test("Operations inside holders get what they need, or give up") func crosswise() async {
             let composites = [(1, StressResource.first, StressResource.second), (3, .second, .first)].map {
                 (id, outer, inner) -> StressNode in
-                let inside = [Self.leaf(id + 1, .hopping, requires: [inner])]
+                let inside = [Self.leaf(id + 1, .hopping, requires: [inner], within: 2)]
                 var node = StressNode(id: id, work: .compound(StressCompound(children: inside)))
                 node.policies.resources = [outer]
                 return node
@@ -131,8 +130,8 @@ extension Stress.StressResourceTests {
         #expect(violations([impatient], [.advancing(to: 1)] + refused) == ["n1 gave up after 1 s instead of 2 s"])
         #expect(!violations([impatient], [.advancing(to: 2)] + work(1) + refused).isEmpty)
         #expect(!violations([patient], [.advancing(to: 2)] + refused).isEmpty)
-        let cycle = end(1, .cycle(1)) + end(failed: [1: .cycle(1)], of: 1)
-        #expect(!violations([patient], cycle).isEmpty)
+        let held = end(1, .heldAround(1)) + end(failed: [1: .heldAround(1)], of: 1)
+        #expect(!violations([patient], held).isEmpty)
     }
 
     @Test("A circuit breaker that is open without a failure, or lets operations through, is seen") func wrongCircuit() {

@@ -5,21 +5,21 @@ import Testing
 
 /// Everything that can happen to a life, so that tests can list and combine it.
 enum LifecycleEvent: String, CaseIterable {
-    case started, becameExecuting, prepared, preparationSuspended, preparationResumed, mainReturned, succeeded, failed
+    case started, becameExecuting, gatesPassed, gateClosed, gateOpened, mainReturned, succeeded, failed
     case drained, ended, cancelled, marked
 }
 
 extension Lifecycle {
     /// Applies an event. Events that bring an outcome with them bring a fixed one here.
     ///
-    /// - Returns: The actions that are due now, and whether a finish was accepted, or the preparations go on.
+    /// - Returns: The actions that are due now, and whether a finish was accepted, or the gates go on.
     mutating func apply(_ event: LifecycleEvent) -> (actions: [Action], isAccepted: Bool?) {
         switch event {
         case .started: return (started().map { [$0] } ?? [], nil)
         case .becameExecuting: return (becameExecuting().map { [$0] } ?? [], nil)
-        case .prepared: return (prepared().map { [$0] } ?? [], nil)
-        case .preparationSuspended: return (preparationSuspended().map { [$0] } ?? [], nil)
-        case .preparationResumed: return ([], preparationResumed())
+        case .gatesPassed: return (gatesPassed().map { [$0] } ?? [], nil)
+        case .gateClosed: return (gateClosed().map { [$0] } ?? [], nil)
+        case .gateOpened: return ([], gateOpened())
         case .mainReturned: return (mainReturned().map { [$0] } ?? [], nil)
         case .succeeded:
             let (isAccepted, action) = finished(with: .success(()))
@@ -48,7 +48,7 @@ extension Lifecycle {
         switch state {
         case .pending(let outcome): "pending\(outcome.text)"
         case .starting(let outcome): "starting\(outcome.text)"
-        case .executing(.preparing): "preparing"
+        case .executing(.passingGates): "passing"
         case .executing(.waiting): "waiting"
         case .executing(.onStack): "main"
         case .executing(.returned): "working"
@@ -86,7 +86,7 @@ struct Situation: CustomTestStringConvertible, Sendable {
 }
 
 extension Situation {
-    private static let waiting: [LifecycleEvent] = [.started, .becameExecuting, .preparationSuspended]
+    private static let waiting: [LifecycleEvent] = [.started, .becameExecuting, .gateClosed]
 
     /// Where leaves and composites can be until their outcome is known.
     private static func open(_ ending: Lifecycle.Ending) -> [Situation] {
@@ -100,22 +100,23 @@ extension Situation {
             Situation("starting, outcome", ending, [.started, .succeeded]),
             Situation("starting, marking", ending, [.started, .cancelled]),
             Situation("starting, cancelled", ending, [.started, .cancelled, .marked]),
-            Situation("preparing", ending, [.started, .becameExecuting]),
-            Situation("preparing, marking", ending, [.started, .becameExecuting, .cancelled]),
-            Situation("preparing, cancelled", ending, [.started, .becameExecuting, .cancelled, .marked]),
+            Situation("passing", ending, [.started, .becameExecuting]),
+            Situation("passing, marking", ending, [.started, .becameExecuting, .cancelled]),
+            Situation("passing, cancelled", ending, [.started, .becameExecuting, .cancelled, .marked]),
             Situation("waiting", ending, waiting),
             Situation("waiting, marking", ending, waiting + [.cancelled]),
-            Situation("main", ending, [.started, .becameExecuting, .prepared]),
-            Situation("main, marking", ending, [.started, .becameExecuting, .prepared, .cancelled]),
-            Situation("main, cancelled", ending, [.started, .becameExecuting, .prepared, .cancelled, .marked]),
-            Situation("working", ending, [.started, .becameExecuting, .prepared, .mainReturned]),
-            Situation("working, marking", ending, [.started, .becameExecuting, .prepared, .mainReturned, .cancelled]),
+            Situation("main", ending, [.started, .becameExecuting, .gatesPassed]),
+            Situation("main, marking", ending, [.started, .becameExecuting, .gatesPassed, .cancelled]),
+            Situation("main, cancelled", ending, [.started, .becameExecuting, .gatesPassed, .cancelled, .marked]),
+            Situation("working", ending, [.started, .becameExecuting, .gatesPassed, .mainReturned]),
+            Situation(
+                "working, marking", ending, [.started, .becameExecuting, .gatesPassed, .mainReturned, .cancelled]),
             Situation(
                 "working, marking since main", ending,
-                [.started, .becameExecuting, .prepared, .cancelled, .mainReturned]),
+                [.started, .becameExecuting, .gatesPassed, .cancelled, .mainReturned]),
             Situation(
                 "working, cancelled", ending,
-                [.started, .becameExecuting, .prepared, .mainReturned, .cancelled, .marked]),
+                [.started, .becameExecuting, .gatesPassed, .mainReturned, .cancelled, .marked]),
         ]
     }
 
@@ -125,24 +126,26 @@ extension Situation {
             Situation("finishing, never executed, marking", .immediately, [.cancelled, .started]),
             Situation("finishing before main", .immediately, [.started, .becameExecuting, .succeeded]),
             Situation(
-                "finishing before main, marking", .immediately, [.started, .becameExecuting, .cancelled, .prepared]),
+                "finishing before main, marking", .immediately, [.started, .becameExecuting, .cancelled, .gatesPassed]),
             Situation(
                 "finishing before main, cancelled", .immediately,
-                [.started, .becameExecuting, .cancelled, .marked, .prepared]),
+                [.started, .becameExecuting, .cancelled, .marked, .gatesPassed]),
             Situation("finishing, waited", .immediately, waiting + [.succeeded]),
             Situation("finishing, waited, marking", .immediately, waiting + [.cancelled, .succeeded]),
             Situation("finishing, waited, cancelled", .immediately, waiting + [.cancelled, .marked]),
-            Situation("finishing in main", .immediately, [.started, .becameExecuting, .prepared, .succeeded]),
-            Situation("finishing", .immediately, [.started, .becameExecuting, .prepared, .mainReturned, .succeeded]),
+            Situation("finishing in main", .immediately, [.started, .becameExecuting, .gatesPassed, .succeeded]),
+            Situation(
+                "finishing", .immediately, [.started, .becameExecuting, .gatesPassed, .mainReturned, .succeeded]),
             Situation(
                 "finishing, marking", .immediately,
-                [.started, .becameExecuting, .prepared, .mainReturned, .cancelled, .succeeded]),
+                [.started, .becameExecuting, .gatesPassed, .mainReturned, .cancelled, .succeeded]),
             Situation(
                 "finishing, cancelled", .immediately,
-                [.started, .becameExecuting, .prepared, .mainReturned, .cancelled, .marked, .succeeded]),
-            Situation("finished in main", .immediately, [.started, .becameExecuting, .prepared, .succeeded, .ended]),
+                [.started, .becameExecuting, .gatesPassed, .mainReturned, .cancelled, .marked, .succeeded]),
             Situation(
-                "finished", .immediately, [.started, .becameExecuting, .prepared, .mainReturned, .succeeded, .ended]),
+                "finished in main", .immediately, [.started, .becameExecuting, .gatesPassed, .succeeded, .ended]),
+            Situation(
+                "finished", .immediately, [.started, .becameExecuting, .gatesPassed, .mainReturned, .succeeded, .ended]),
             Situation("finished, cancelled", .immediately, [.cancelled, .marked, .started, .ended]),
         ]
 
@@ -156,21 +159,23 @@ extension Situation {
                 "draining before main, marking", .afterChildren, [.started, .becameExecuting, .cancelled, .succeeded]),
             Situation(
                 "draining before main, cancelled", .afterChildren,
-                [.started, .becameExecuting, .cancelled, .marked, .prepared]),
+                [.started, .becameExecuting, .cancelled, .marked, .gatesPassed]),
             Situation("draining, waited", .afterChildren, waiting + [.succeeded]),
             Situation("draining, waited, marking", .afterChildren, waiting + [.cancelled, .succeeded]),
             Situation("draining, waited, cancelled", .afterChildren, waiting + [.cancelled, .marked]),
-            Situation("draining in main", .afterChildren, [.started, .becameExecuting, .prepared, .succeeded]),
-            Situation("draining", .afterChildren, [.started, .becameExecuting, .prepared, .mainReturned, .succeeded]),
+            Situation("draining in main", .afterChildren, [.started, .becameExecuting, .gatesPassed, .succeeded]),
+            Situation(
+                "draining", .afterChildren, [.started, .becameExecuting, .gatesPassed, .mainReturned, .succeeded]),
             Situation(
                 "draining, marking", .afterChildren,
-                [.started, .becameExecuting, .prepared, .mainReturned, .cancelled, .succeeded]),
-            Situation("finishing", .afterChildren, [.started, .becameExecuting, .prepared, .mainReturned, .drained]),
+                [.started, .becameExecuting, .gatesPassed, .mainReturned, .cancelled, .succeeded]),
+            Situation(
+                "finishing", .afterChildren, [.started, .becameExecuting, .gatesPassed, .mainReturned, .drained]),
             Situation(
                 "finishing, marking", .afterChildren,
-                [.started, .becameExecuting, .prepared, .mainReturned, .cancelled, .drained]),
+                [.started, .becameExecuting, .gatesPassed, .mainReturned, .cancelled, .drained]),
             Situation(
-                "finished", .afterChildren, [.started, .becameExecuting, .prepared, .mainReturned, .drained, .ended]),
+                "finished", .afterChildren, [.started, .becameExecuting, .gatesPassed, .mainReturned, .drained, .ended]),
         ]
 
     static let all = leaf + composite

@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test("The reason takes the place of a `CancellationError` that the work reports") func reportedCancellation() {
-        var lifecycle = Lifecycle.after([.started, .becameExecuting, .prepared, .mainReturned], .immediately)
+        var lifecycle = Lifecycle.after([.started, .becameExecuting, .gatesPassed, .mainReturned], .immediately)
         #expect(lifecycle.cancelled(reason: TestError.reason) == .cancelSuperclass)
         #expect(lifecycle.superclassCancelled() == [.callDidCancel])
         #expect(lifecycle.finished(with: .failure(CancellationError())).isAccepted)

@@ -62,7 +62,7 @@ private struct StateSpaceExplorer {
     var isStuck: Bool {
         switch lifecycle.state {
         case .pending: hasStarted
-        case .executing(.preparing): !owed.contains(.preparation)
+        case .executing(.passingGates): !owed.contains(.gates)
         case .executing, .finished: false
         case .draining: mainRuns == 0 || childrenHaveFinished
         case .starting, .finishing: true
@@ -70,7 +70,7 @@ private struct StateSpaceExplorer {
     }
 
     /// An action that was given and is not completed.
-    enum Owed: Hashable { case announcement, preparation, main, marking, draining, delivery }
+    enum Owed: Hashable { case announcement, gates, main, marking, draining, delivery }
 
     private enum Step: Equatable {
         case start, finish(TestError?), cancel(TestError?)
@@ -93,7 +93,7 @@ private struct StateSpaceExplorer {
     func followers() -> [StateSpaceExplorer] {
         var steps: [Step] = [.start, .finish(nil), .finish(.first), .cancel(nil), .cancel(.reason)]
         steps += owed.map { .complete($0) }
-        if owed.contains(.preparation) { steps.append(.suspend) }
+        if owed.contains(.gates) { steps.append(.suspend) }
         if lifecycle.isWaiting { steps.append(.resume) }
         // The children of a composite that executes may finish at any time once `main()` was called.
         if ending == .afterChildren, mainRuns == 1, !childrenHaveFinished, !owed.contains(.draining) {
@@ -127,11 +127,11 @@ private struct StateSpaceExplorer {
             self.owed.remove(owed)
             complete(owed)
         case .suspend:
-            owed.remove(.preparation)
-            perform(lifecycle.preparationSuspended())
+            owed.remove(.gates)
+            perform(lifecycle.gateClosed())
         case .resume:
-            if !lifecycle.preparationResumed() { violation = "a wait that goes on cannot end" }
-            owe(.preparation)
+            if !lifecycle.gateOpened() { violation = "a wait that goes on cannot end" }
+            owe(.gates)
         }
         checkMonotony(before)
     }
@@ -140,8 +140,8 @@ private struct StateSpaceExplorer {
         switch owed {
         case .announcement:
             perform(lifecycle.becameExecuting())
-        case .preparation:
-            perform(lifecycle.prepared())
+        case .gates:
+            perform(lifecycle.gatesPassed())
         case .main:
             perform(lifecycle.mainReturned())
         case .marking:
@@ -159,7 +159,7 @@ private struct StateSpaceExplorer {
         switch action {
         case nil: break
         case .announceExecution: owe(.announcement)
-        case .prepare: owe(.preparation)
+        case .passGates: owe(.gates)
         case .runMain:
             mainRuns += 1
             if lifecycle.isCancelled { violation = "main() is called after a cancellation" }
@@ -208,7 +208,7 @@ private struct StateSpaceExplorer {
         if lifecycle.isFinished, owed.contains(.marking) { violation = "the end while the cancellation is marked" }
         if lifecycle.isExecuting, lifecycle.isFinished { violation = "executing and finished" }
         if lifecycle.isExecuting, !mayExecute { violation = "executing, though cancelled before the start" }
-        if lifecycle.isExecuting, mainRuns == 0, accepted == nil, !lifecycle.isCancelled, !owed.contains(.preparation),
+        if lifecycle.isExecuting, mainRuns == 0, accepted == nil, !lifecycle.isCancelled, !owed.contains(.gates),
             !lifecycle.isWaiting
         {
             violation = "executing without main(), an outcome or a cancellation"
@@ -226,7 +226,7 @@ private struct StateSpaceExplorer {
         switch lifecycle.state {
         case .pending: 0
         case .starting: 1
-        case .executing(.preparing), .executing(.waiting): 2
+        case .executing(.passingGates), .executing(.waiting): 2
         case .executing(.onStack): 3
         case .executing(.returned): 4
         case .draining: 5

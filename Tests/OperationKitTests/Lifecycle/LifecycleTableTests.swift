@@ -4,26 +4,26 @@ import Testing
 
 @testable import OperationKit
 
-/// Every state with every event. A cell has what becomes of the life: whether a finish is accepted, or the preparations go
+/// Every state with every event. A cell has what becomes of the life: whether a finish is accepted, or the gates go
 /// on (✓, no), the next state, the actions (with !), x being the outcome that is given. A dash says that nothing changes.
 /// `×` is for what the callers never do, and traps.
 @Suite("Lifecycle, state × event", .hangGuard) struct LifecycleTableTests {
-    // started | becameExecuting | prepared | suspended | resumed | mainReturned | finished(x) | ended | cancelled | marked
+    // started | becameExecuting | gatesPassed | gateClosed | gateOpened | mainReturned | finished(x) | ended | cancelled | marked
     static let leaf = """
         pending                            | starting announceExecution!   | ×                             | ×                             | ×                             | no          | ×                      | ✓ pending(x)            | ×                   | cancelSuperclass!       | ×
         pending, outcome                   | finishing(success) deliver!   | ×                             | ×                             | ×                             | no          | ×                      | no                      | ×                   | cancelSuperclass!       | ×
         pending, marking                   | finishing(cancelled)          | ×                             | ×                             | ×                             | no          | ×                      | ✓ pending(x)            | ×                   | repeatSuperclassCancel! | –
         pending, cancelled                 | finishing(cancelled) deliver! | ×                             | ×                             | ×                             | no          | ×                      | ✓ pending(x)            | ×                   | –                       | ×
         pending, outcome, cancelled        | finishing(success) deliver!   | ×                             | ×                             | ×                             | no          | ×                      | no                      | ×                   | –                       | ×
-        starting                           | –                             | preparing prepare!            | ×                             | ×                             | no          | ×                      | ✓ starting(x)           | ×                   | cancelSuperclass!       | ×
+        starting                           | –                             | passing passGates!            | ×                             | ×                             | no          | ×                      | ✓ starting(x)           | ×                   | cancelSuperclass!       | ×
         starting, outcome                  | –                             | finishing(success) deliver!   | ×                             | ×                             | no          | ×                      | no                      | ×                   | cancelSuperclass!       | ×
         starting, marking                  | –                             | finishing(cancelled)          | ×                             | ×                             | no          | ×                      | ✓ starting(x)           | ×                   | repeatSuperclassCancel! | –
         starting, cancelled                | –                             | finishing(cancelled) deliver! | ×                             | ×                             | no          | ×                      | ✓ starting(x)           | ×                   | –                       | ×
-        preparing                          | –                             | ×                             | main runMain!                 | waiting                       | no          | ×                      | ✓ finishing(x) deliver! | ×                   | cancelSuperclass!       | ×
-        preparing, marking                 | –                             | ×                             | finishing(cancelled)          | finishing(cancelled)          | no          | ×                      | ✓ finishing(x)          | ×                   | repeatSuperclassCancel! | –
-        preparing, cancelled               | –                             | ×                             | finishing(cancelled) deliver! | finishing(cancelled) deliver! | no          | ×                      | ✓ finishing(x) deliver! | ×                   | –                       | ×
-        waiting                            | –                             | ×                             | ×                             | ×                             | ✓ preparing | ×                      | ✓ finishing(x) deliver! | ×                   | cancelSuperclass!       | ×
-        waiting, marking                   | –                             | ×                             | ×                             | ×                             | ✓ preparing | ×                      | ✓ finishing(x)          | ×                   | repeatSuperclassCancel! | finishing(cancelled) deliver!
+        passing                            | –                             | ×                             | main runMain!                 | waiting                       | no          | ×                      | ✓ finishing(x) deliver! | ×                   | cancelSuperclass!       | ×
+        passing, marking                   | –                             | ×                             | finishing(cancelled)          | finishing(cancelled)          | no          | ×                      | ✓ finishing(x)          | ×                   | repeatSuperclassCancel! | –
+        passing, cancelled                 | –                             | ×                             | finishing(cancelled) deliver! | finishing(cancelled) deliver! | no          | ×                      | ✓ finishing(x) deliver! | ×                   | –                       | ×
+        waiting                            | –                             | ×                             | ×                             | ×                             | ✓ passing   | ×                      | ✓ finishing(x) deliver! | ×                   | cancelSuperclass!       | ×
+        waiting, marking                   | –                             | ×                             | ×                             | ×                             | ✓ passing   | ×                      | ✓ finishing(x)          | ×                   | repeatSuperclassCancel! | finishing(cancelled) deliver!
         main                               | –                             | ×                             | ×                             | ×                             | no          | working                | ✓ finishing(x) deliver! | ×                   | cancelSuperclass!       | ×
         main, marking                      | –                             | ×                             | ×                             | ×                             | no          | working                | ✓ finishing(x)          | ×                   | repeatSuperclassCancel! | –
         main, cancelled                    | –                             | ×                             | ×                             | ×                             | no          | working callDidCancel! | ✓ finishing(x) deliver! | ×                   | –                       | ×
@@ -48,7 +48,7 @@ import Testing
         finished, cancelled                | –                             | ×                             | –                             | –                             | no          | –                      | no                      | ×                   | –                       | ×
         """
 
-    // started | becameExecuting | prepared | suspended | resumed | mainReturned | finished(x) | drained | ended | cancelled
+    // started | becameExecuting | gatesPassed | gateClosed | gateOpened | mainReturned | finished(x) | drained | ended | cancelled
     // | marked
     static let composite = """
         pending                           | starting announceExecution! | ×                        | ×               | ×               | no          | ×                      | ✓ pending(x) cancelChildren!  | ×                           | ×                | cancelSuperclass!       | ×
@@ -56,15 +56,15 @@ import Testing
         pending, marking                  | draining drain!             | ×                        | ×               | ×               | no          | ×                      | ✓ pending(x) cancelChildren!  | ×                           | ×                | repeatSuperclassCancel! | cancelChildren!
         pending, cancelled                | draining drain!             | ×                        | ×               | ×               | no          | ×                      | ✓ pending(x) cancelChildren!  | ×                           | ×                | cancelChildren!         | ×
         pending, outcome, cancelled       | draining(success) drain!    | ×                        | ×               | ×               | no          | ×                      | no                            | ×                           | ×                | cancelChildren!         | ×
-        starting                          | –                           | preparing prepare!       | ×               | ×               | no          | ×                      | ✓ starting(x) cancelChildren! | ×                           | ×                | cancelSuperclass!       | ×
+        starting                          | –                           | passing passGates!       | ×               | ×               | no          | ×                      | ✓ starting(x) cancelChildren! | ×                           | ×                | cancelSuperclass!       | ×
         starting, outcome                 | –                           | draining(success) drain! | ×               | ×               | no          | ×                      | no                            | ×                           | ×                | cancelSuperclass!       | ×
         starting, marking                 | –                           | draining drain!          | ×               | ×               | no          | ×                      | ✓ starting(x) cancelChildren! | ×                           | ×                | repeatSuperclassCancel! | cancelChildren!
         starting, cancelled               | –                           | draining drain!          | ×               | ×               | no          | ×                      | ✓ starting(x) cancelChildren! | ×                           | ×                | cancelChildren!         | ×
-        preparing                         | –                           | ×                        | main runMain!   | waiting         | no          | ×                      | ✓ draining(x) cancelChildren! | ×                           | ×                | cancelSuperclass!       | ×
-        preparing, marking                | –                           | ×                        | draining drain! | draining drain! | no          | ×                      | ✓ draining(x) cancelChildren! | ×                           | ×                | repeatSuperclassCancel! | cancelChildren!
-        preparing, cancelled              | –                           | ×                        | draining drain! | draining drain! | no          | ×                      | ✓ draining(x) cancelChildren! | ×                           | ×                | cancelChildren!         | ×
-        waiting                           | –                           | ×                        | ×               | ×               | ✓ preparing | ×                      | ✓ draining(x) drain!          | ×                           | ×                | cancelSuperclass!       | ×
-        waiting, marking                  | –                           | ×                        | ×               | ×               | ✓ preparing | ×                      | ✓ draining(x) drain!          | ×                           | ×                | repeatSuperclassCancel! | draining drain!
+        passing                           | –                           | ×                        | main runMain!   | waiting         | no          | ×                      | ✓ draining(x) cancelChildren! | ×                           | ×                | cancelSuperclass!       | ×
+        passing, marking                  | –                           | ×                        | draining drain! | draining drain! | no          | ×                      | ✓ draining(x) cancelChildren! | ×                           | ×                | repeatSuperclassCancel! | cancelChildren!
+        passing, cancelled                | –                           | ×                        | draining drain! | draining drain! | no          | ×                      | ✓ draining(x) cancelChildren! | ×                           | ×                | cancelChildren!         | ×
+        waiting                           | –                           | ×                        | ×               | ×               | ✓ passing   | ×                      | ✓ draining(x) drain!          | ×                           | ×                | cancelSuperclass!       | ×
+        waiting, marking                  | –                           | ×                        | ×               | ×               | ✓ passing   | ×                      | ✓ draining(x) drain!          | ×                           | ×                | repeatSuperclassCancel! | draining drain!
         main                              | –                           | ×                        | ×               | ×               | no          | working                | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | cancelSuperclass!       | ×
         main, marking                     | –                           | ×                        | ×               | ×               | no          | working                | ✓ draining(x) cancelChildren! | finishing(second)           | ×                | repeatSuperclassCancel! | cancelChildren!
         main, cancelled                   | –                           | ×                        | ×               | ×               | no          | working callDidCancel! | ✓ draining(x) cancelChildren! | finishing(second) deliver!  | ×                | cancelChildren!         | ×
@@ -109,7 +109,7 @@ import Testing
     @Test("Every state reads as its name says", arguments: Situation.all) func situations(situation: Situation) {
         let lifecycle = situation.lifecycle
         let name = situation.name
-        let executions = ["preparing", "waiting", "main", "working", "draining", "finishing"]
+        let executions = ["passing", "waiting", "main", "working", "draining", "finishing"]
         let executes = executions.contains { name.hasPrefix($0) }
         #expect(lifecycle.isExecuting == (executes && !name.contains("never executed")))
         #expect(lifecycle.isFinished == name.hasPrefix("finished"))
@@ -125,7 +125,7 @@ import Testing
 
     /// The events of each column.
     static let columns: [[LifecycleEvent]] = [
-        [.started], [.becameExecuting], [.prepared], [.preparationSuspended], [.preparationResumed], [.mainReturned],
+        [.started], [.becameExecuting], [.gatesPassed], [.gateClosed], [.gateOpened], [.mainReturned],
         [.succeeded, .failed], [.drained], [.ended], [.cancelled], [.marked],
     ]
 

@@ -9,11 +9,12 @@ import Testing
     @Test(
         "An event that is impossible in the state of a life traps, and the trap names both",
         arguments: [
-            "becameExecuting", "started becameExecuting becameExecuting", "started becameExecuting prepared prepared",
-            "started preparationSuspended", "started becameExecuting preparationSuspended prepared",
+            "becameExecuting", "started becameExecuting becameExecuting",
+            "started becameExecuting gatesPassed gatesPassed",
+            "started gateClosed", "started becameExecuting gateClosed gatesPassed",
             "mainReturned", "started becameExecuting mainReturned",
-            "started becameExecuting prepared mainReturned mainReturned", "drained",
-            "started becameExecuting prepared drained drained", "started becameExecuting ended",
+            "started becameExecuting gatesPassed mainReturned mainReturned", "drained",
+            "started becameExecuting gatesPassed drained drained", "started becameExecuting ended",
             "started becameExecuting succeeded ended ended", "marked",
         ]
     )

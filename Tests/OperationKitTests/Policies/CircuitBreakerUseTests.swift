@@ -163,11 +163,11 @@ import Testing
         clock.advance(by: .seconds(30))
         let operation = call(first)
         operation.require(second)
-        let preparation = HeldPreparation(stage: .condition)
-        operation.addPreparation(preparation)
+        let gate = HeldGate()
+        operation.addGate(gate)
         open(second)
         operation.start()
-        preparation.end()
+        gate.open()
         operation.waitUntilFinished()
         #expect((operation.error as? CircuitOpenError)?.circuit == "service" && first.rejection() == nil)
     }
@@ -177,7 +177,7 @@ import Testing
     {
         let circuit = makeCircuit(minimumCalls: 1)
         let skipped = call(circuit)
-        skipped.addStartHandler(.release) { _ in throw TestError.first }
+        skipped.addStartHandler(.last) { _ in throw TestError.first }
         skipped.start()
         #expect(skipped.error as? TestError == .first && circuit.state == .closed)
         let compound = CompoundOperation(operations: [

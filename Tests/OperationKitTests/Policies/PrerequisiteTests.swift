@@ -5,44 +5,13 @@ import Testing
 @testable import OperationKit
 
 @Suite("Prerequisites of conditions", .hangGuard) struct PrerequisiteTests {
-    /// A condition that needs an operation, which ends when a gate is opened, or with an error.
-    private final class SignedIn: OperationCondition {
+    /// A condition that runs an operation first.
+    private struct Needs: OperationCondition {
         let name = "signed in"
-        let id: String?
         let log: EventLog
-        let made = Shared<[ScriptedOperation]>([])
-        let asked = Shared(0)
-        let gate = Gate()
+        let make: @Sendable () -> Operation?
 
-        init(id: String? = nil, _ log: EventLog) {
-            self.id = id
-            self.log = log
-        }
-
-        var sharingID: AnyHashable? {
-            asked.change { $0 += 1 }
-            return id.map { AnyHashable($0) }
-        }
-
-        func prerequisite(for operation: AsyncOperation) -> Operation? {
-            let login = ScriptedOperation(
-                "login",
-                main: { [log, gate] operation in
-                    log.add("login")
-                    Task {
-                        await gate.opened()
-                        operation.finish()
-                    }
-                },
-                didCancel: { [log] in
-                    log.add("logout")
-                    $0.finish(withError: CancellationError())
-                })
-            // However it ends, what waits goes on.
-            login.completionBlock = { [gate] in gate.open() }
-            made.change { $0.append(login) }
-            return login
-        }
+        func prerequisite(for operation: AsyncOperation) -> Operation? { make() }
 
         func evaluate(for operation: AsyncOperation) async throws -> ConditionResult {
             log.add("evaluate")
@@ -50,108 +19,161 @@ import Testing
         }
     }
 
+    private let database = ExclusiveAccess("database")
+    private let host = ConcurrencyLimit("host", 4)
     private let log = EventLog()
 
-    private func operation(_ condition: SignedIn) -> ScriptedOperation {
-        let operation = ScriptedOperation("work") { [log] operation in
-            log.add("work")
-            operation.finish()
-        }
-        operation.addCondition(condition)
-        return operation
+    private func logged(_ name: String, _ resources: OperationResource...) -> ScriptedOperation {
+        .named(name, in: log, requiring: resources)
     }
 
-    private func logins(_ count: Int = 1) async {
-        await eventually("no login") { log.count(of: "login") == count }
+    private func work(needing prerequisite: Operation) -> ScriptedOperation {
+        let (work, made) = (logged("work"), UncheckedSendable(prerequisite))
+        work.addCondition(Needs(log: log) { made.value })
+        return work
+    }
+
+    /// An operation that works until it is ended.
+    private func endless(_ name: String) -> ScriptedOperation {
+        ScriptedOperation(name, main: { [log] _ in log.add(name) }) { [log] in
+            log.add("stop \(name)")
+            $0.finish(withError: CancellationError())
+        }
+    }
+
+    private func begun(_ name: String) async {
+        await eventually("\(name) has not begun: \(log.events)") { log.events.contains(name) }
     }
 
     @Test("A prerequisite runs before the evaluation, on a queue of its own") func success() async throws {
-        let condition = SignedIn(log)
-        let operation = operation(condition)
-        OperationQueue.serial(name: "serial").addOperation(operation)
-        await logins()
-        #expect(log.events == ["login"] && operation.isExecuting)
-        condition.gate.open()
-        try await operation.finished()
+        let login = endless("login")
+        let work = work(needing: login)
+        OperationQueue.serial(name: "serial").addOperation(work)
+        await begun("login")
+        #expect(log.events == ["login"] && work.isExecuting)
+        login.finish()
+        try await work.finished()
         #expect(log.events == ["login", "evaluate", "work"])
     }
 
     @Test("A prerequisite that fails ends the operation with an error that names all, without evaluation")
     func failure() async throws {
-        let condition = SignedIn(log)
-        let operation = operation(condition)
-        operation.start()
-        await logins()
-        condition.made.value.first?.finish(withError: TestError.first)
-        let error = await #expect(throws: ConditionError.self) { try await operation.finished() }
+        let work = work(needing: ScriptedOperation("login") { $0.finish(withError: TestError.first) })
+        work.start()
+        let error = await #expect(throws: ConditionError.self) { try await work.finished() }
         guard case .prerequisiteFailed("work", "signed in", "login", TestError.first) = try #require(error) else {
             return #expect(Bool(false), "\(String(describing: error))")
         }
-        #expect(log.events == ["login"])
+        #expect(log.events.isEmpty)
     }
 
     @Test("A prerequisite is cancelled with the operation that waits for it") func cancelled() async {
-        let condition = SignedIn(log)
-        let operation = operation(condition)
-        operation.start()
-        await logins()
-        operation.cancel()
-        #expect(operation.isFinished)
-        await eventually("not cancelled") { condition.made.value.first?.isFinished == true }
-        #expect(log.events == ["login", "logout"])
+        let login = endless("login")
+        let work = work(needing: login)
+        work.start()
+        await begun("login")
+        work.cancel()
+        #expect(work.isFinished)
+        await eventually("not cancelled") { login.isFinished }
+        #expect(log.events == ["login", "stop login"])
     }
 
-    @Test("A prerequisite that was started before is an error that names it") func startedBefore() async throws {
-        struct Started: OperationCondition {
-            let operation: ScriptedOperation
-
-            func prerequisite(for operation: AsyncOperation) -> Operation? { self.operation }
-
-            func evaluate(for operation: AsyncOperation) async throws -> ConditionResult { .satisfied }
+    @Test("A prerequisite that is used already is an error that names it", arguments: 0..<4) func used(index: Int)
+        async throws
+    {
+        let login = endless("login")
+        let work = work(needing: index == 3 ? login : login)
+        let compound = CompoundOperation()
+        switch index {
+        case 0: login.start()
+        case 1: try compound.addOperation(login)
+        case 2:
+            // It runs for another operation.
+            let other = self.work(needing: login)
+            other.start()
+            await begun("login")
+        default:
+            // It would wait for itself.
+            work.addCondition(Needs(log: log) { [unowned work] in work })
+            login.finish()
         }
-        let prerequisite = ScriptedOperation("login")
-        prerequisite.start()
-        let operation = ScriptedOperation()
-        operation.addCondition(Started(operation: prerequisite))
-        operation.start()
-        let error = await #expect(throws: ConditionError.self) { try await operation.finished() }
-        guard case .prerequisiteFailed(_, "Started", "login", let cause) = try #require(error) else {
-            return #expect(Bool(false), "\(String(describing: error))")
-        }
+        work.start()
+        let error = await #expect(throws: ConditionError.self) { try await work.finished() }
+        guard
+            case .prerequisiteFailed("work", "signed in", index == 3 ? "work" : "login", let cause) = try #require(
+                error)
+        else { return #expect(Bool(false), "\(String(describing: error))") }
         #expect(cause is OperationQueueError)
+        if index < 3 { login.finish() }
     }
 
-    @Test("Conditions with the same identifier share a run of their prerequisite, and later ones ask again")
-    func shared() async throws {
-        let condition = SignedIn(id: UUID().uuidString, log)
-        let operations = (0..<10).map { _ in operation(condition) }
-        for operation in operations { operation.start() }
-        await logins()
-        await eventually("not evaluated") { condition.asked.value >= 10 }
-        condition.gate.open()
-        for operation in operations { try await operation.finished() }
-        // The last ones may have come after the end of the first run.
-        let count = log.count(of: "login")
-        #expect(count < 10 && log.count(of: "evaluate") == 10 && log.count(of: "work") == 10)
-        let later = operation(condition)
-        later.start()
-        try await later.finished()
-        #expect(log.count(of: "login") == count + 1)
+    // MARK: - Resources
+
+    @Test("A prerequisite is inside what is around the operation that waits for it", arguments: [false, true])
+    func order(isNested: Bool) async throws {
+        let open = Gate()
+        var login = logged("login", host)
+        // What needs the login is a prerequisite itself.
+        if isNested { login = work(needing: login) }
+        let child = logged("save")
+        child.addCondition(name: "open") { _ in
+            await open.opened()
+            return .satisfied
+        }
+        let made = UncheckedSendable(login)
+        child.addCondition(Needs(log: log) { made.value })
+        let sync = CompoundOperation(name: "sync", operations: [child])
+        sync.require(database)
+        sync.start()
+        await eventually("does not execute") { child.isExecuting }
+        let export = logged("export", database, host)
+        export.start()
+        open.open()
+        try await sync.finished()
+        try await export.finished()
+        #expect(
+            log.events.filter { $0 != "evaluate" } == (isNested ? ["login", "work"] : ["login"]) + ["save", "export"])
     }
 
-    @Test("A prerequisite that is shared is cancelled when the last operation that waits for it is")
-    func sharedAndCancelled() async throws {
-        let condition = SignedIn(id: UUID().uuidString, log)
-        let (first, second) = (operation(condition), operation(condition))
-        first.start()
-        await logins()
-        second.start()
-        // The second one has joined the run: it makes no operation of its own.
-        second.cancel()
-        for _ in 0..<100 { await Task.yield() }
-        #expect(log.count(of: "logout") == 0)
-        first.cancel()
-        await eventually("not cancelled") { log.count(of: "logout") == 1 }
-        #expect(log.count(of: "login") == 1 && log.count(of: "work") == 0)
+    @Test(
+        "A prerequisite that requires what is around the operation that waits for it ends with an error that names both"
+    )
+    func ring() async throws {
+        let login = logged("login", database)
+        let sync = CompoundOperation(name: "sync", operations: [work(needing: login)])
+        sync.require(database)
+        sync.start()
+        await #expect(throws: CompoundOperationError.self) { try await sync.finished() }
+        #expect(
+            login.error as? ResourceError
+                == .heldByComposite(operation: "login", resource: "database", composite: "sync"))
+    }
+
+    @Test("The description of an operation says what its prerequisite waits for") func description() async throws {
+        let holder = ScriptedOperation.idle("import")
+        holder.require(database)
+        holder.start()
+        let work = work(needing: logged("login", database))
+        work.start()
+        // That “login” waits is known a moment after the resource knows.
+        let description =
+            "“work”: running “login” for its condition “signed in”, which is waiting for exclusive access to “database”, held by “import”"
+        await eventually("is \(work.debugDescription)") { work.debugDescription.hasPrefix(description) }
+        holder.finish()
+        try await work.finished()
+    }
+
+    @Test("The queues of prerequisites are not among those that are searched for operations") func queues() async throws
+    {
+        let known = KnownQueues()
+        let queue = PrivateQueue()
+        known.insert(queue)
+        #expect(known.count == 0)
+        do {
+            let gone = OperationQueue()
+            known.insert(gone)
+            #expect(known.count == 1)
+        }
+        #expect(known.queue(of: BlockOperation {}) == nil && known.count == 0)
     }
 }

@@ -72,7 +72,7 @@ import Testing
         next.start()
         compound.cancel()
         #expect(database.waitingCount == 1)
-        next.addStartHandler(.release) { _ in }
+        next.addStartHandler(.last) { _ in }
         child.finish()
         await begun("next")
         #expect(compound.isFinished && log.events == ["child", "completion, 1 waiting", "next"])

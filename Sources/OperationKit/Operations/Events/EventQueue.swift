@@ -78,17 +78,6 @@ extension AsyncOperation.State {
     }
 }
 
-extension AsyncOperation.State {
-    /// The preparations have been made, or do not go on.
-    ///
-    /// - Returns: What to do next, and the queue, if the caller has to deliver an event before that.
-    @inline(__always)
-    mutating func prepared(_ outer: ObserverList?) -> (Lifecycle.Action?, EventQueue?) {
-        let action = lifecycle.prepared()
-        return (action, action == .runMain ? note(.running, outer) : nil)
-    }
-}
-
 /// The events that the current thread delivers.
 ///
 /// An event that is caused inside an observer waits until that has returned, whatever its operation is, so calls are never nested.

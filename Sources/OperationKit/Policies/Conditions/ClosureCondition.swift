@@ -13,6 +13,8 @@ public struct ClosureCondition: OperationCondition {
     /// The name of the condition.
     public let name: String
     private let body: @Sendable (AsyncOperation) async throws -> ConditionResult
+    /// The same, if it takes no time.
+    let immediateBody: (@Sendable (AsyncOperation) -> ConditionResult)?
 
     /// Creates a condition.
     ///
@@ -24,6 +26,13 @@ public struct ClosureCondition: OperationCondition {
     ) {
         self.name = name
         body = evaluate
+        immediateBody = nil
+    }
+
+    fileprivate init(name: String, immediately evaluate: @escaping @Sendable (AsyncOperation) -> ConditionResult) {
+        self.name = name
+        body = evaluate
+        immediateBody = evaluate
     }
 
     /// Calls the closure.
@@ -42,9 +51,8 @@ extension OperationCondition where Self == ClosureCondition {
     /// The cause in the ``ConditionError`` is a ``DependencyError/dependencyFailed(operation:dependency:error:)``.
     /// ``AsyncOperation/requireSuccess(of:)`` asks for the success of one of them instead.
     public static var noFailedDependencies: Self {
-        ClosureCondition(name: "no failed dependencies") { operation in
-            operation.resultOfDependencies { !$0.isCancellation }
-        }
+        ClosureCondition(
+            name: "no failed dependencies", immediately: { $0.resultOfDependencies { !$0.isCancellation } })
     }
 
     /// No operation that the operation depends on was cancelled, nor has it ended with another error whose `isCancellation` is
@@ -52,9 +60,8 @@ extension OperationCondition where Self == ClosureCondition {
     ///
     /// The cause in the ``ConditionError`` is a ``DependencyError/dependencyFailed(operation:dependency:error:)``.
     public static var noCancelledDependencies: Self {
-        ClosureCondition(name: "no cancelled dependencies") { operation in
-            operation.resultOfDependencies { $0.isCancellation }
-        }
+        ClosureCondition(
+            name: "no cancelled dependencies", immediately: { $0.resultOfDependencies { $0.isCancellation } })
     }
 
     /// Satisfied if another condition fails, and the other way round. What the other one skips is skipped.

@@ -23,24 +23,14 @@ public protocol OperationCondition: Sendable {
     /// The name of the condition, for errors and descriptions. The default is that of its type.
     var name: String { get }
 
-    /// Conditions with equal identifiers share one run of their prerequisite, as long as it lasts; one that is evaluated later
-    /// asks for another. There are never two runs at the same time: one that is being cancelled is waited for. `nil`, the default,
-    /// for a condition that shares nothing. An identifier that does not equal itself, such as `Double.nan`, counts as `nil`.
-    ///
-    /// Identifiers of all conditions are compared one after the other, so comparing and hashing them has to be fast.
-    var sharingID: AnyHashable? { get }
-
     /// Returns an operation that has to succeed before the evaluation, such as a login. The default returns `nil`.
     ///
     /// It is run on a queue of its own, never on that of the operation that waits, nor as its sibling. If it fails, the condition
     /// is not evaluated, and the operation ends with ``ConditionError/prerequisiteFailed(operation:condition:prerequisite:error:)``.
-    /// It is cancelled when the operation that waits is, or the last of those that share it.
+    /// It is cancelled when the operation that waits is.
     ///
-    /// Called on any thread, and not for an operation that has been cancelled. Where the run is shared, it is called once for each
-    /// run, with one of the operations that wait for it, while the others wait for the answer; `nil` is an answer, too.
-    ///
-    /// If the prerequisite has a condition that it would itself have to run for, directly or through others, or what is inside it
-    /// has, that operation ends with ``ConditionError/prerequisiteCycle(operation:condition:prerequisite:)``.
+    /// Called once for each operation, on any thread, which it may block, and not for an operation that has been cancelled. To share
+    /// one run among operations, keep a `Task` in an actor, and await its value in ``evaluate(for:)``.
     ///
     /// - Parameter operation: The operation with the condition.
     /// - Returns: An operation that is used nowhere else: a new one each time. If it was started, is a child, is on a queue that is
@@ -50,7 +40,7 @@ public protocol OperationCondition: Sendable {
 
     /// Says whether the operation may run.
     ///
-    /// Called once for each operation, in a task of its own that has the priority of the operation, after everything that the
+    /// Called once for each operation, in a task that has the priority of the operation, after everything that the
     /// operation depends on has finished and the conditions before this one were satisfied. The task is cancelled when the
     /// operation is, which does not wait for it. If the evaluation cancels the task itself, the operation is cancelled.
     ///
@@ -66,9 +56,6 @@ public protocol OperationCondition: Sendable {
 extension OperationCondition {
     /// The name of the type.
     public var name: String { String(describing: Self.self) }
-
-    /// `nil`: the condition shares nothing.
-    public var sharingID: AnyHashable? { nil }
 
     /// Returns `nil`: nothing has to run before.
     ///
@@ -101,7 +88,7 @@ extension AsyncOperation {
     ///
     /// - Parameter condition: What has to hold.
     public final func addCondition(_ condition: some OperationCondition) {
-        if !addPreparation(ConditionPreparation(condition)) { reportLatePolicy("the condition “\(condition.name)”") }
+        if !addGate(ConditionGate(condition)) { reportLatePolicy("the condition “\(condition.name)”") }
     }
 
     /// Makes the operation run only if a closure says so.

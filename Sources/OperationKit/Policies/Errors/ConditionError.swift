@@ -9,9 +9,6 @@ public enum ConditionError: Error {
     case prerequisiteFailed(operation: String, condition: String, prerequisite: String, error: any Error)
     /// A condition is satisfied that was not to be. It is the error inside of ``failed(operation:condition:error:)``. Code 3.
     case satisfied(operation: String, condition: String)
-    /// The operation that has to run before the evaluation waits for the operation with the condition, so it would wait for itself:
-    /// it is that operation, for one. Code 4.
-    case prerequisiteCycle(operation: String, condition: String, prerequisite: String)
 }
 
 extension ConditionError: LocalizedError, CustomNSError, NestingError {
@@ -20,7 +17,6 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         case .failed: 1
         case .prerequisiteFailed: 2
         case .satisfied: 3
-        case .prerequisiteCycle: 4
         }
     }
 
@@ -32,8 +28,6 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         case .prerequisiteFailed(let operation, let condition, let prerequisite, let error):
             "The operation “\(operation)” did not run, because “\(prerequisite)”, which its condition “\(condition)” needs,"
                 + error.explanation(of: prerequisite, depth: depth)
-        case .prerequisiteCycle(let operation, let condition, let prerequisite):
-            "The operation “\(operation)” did not run, because its condition “\(condition)” needs “\(prerequisite)”, which waits for it."
         case .satisfied(let operation, let condition):
             "The condition “\(condition)” of the operation “\(operation)” is satisfied."
         }
@@ -43,7 +37,7 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         switch self {
         case .failed(_, let condition, let error): (condition, error)
         case .prerequisiteFailed(_, _, let prerequisite, let error): (prerequisite, error)
-        case .satisfied, .prerequisiteCycle: nil
+        case .satisfied: nil
         }
     }
 }

@@ -121,6 +121,10 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
     }
 }
 
+extension RepeatOperation: AttemptingOperation {
+    var requestsForAttempts: Bool { true }
+}
+
 extension RepeatOperation where Input == Void, Output == Void {
     /// Creates an operation whose runs are operations of any class, compounds included.
     ///

@@ -1,17 +1,23 @@
+import Foundation
+
 // An operation that makes attempts gives what it requires to each of them, and holds nothing between two.
 
-/// An operation that takes over what it requires, for its attempts to request.
+/// An operation that makes attempts.
 protocol AttemptingOperation: AsyncOperation {
-    /// Takes over what the operation requires. Called at most once, with nothing locked, after the conditions and before `main()`.
-    ///
-    /// - Returns: `false` if the operation is to request it as others do.
-    func takeRequest(_ request: ResourceRequest) -> Bool
+    /// Whether each attempt requests what the operation requires, and not the operation itself. Does not change.
+    var requestsForAttempts: Bool { get }
 }
 
 extension AsyncOperation {
+    /// What each attempt of the operation requires beside its own, from `main()` on.
+    final var requestOfAttempts: ResourceRequest? {
+        guard let operation = self as? any AttemptingOperation, operation.requestsForAttempts else { return nil }
+        return (withState { $0.gates?.lease } as? ResourceLease)?.request
+    }
+
     /// Adds all that another operation requires to what this one requires. This one has not started.
-    final func require(_ request: ResourceRequest) {
-        changeRequirements(named: "of an attempt") { $0.add(request) }
+    final func require(_ request: ResourceRequest?) {
+        if let request { changeRequirements(named: "of an attempt") { $0.add(request) } }
     }
 }
 
@@ -26,26 +32,24 @@ extension ResourceRequest {
     func granted(toAttemptOf operation: AsyncOperation) async throws -> AttemptLease {
         let holder = AttemptLease.Holder()
         holder.name = operation.displayName
+        holder.queuePriority = operation.queuePriority
         holder.clock = operation.clock
         holder.hideFromObservers()
         holder.require(self)
+        operation.setHelper(holder)
         let isGranted = await withCancellationDelivered {
             holder.cancel()
         } during: {
             await withCheckedContinuation { holder.start($0) }
         }
         if !isGranted, let error = holder.error { throw error }
-        return AttemptLease(holder)
+        return AttemptLease(holder: holder)
     }
 }
 
 /// What an attempt holds of what it requires.
 struct AttemptLease: Sendable {
-    private let holder: Holder
-
-    fileprivate init(_ holder: Holder) {
-        self.holder = holder
-    }
+    fileprivate let holder: Holder
 
     /// Gives everything back. Called once, with the error of the attempt, which circuit breakers count.
     func end(_ error: (any Error)?) {
@@ -65,8 +69,6 @@ struct AttemptLease: Sendable {
         override func main() {
             resume(isGranted: true)
         }
-
-        override func didCancel() {}
 
         private func resume(isGranted: Bool) {
             continuation.withLock { $0.take() }?.resume(returning: isGranted)

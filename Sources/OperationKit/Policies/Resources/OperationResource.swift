@@ -21,17 +21,17 @@ public class OperationResource: @unchecked Sendable {
         self.name = name
         self.title = title
         self.maximumWaiting = maximumWaiting
-        id = ResourceArbiter.shared.resourceAdded(
-            name: name, limit: limit, maximumWaiting: maximumWaiting, isRate: isRate)
+        id = ResourcePool.shared.resourceAdded(
+            limit: limit, maximumWaiting: maximumWaiting, isRate: isRate)
     }
 
     deinit {
-        ResourceArbiter.shared.resourceRemoved(id)
+        ResourcePool.shared.resourceRemoved(id)
     }
 
     /// How many operations wait for the resource at the moment. For diagnostics: the number may be another one by the time it is
     /// looked at.
-    public final var waitingCount: Int { ResourceArbiter.shared.waitingCount(of: id) }
+    public final var waitingCount: Int { ResourcePool.shared.waitingCount(of: id) }
 }
 
 /// Lets one operation work at a time.

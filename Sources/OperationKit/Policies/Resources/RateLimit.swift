@@ -14,8 +14,8 @@
 /// ```
 ///
 /// In no time of the given length, wherever it begins, is ``AsyncOperation/main()`` of more of the operations called that require
-/// it. An operation uses a permit right before that call, when it has got everything else that it requires, and gives it back if
-/// `main()` is not called after all. What that begins may come later: the body of a task when there is a thread for it, the
+/// it. An operation uses a permit right before that call, after observers were told of it, and gives it back if `main()` is not called
+/// after all. What that begins may come later: the body of a task when there is a thread for it, the
 /// children of a compound when that is resumed. How long the work takes makes no difference. See ``AsyncOperation/require(_:within:)``
 /// for the order of those that wait.
 public final class RateLimit: OperationResource, @unchecked Sendable {
@@ -54,17 +54,10 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
             isRate: true)
     }
 
-    /// A granted operation is about to begin its work. Called with nothing locked.
-    func use() -> RatePermit {
+    /// An operation that was granted a permit begins its work now. Called with nothing locked.
+    func use() {
         let now = time.now()
-        let (permit, next) = permits.withLock { $0.used(at: now) }
-        if let next { arm(next) }
-        return permit
-    }
-
-    /// It has not begun its work after all. Called with nothing locked.
-    func giveBack(_ permit: RatePermit) {
-        if permits.withLock({ $0.givenBack(permit) }) { ResourceArbiter.shared.permitsReturned(1, of: id) }
+        if let next = permits.withLock({ $0.used(at: now) }) { arm(next) }
     }
 
     /// Arms the deadline of a wake, unless a later one has been armed. Other threads may be about to do so, and the deadline may
@@ -85,6 +78,63 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
         let now = max(time.now(), instant)
         let (count, next) = permits.withLock { $0.returned(at: now) }
         if let next { arm(next) }
-        if count > 0 { ResourceArbiter.shared.permitsReturned(count, of: id) }
+        if count > 0 { ResourcePool.shared.permitsReturned(count, of: id) }
+    }
+}
+
+/// When the permits of a rate limit can be used again, as a value.
+///
+/// Each can be used again when the duration has passed since its use. So there are never more uses than permits in any time of
+/// that length, other than with a bucket that is refilled.
+struct RatePermits: Sendable {
+    /// A time at which ``RatePermits/returned(at:)`` has to be reported.
+    struct Wake: Equatable, Sendable {
+        /// The one with the greatest number is the only one that counts.
+        let number: Int
+        let time: Duration
+    }
+
+    private let duration: Duration
+    private var wakeCount = 0
+    /// When permits can be used again, earliest first, from `head` on.
+    private var returns: [Duration] = []
+    private var head = 0
+
+    init(per duration: Duration) {
+        self.duration = duration
+    }
+
+    /// The number of permits that cannot be used at the moment.
+    var usedCount: Int { returns.count - head }
+
+    /// A permit was used: the work begins.
+    ///
+    /// - Parameter now: The time, which counts as that of the last use if it is earlier.
+    /// - Returns: When to report ``returned(at:)``, if that is not going to happen anyway.
+    mutating func used(at now: Duration) -> Wake? {
+        let isFirst = usedCount == 0
+        let time = max(now + duration, returns.last ?? .zero)
+        returns.append(time)
+        return isFirst ? wake(at: time) : nil
+    }
+
+    /// The time has come.
+    ///
+    /// - Returns: How many permits can be used again, and when to report the next ones, if there are any.
+    mutating func returned(at now: Duration) -> (count: Int, next: Wake?) {
+        let start = head
+        while head < returns.count, returns[head] <= now { head += 1 }
+        let count = head - start
+        // Forget what was taken once it is the larger half.
+        if head * 2 > returns.count {
+            returns.removeFirst(head)
+            head = 0
+        }
+        return (count, head < returns.count ? wake(at: returns[head]) : nil)
+    }
+
+    private mutating func wake(at time: Duration) -> Wake {
+        wakeCount += 1
+        return Wake(number: wakeCount, time: time)
     }
 }

@@ -58,16 +58,17 @@ extension AsyncOperation {
     /// Meanwhile the operation is executing and keeps its place on its queue, but no thread waits. Operations with a higher
     /// `queuePriority` come first, and those with the same one in the order of their requests. A priority that is changed
     /// while the operation waits has no effect. An operation does not overtake another one that comes before it where both need the
-    /// same resource, even if that one waits for something else, too. Only operations inside a composite come before those
-    /// that wait for what the composite has: it ends after them, so these could not get it before.
+    /// same resource, even if that one waits for something else, too. Only operations inside a composite that has a resource
+    /// come before all others, and don't hold up each other: the composite ends after them.
     ///
     /// The operation has the resource until it is finished, however it ends: it is released in the moment in which `isFinished`
     /// becomes true, and the end is announced after that. A composite has it until its children have finished. One that ends
     /// before its `main()` releases it a moment earlier, and one that is cancelled while it waits ends immediately. An operation that is freed without an end gives its resources back soon, on another thread.
     ///
-    /// A request that would make operations wait for each other for good is an error, ``ResourceError/cycle(operation:waits:)``: that
-    /// of a child for what a composite around it has, for example. That is found where each of the resources lets one operation
-    /// through; otherwise ``debugDescription`` says that the wait has no end.
+    /// An operation must not require what a composite around it has: it ends with
+    /// ``ResourceError/heldByComposite(operation:resource:composite:)``. Two composites whose children need what the other one
+    /// has wait for ever, as does an operation that awaits another one which waits for what it has. Pass a `duration` where
+    /// that may happen.
     ///
     /// A resource that is required twice counts once. Require it before the start. Later that has no effect, which debug builds
     /// report (``MisuseReport/latePolicy(operation:policy:)``).
@@ -95,12 +96,12 @@ extension AsyncOperation {
     }
 
     final func changeRequirements(named name: String, _ change: (inout ResourceRequest) -> Void) {
-        let (isSet, replaced) = withState { state -> (Bool, (any Preparation)?) in
+        let (isSet, replaced) = withState { state -> (Bool, (any StartGate)?) in
             guard state.lifecycle.isPending else { return (false, nil) }
-            let preparations = state.requiredPreparations()
-            var requirements = (preparations[.requirement] as? Admission)?.requirements ?? ResourceRequest()
-            change(&requirements)
-            return (true, preparations.set(Admission(requirements)))
+            let gates = state.requiredGates()
+            var request = (gates[.resources] as? ResourceLease)?.request ?? ResourceRequest()
+            change(&request)
+            return (true, gates.set(ResourceLease(request)))
         }
         // Released after unlocking, as it has a lock of its own.
         withExtendedLifetime(replaced) {}

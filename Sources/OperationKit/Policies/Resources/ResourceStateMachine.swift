@@ -1,80 +1,81 @@
 /// A state machine that decides which operations get the resources that they require, and in which order.
 ///
-/// A resource has a number of places. A request for several resources takes a place of each, all together or none. Those that
-/// have to wait are in the queue of each of their resources, by priority and then by arrival. A request is granted when it is
-/// the first in all its queues, and each of the resources has a free place. So no request overtakes another one where both
-/// need the same resource, even if that one still waits for something else.
+/// A resource has a number of places. A request takes a place of each of its resources, all together or none. Until then it is in
+/// the line of each of them. There is one order for all lines: the requests that come from inside a composite that holds a resource, among
+/// these by priority and then by arrival; after them the others, in the same way.
 ///
-/// An operation ends after those inside it. So a request inside an operation that was granted what it requires comes before those
-/// that wait for the same: see the part about the order. The first of all that wait then waits only for requests that were
-/// granted, and for none of these that waits for one inside it. So requests that are granted and end leave none behind, unless
-/// operations hold crosswise what those inside them need, which is a cycle.
+/// - A request from outside is granted when it is the first in all its lines, and each has a free place. So it keeps its place in
+///   each of them, whatever it lacks.
+/// - A request from inside is granted when each of its resources has a free place that no earlier one takes. It holds up those from
+///   outside only: an earlier one from inside, which lacks another resource, may wait for the end of a composite that ends after it.
 ///
-/// A request exists from ``requested(_:priority:inside:)`` to ``ended(_:givesBackPermits:)``, whether it is granted in
-/// between or not. All resources whose requests may overlap have to be in the same machine.
+/// So the requests that are granted and end leave none behind, unless composites need crosswise what the other one holds. A request for
+/// what a composite around it holds is refused, because it would never be granted.
 ///
-/// Complexity: every event costs O(k log n) for n requests that wait, and k resources of the requests that it changes,
-/// apart from requests inside others: see ``requested(_:priority:inside:)``.
+/// Complexity: O(k log n) for n requests and k resources that an event concerns, for each request that is granted or looked at. A
+/// request from inside is looked at when the one resource has a free place that it lacked before.
 struct ResourceStateMachine: Sendable {
     /// What became of a request.
     enum Answer: Equatable, Sendable {
         case granted(RequestID)
-        /// It is granted, or ended, later. Others inside what it waits for come first now, and these of them are granted.
-        case waiting(RequestID, granted: [RequestID])
+        /// It is granted, refused or ended later.
+        case waiting(RequestID)
         /// As many requests wait for this resource as may. There is no request.
         case tooManyWaiting(ResourceID)
-        /// The requests would wait for each other for good: each one for what the operation around the next one holds, the last
-        /// one for what an operation around this one does. There is no request.
-        case cycle([Wait])
+        case refused(Refusal)
     }
 
-    /// A request that waits for a resource that another one holds.
-    struct Wait: Equatable, Sendable {
-        let request: RequestID
+    /// A composite around a request holds what that requires. There is no request any more.
+    struct Refusal: Equatable, Sendable {
         let resource: ResourceID
-        let blocker: RequestID
+        let holder: RequestID
     }
 
-    var resources: [ResourceID: Resource] = [:]
-    var requests: [RequestID: Request] = [:]
-    /// The number of requests that were granted, and inside whose operations others wait.
-    private(set) var blockedHolderCount = 0
-    private var lastNumber = 0
+    fileprivate struct Rank: Comparable, Sendable {
+        let priority: Int
+        let arrival: Int
 
-    struct Resource: Sendable {
+        static func < (left: Rank, right: Rank) -> Bool {
+            left.priority == right.priority ? left.arrival < right.arrival : left.priority > right.priority
+        }
+    }
+
+    private struct Resource: Sendable {
         let limit: Int
         let maximumWaiting: Int
         let isRate: Bool
         var freeCount: Int
         /// The requests that have a place. Places of a rate limit may be taken without one.
         var holders: Set<RequestID> = []
-        var waiting = IndexedHeap<Rank, RequestID>()
-        /// No request that waits inside the operation of a holder comes after this.
-        var lastInside: Rank?
+        /// How many of these are composites.
+        var compositeCount = 0
+        var waitingCount = 0
+        /// How many requests from inside wait, wherever they are looked at.
+        var insideCount = 0
+        /// Of the requests from inside those for which this is the resource that they lack.
+        var inside = IndexedHeap<Rank, RequestID>()
+        var outside = IndexedHeap<Rank, RequestID>()
 
         /// Whether another request may neither have a place nor wait.
-        var isFull: Bool { (freeCount == 0 || !waiting.isEmpty) && waiting.count >= maximumWaiting }
-
-        /// Whether the one that holds it can be told for certain.
-        var isExclusive: Bool { limit == 1 && !isRate }
+        var isFull: Bool { (freeCount == 0 || waitingCount > 0) && waitingCount >= maximumWaiting }
     }
 
-    struct Request: Sendable {
+    private struct Request: Sendable {
         let resources: [ResourceID]
-        var rank: Rank
-        /// The requests of operations around this one's that were granted before.
-        let inside: [RequestID]
+        let rank: Rank
+        let isComposite: Bool
+        /// The request of the nearest composite around that holds something.
+        var holder: RequestID?
         var isGranted = false
-        /// Where it is in the queues of its resources, until it is granted.
-        var places: [HeapElementID] = []
-        /// The requests that wait inside the operation of this one, by the resources that they require.
-        var waitingInside: [ResourceID: Set<RequestID>] = [:]
+        /// Where it is in the lines: in all of them, or from inside in one.
+        var places: [(resource: ResourceID, id: HeapElementID)] = []
     }
 
-    mutating func makeNumber() -> Int {
-        lastNumber += 1
-        return lastNumber
-    }
+    private var resources: [ResourceID: Resource] = [:]
+    private var requests: [RequestID: Request] = [:]
+    private var lastNumber = 0
+    /// How many composites hold resources.
+    private(set) var holdingCompositeCount = 0
 }
 
 /// Identifies a resource of a ``ResourceStateMachine``.
@@ -95,8 +96,7 @@ extension ResourceStateMachine {
     /// - Parameters:
     ///   - limit: The number of its places, at least 1.
     ///   - maximumWaiting: How many requests may wait for it.
-    ///   - isRate: Whether places come back with ``permitsReturned(_:of:)``, and not when the request that used them
-    ///     ends.
+    ///   - isRate: Whether places come back with ``permitsReturned(_:of:)``, and not when the request that used them ends.
     /// - Returns: The identifier of the resource.
     mutating func resourceAdded(limit: Int, maximumWaiting: Int = .max, isRate: Bool = false) -> ResourceID {
         let id = ResourceID(number: makeNumber())
@@ -117,6 +117,11 @@ extension ResourceStateMachine {
         resources[id]?.freeCount = min(resource.freeCount + count, resource.limit)
         return grantFirst(of: [id])
     }
+
+    private mutating func makeNumber() -> Int {
+        lastNumber += 1
+        return lastNumber
+    }
 }
 
 // MARK: - Events of requests
@@ -127,35 +132,50 @@ extension ResourceStateMachine {
     /// - Parameters:
     ///   - required: The resources. One that is there twice counts once.
     ///   - priority: A higher one comes first.
-    ///   - inside: The requests of operations around it that were granted.
+    ///   - isComposite: Whether other requests may come from inside the operation.
+    ///   - holder: The request of the nearest composite around it that holds something.
     /// - Returns: What became of the request. Every request that there is has to be ended.
-    ///
-    /// Complexity: as of all events. A request inside operations looks at resources that others wait for inside the operations
-    /// that it waits for, and so on: at each once. One that comes before requests inside what it waits for moves these.
     mutating func requested(
-        _ required: [ResourceID], priority: Int = 0, inside: [RequestID] = []
+        _ required: [ResourceID], priority: Int = 0, isComposite: Bool = false, inside holder: RequestID? = nil
     ) -> Answer {
         let number = makeNumber()
         let id = RequestID(number: number)
         var unique: [ResourceID] = []
         for resource in required where !unique.contains(resource) { unique.append(resource) }
-        let rank = rank(of: number, priority: priority, inside: inside)
-        requests[id] = Request(resources: unique, rank: rank, inside: inside)
-        if isGrantable(unique, rank) {
-            takePlaces(id, unique)
-            return .granted(id)
-        }
-        if let full = unique.first(where: { resources[$0]?.isFull == true }) {
-            requests[id] = nil
+        let request = Request(
+            resources: unique, rank: Rank(priority: priority, arrival: number), isComposite: isComposite, holder: holder
+        )
+        if let refusal = refusal(of: request) { return .refused(refusal) }
+        let isGranted = isGrantable(request)
+        if !isGranted, let full = unique.first(where: { resources[$0]?.isFull == true }) {
             return .tooManyWaiting(full)
         }
-        if let cycle = cycle(closedBy: id) {
-            requests[id] = nil
-            return .cycle(cycle)
+        requests[id] = request
+        if isGranted { takePlaces(id) } else { enterLines(id) }
+        return isGranted ? .granted(id) : .waiting(id)
+    }
+
+    /// The operation of a request, which may have been granted, has come inside a composite that holds something, or is inside
+    /// one that has begun to.
+    ///
+    /// - Parameters:
+    ///   - id: The request. One that has ended is ignored.
+    ///   - holder: The request of the nearest such composite.
+    /// - Returns: Why the request is refused, if it is, and the requests that are granted because of the change.
+    mutating func enclosed(_ id: RequestID, by holder: RequestID) -> (refusal: Refusal?, granted: [RequestID]) {
+        guard let request = requests[id], request.holder != holder, id != holder else { return (nil, []) }
+        if request.isGranted {
+            requests[id]?.holder = holder
+            return (nil, [])
         }
-        enqueue(id)
-        let touched = makeWay(for: id).flatMap { requests[$0]?.resources ?? [] }
-        return .waiting(id, granted: grantFirst(of: touched))
+        leaveLines(id)
+        requests[id]?.holder = holder
+        if let refusal = requests[id].flatMap({ refusal(of: $0) }) {
+            requests[id] = nil
+            return (refusal, grantFirst(of: request.resources))
+        }
+        enterLines(id)
+        return (nil, grantFirst(of: request.resources))
     }
 
     /// The operation of a request has ended, or does not want the resources any more.
@@ -169,86 +189,165 @@ extension ResourceStateMachine {
         if request.isGranted {
             for resource in request.resources {
                 resources[resource]?.holders.remove(id)
+                if request.isComposite { resources[resource]?.compositeCount -= 1 }
                 if givesBackPermits || resources[resource]?.isRate == false { resources[resource]?.freeCount += 1 }
             }
-            if !request.waitingInside.isEmpty { blockedHolderCount -= 1 }
+            if request.isComposite { holdingCompositeCount -= 1 }
         } else {
-            dequeue(id)
+            leaveLines(id)
         }
         requests[id] = nil
         return grantFirst(of: request.resources)
+    }
+
+    /// Whether a request was granted, and has a place of something other than a rate limit.
+    func holdsSomething(_ id: RequestID) -> Bool {
+        guard let request = requests[id], request.isGranted else { return false }
+        return request.resources.contains { resources[$0]?.isRate == false }
+    }
+
+    /// Looks for a resource of a request that a composite around it holds.
+    ///
+    /// Complexity: O(1) if no composite holds any of its resources; otherwise linear in the composites around it.
+    private func refusal(of request: Request) -> Refusal? {
+        let held = request.resources.filter { resources[$0].map { !$0.isRate && $0.compositeCount > 0 } ?? false }
+        var next = held.isEmpty ? nil : request.holder
+        while let holder = next {
+            if let resource = held.first(where: { resources[$0]?.holders.contains(holder) == true }) {
+                return Refusal(resource: resource, holder: holder)
+            }
+            next = requests[holder]?.holder
+        }
+        return nil
     }
 }
 
 // MARK: - Granting
 
 extension ResourceStateMachine {
-    /// Whether a request that has this rank is the first for all these resources, with free places.
-    private func isGrantable(_ required: [ResourceID], _ rank: Rank) -> Bool {
-        required.allSatisfy { id in
-            guard let resource = resources[id], resource.freeCount > 0 else { return false }
-            return resource.waiting.first.map { rank <= $0.key } ?? true
-        }
+    private func hasFreePlaces(_ request: Request) -> Bool {
+        request.resources.allSatisfy { resources[$0].map { $0.freeCount > 0 } ?? false }
     }
 
-    /// Grants requests as long as one is the first of its queues, with free places, beginning with these resources.
+    /// Whether there are free places for a request, and no other one comes before it.
+    private func isGrantable(_ request: Request) -> Bool {
+        guard hasFreePlaces(request) else { return false }
+        return request.holder != nil
+            || request.resources.allSatisfy { id in
+                guard let resource = resources[id], resource.insideCount == 0 else { return false }
+                return resource.outside.first.map { request.rank <= $0.key } ?? true
+            }
+    }
+
+    /// Grants requests, beginning with these resources, as long as there are places for the first ones.
     private mutating func grantFirst(of touched: [ResourceID]) -> [RequestID] {
         var granted: [RequestID] = []
         var open = touched
+        while let first = firstInside(of: touched), let request = requests[first] {
+            leaveLines(first)
+            if hasFreePlaces(request) {
+                takePlaces(first)
+                granted.append(first)
+                open += request.resources
+            } else {
+                // It lacks another resource now, and is looked at there.
+                enterLines(first)
+            }
+        }
         while let id = open.popLast() {
-            guard let first = resources[id]?.waiting.first?.element, let request = requests[first],
-                isGrantable(request.resources, request.rank)
+            guard let first = resources[id]?.outside.first?.element, let request = requests[first],
+                isGrantable(request)
             else { continue }
-            dequeue(first)
-            takePlaces(first, request.resources)
+            leaveLines(first)
+            takePlaces(first)
             granted.append(first)
-            // It has left its queues, so others may be the first now.
+            // Others may be the first in its lines now.
             open += request.resources
         }
         return granted
     }
 
-    private mutating func takePlaces(_ id: RequestID, _ required: [ResourceID]) {
+    /// The first request from inside that lacked one of these resources, of which there is a free place now.
+    private func firstInside(of touched: [ResourceID]) -> RequestID? {
+        touched.compactMap { id in resources[id].flatMap { $0.freeCount > 0 ? $0.inside.first : nil } }
+            .min { $0.key < $1.key }?.element
+    }
+
+    private mutating func takePlaces(_ id: RequestID) {
+        guard let request = requests[id] else { return }
         requests[id]?.isGranted = true
-        for resource in required {
+        if request.isComposite { holdingCompositeCount += 1 }
+        for resource in request.resources {
             resources[resource]?.freeCount -= 1
             resources[resource]?.holders.insert(id)
+            if request.isComposite { resources[resource]?.compositeCount += 1 }
         }
     }
 
-    /// Puts a request into the queues of its resources.
-    private mutating func enqueue(_ id: RequestID) {
+    private mutating func enterLines(_ id: RequestID) {
         guard let request = requests[id] else { return }
-        requests[id]?.places = request.resources.compactMap { resources[$0]?.waiting.insert(id, key: request.rank) }
-        for holder in request.inside {
-            guard let around = requests[holder] else { continue }
-            if around.waitingInside.isEmpty { blockedHolderCount += 1 }
-            for resource in request.resources { requests[holder]?.waitingInside[resource, default: []].insert(id) }
-            for resource in around.resources where resources[resource]?.lastInside.map({ $0 < request.rank }) ?? true {
-                resources[resource]?.lastInside = request.rank
+        let isInside = request.holder != nil
+        for resource in request.resources {
+            resources[resource]?.waitingCount += 1
+            if isInside { resources[resource]?.insideCount += 1 }
+        }
+        // One that lacks nothing is looked at where it is, before anything else happens.
+        let lacking = request.resources.first { resources[$0]?.freeCount == 0 } ?? request.resources.first
+        for resource in request.resources where !isInside || resource == lacking {
+            let line: WritableKeyPath<Resource, IndexedHeap<Rank, RequestID>> = isInside ? \.inside : \.outside
+            if let place = resources[resource]?[keyPath: line].insert(id, key: request.rank) {
+                requests[id]?.places.append((resource, place))
             }
         }
     }
 
-    /// Takes a request out of the queues of its resources. Its places are not valid any more.
-    mutating func leaveQueues(_ request: Request) {
-        for (resource, place) in zip(request.resources, request.places) {
-            _ = resources[resource]?.waiting.remove(place)
-        }
-    }
-
-    private mutating func dequeue(_ id: RequestID) {
+    private mutating func leaveLines(_ id: RequestID) {
         guard let request = requests[id] else { return }
-        leaveQueues(request)
+        let isInside = request.holder != nil
+        for resource in request.resources {
+            resources[resource]?.waitingCount -= 1
+            if isInside { resources[resource]?.insideCount -= 1 }
+        }
+        for (resource, place) in request.places {
+            if isInside {
+                _ = resources[resource]?.inside.remove(place)
+            } else {
+                _ = resources[resource]?.outside.remove(place)
+            }
+        }
         requests[id]?.places = []
-        for holder in request.inside where requests[holder]?.waitingInside.isEmpty == false {
-            for resource in request.resources {
-                requests[holder]?.waitingInside[resource]?.remove(id)
-                if requests[holder]?.waitingInside[resource]?.isEmpty == true {
-                    requests[holder]?.waitingInside[resource] = nil
-                }
+    }
+}
+
+// MARK: - Diagnostics
+
+extension ResourceStateMachine {
+    /// A resource that a request waits for.
+    struct Missing {
+        let resource: ResourceID
+        let holders: [RequestID]
+        /// The request that comes first, if the resource is free.
+        let first: RequestID?
+    }
+
+    /// How many requests wait for a resource.
+    func waitingCount(of id: ResourceID) -> Int {
+        resources[id]?.waitingCount ?? 0
+    }
+
+    /// The resources that a request waits for because others come before it, or they have no free place, with so many holders of
+    /// each. `nil` if it does not wait.
+    func missing(for id: RequestID, holdersAtMost count: Int) -> [Missing]? {
+        guard let request = requests[id], !request.isGranted else { return nil }
+        return request.resources.compactMap { resourceID in
+            guard let resource = resources[resourceID] else { return nil }
+            var first: RequestID?
+            if resource.freeCount > 0 {
+                if request.holder != nil { return nil }
+                first = resource.insideCount > 0 ? resource.inside.first?.element : resource.outside.first?.element
+                if first == id { return nil }
             }
-            if requests[holder]?.waitingInside.isEmpty == true { blockedHolderCount -= 1 }
+            return Missing(resource: resourceID, holders: Array(resource.holders.prefix(count)), first: first)
         }
     }
 }

@@ -107,9 +107,13 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// Gives an attempt the timeout of the policy, unless it has its own, and the clock of this operation with it.
     private func limitTime(of operation: AsyncOperation, _ timeout: Duration?) {
         guard let timeout, operation.timeout == nil else { return }
-        if !operation.withState({ $0.preparations?.clock != nil }) { operation.clock = clock }
+        if !operation.withState({ $0.gates?.clock != nil }) { operation.clock = clock }
         operation.timeout = timeout
     }
+}
+
+extension RetryOperation: AttemptingOperation {
+    var requestsForAttempts: Bool { true }
 }
 
 extension RetryOperation where Input == Void, Output == Void {

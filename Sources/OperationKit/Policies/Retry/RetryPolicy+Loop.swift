@@ -27,7 +27,7 @@ extension RetryPolicy {
             case .success(let output): return output
             case .failure(let failure): error = failure
             }
-            guard number < maximumAttempts, !Task.isCancelled, !error.isCancellation,
+            guard number < maximumAttempts, !Task.isCancelled, !error.isCancellation, !error.isLasting,
                 let answer = await ask(about: error, of: number, in: body), answer.isWorthRetry, !Task.isCancelled
             else { throw error }
             let delay = answer.requestedDelay?.clamped ?? delays.next(beforeRetry: number)
@@ -60,12 +60,25 @@ extension RetryPolicy {
     func perform<Output: Sendable>(
         named name: @Sendable () -> String, index: Int = 0, clock: any Clock<Duration>,
         wait: ((_ attempt: Int, _ error: any Error, _ delay: Duration) async throws -> Void)? = nil,
+        requesting request: (() async throws -> AttemptLease?)? = nil,
         _ body: @escaping @Sendable () async throws -> Output
     ) async throws -> Output {
         try await retrying(named: name, index: index, clock: clock) { number, error, delay in
             if let wait { try await wait(number, error, delay) } else { try await clock.pause(for: delay) }
         } attempt: { _ in
-            do { return .success(try await attempt(named: name, clock, body)) } catch { return .failure(error) }
+            do {
+                let lease = try await request?()
+                do {
+                    let output = try await attempt(named: name, clock, body)
+                    lease?.end(nil)
+                    return .success(output)
+                } catch {
+                    lease?.end(error)
+                    return .failure(error)
+                }
+            } catch {
+                return .failure(error)
+            }
         }
     }
 
@@ -87,6 +100,13 @@ extension RetryPolicy {
             throw OperationTimeoutError(operation: name(), timeout: attemptTimeout)
         }
         return try result.get()
+    }
+}
+
+extension Error {
+    /// Whether another attempt would have the same error: what it requires is held until all of them have ended.
+    fileprivate var isLasting: Bool {
+        if case .heldByComposite? = self as? ResourceError { true } else { false }
     }
 }
 

@@ -23,7 +23,7 @@ extension TaskOperation {
     ///   - body: The work.
     public convenience init(name: String? = nil, retry policy: RetryPolicy, _ body: @escaping Body) {
         self.init(name: name, body)
-        taskWork = TaskWork { operation, _ in try await operation.perform(body, retriedBy: policy) }
+        taskWork = TaskWork(isRetried: true) { operation, _ in try await operation.perform(body, retriedBy: policy) }
     }
 }
 
@@ -38,7 +38,7 @@ extension IOTaskOperation {
     ///   - body: The work.
     public convenience init(name: String? = nil, retry policy: RetryPolicy, _ body: @escaping Body) {
         self.init(name: name, body)
-        taskWork = TaskWork { operation, input in
+        taskWork = TaskWork(isRetried: true) { operation, input in
             try await operation.perform({ try await body(input) }, retriedBy: policy)
         }
     }
@@ -56,6 +56,17 @@ extension AsyncOperation {
             defer { task?.setWait(nil) }
             try await clock.pause(for: delay)
         }
-        return try await policy.perform(named: { displayName }, clock: clock, wait: wait, body)
+        let request = requestOfAttempts
+        return try await policy.perform(
+            named: { displayName }, clock: clock, wait: wait,
+            requesting: { try await request?.granted(toAttemptOf: self) }, body)
     }
+}
+
+extension TaskOperation: AttemptingOperation {
+    var requestsForAttempts: Bool { taskWork.isRetried }
+}
+
+extension IOTaskOperation: AttemptingOperation {
+    var requestsForAttempts: Bool { taskWork.isRetried }
 }

@@ -5,42 +5,49 @@ import Testing
 
 @testable import OperationKit
 
-/// An operation whose preparation takes time, and threads that end the preparation, or the operation, meanwhile.
-@Suite("Interleavings of preparations", .serialized, .takesTurns, .hangGuard) struct PreparationInterleavingTests {
+/// An operation with a gate that takes time, and threads that open it, or the operation, meanwhile.
+@Suite("Interleavings of start gates", .serialized, .takesTurns, .hangGuard) struct StartGateInterleavingTests {
     @Test(
-        "An operation that is ended or cancelled while it is prepared ends once, and `main()` is not called after that",
-        arguments: PreparationSubject.Kind.allCases, PreparationSubject.Step.allCases
+        "An operation that is ended or cancelled while it is at a gate ends once, and `main()` is not called after that",
+        arguments: StartGateSubject.Kind.allCases, StartGateSubject.Step.allCases
     )
-    private func everyStep(kind: PreparationSubject.Kind, step: PreparationSubject.Step) async {
+    private func everyStep(kind: StartGateSubject.Kind, step: StartGateSubject.Step) async {
         let roles = [
-            Role<PreparationSubject>("start") { $0.operation.start() },
-            Role<PreparationSubject>("prepared") { $0.preparation.end() },
-            Role<PreparationSubject>("\(step)") { $0.take(step) },
+            Role<StartGateSubject>("start") { $0.operation.start() },
+            Role<StartGateSubject>("open") { $0.gate.open() },
+            Role<StartGateSubject>("\(step)") { $0.take(step) },
         ]
         await expectNoProblems(
-            "\(kind) that is prepared, \(step)", samples: (150, 75), { _ in PreparationSubject(kind) }, roles,
+            "\(kind) at a gate, \(step)", samples: (150, 75), { _ in StartGateSubject(kind) }, roles,
             #_sourceLocation)
     }
 }
 
-private final class PreparationSubject: ExplorationSubject, @unchecked Sendable {
+private final class StartGateSubject: ExplorationSubject, @unchecked Sendable {
     enum Kind: CaseIterable { case leaf, compound }
-    enum Step: CaseIterable { case cancel, finish, cancelTwice, failPreparation }
+    enum Step: CaseIterable { case cancel, finish, cancelTwice, failGate }
 
-    /// Ends once the test has said so, whether or not it has begun by then.
-    final class HeldPreparation: Preparation {
-        private enum State { case open, begun(WeakReference), ended }
+    /// Opens once the test has said so, whether or not it has been asked by then.
+    final class SubjectGate: StartGate {
+        private enum State { case open, awaited(WeakReference), answered(TestError?) }
 
-        let stage = PreparationStage.binding
+        let order = GateOrder.first
         private let state = Locked(State.open)
         let withdrawals = Shared(0)
 
-        func prepare(_ operation: AsyncOperation) -> Bool {
-            state.withLock { state in
-                if case .ended = state { return true }
-                state = .begun(WeakReference(operation))
+        func enter(_ operation: AsyncOperation) throws -> Bool {
+            guard case .answered(let error) = state.withLock(\.self) else { return false }
+            if let error { throw error }
+            return true
+        }
+
+        func wait(_ operation: AsyncOperation) {
+            let isAnswered = state.withLock { state in
+                if case .answered = state { return true }
+                state = .awaited(WeakReference(operation))
                 return false
             }
+            if isAnswered { operation.gateOpened() }
         }
 
         func withdraw() {
@@ -48,9 +55,12 @@ private final class PreparationSubject: ExplorationSubject, @unchecked Sendable 
             withdrawals.change { $0 += 1 }
         }
 
-        func end(withError error: TestError? = nil) {
-            let previous = state.withLock { exchange(&$0, with: .ended) }
-            if case .begun(let reference) = previous { reference.operation?.preparationEnded(withError: error) }
+        func open(withError error: TestError? = nil) {
+            let previous = state.withLock { state in
+                if case .answered = state { return state }
+                return exchange(&state, with: .answered(error))
+            }
+            if case .awaited(let reference) = previous { reference.operation?.gateOpened() }
         }
     }
 
@@ -61,7 +71,7 @@ private final class PreparationSubject: ExplorationSubject, @unchecked Sendable 
     }
 
     let operation: AsyncOperation
-    let preparation = HeldPreparation()
+    let gate = SubjectGate()
     private let record = Shared(Record())
 
     init(_ kind: Kind) {
@@ -77,7 +87,7 @@ private final class PreparationSubject: ExplorationSubject, @unchecked Sendable 
         let work = ScriptedOperation(main: main)
         operation = kind == .leaf ? work : CompoundOperation(operations: [work])
         VirtualThread.expectRelease(of: operation, "the operation")
-        operation.addPreparation(preparation)
+        operation.addGate(gate)
         operation.asyncCompletionBlock = { [unowned operation] error in
             VirtualThread.place("completion")
             let isFinished = VirtualThread.inOneStep { operation.isFinished }
@@ -94,7 +104,7 @@ private final class PreparationSubject: ExplorationSubject, @unchecked Sendable 
             operation.cancel()
             if step == .cancelTwice { operation.cancel() }
         case .finish: operation.finish(withError: TestError.first)
-        case .failPreparation: preparation.end(withError: .first)
+        case .failGate: gate.open(withError: .first)
         }
         // From here on the work does not start any more, unless it did before.
         let hasNotBegun = VirtualThread.inOneStep { operation.isFinished }
@@ -105,7 +115,7 @@ private final class PreparationSubject: ExplorationSubject, @unchecked Sendable 
 
     func endAll() {
         operation.start()
-        preparation.end()
+        gate.open()
     }
 
     func problems() -> [String] {
@@ -117,7 +127,7 @@ private final class PreparationSubject: ExplorationSubject, @unchecked Sendable 
         }
         if !record.events.contains("completion") { problems.append("no completion") }
         if operation.error == nil, !record.events.contains("main") { problems.append("success without main()") }
-        if preparation.withdrawals.value > 1 { problems.append("withdrawn twice") }
+        if gate.withdrawals.value > 1 { problems.append("withdrawn twice") }
         return problems
     }
 }

@@ -4,8 +4,8 @@ import Testing
 
 @testable import OperationKit
 
-/// What happens while an operation that has everything it requires is let through.
-@Suite("Admissions", .hangGuard) struct AdmissionTests {
+/// What happens while an operation requests what it requires.
+@Suite("Resource requests", .hangGuard) struct ResourceRequestTests {
     /// A clock that calls a closure when it is asked for the time.
     private struct TellingClock: Clock {
         typealias Instant = ManualClock.Instant
@@ -31,18 +31,6 @@ import Testing
         #expect(next.isFinished && log.events == ["next"], sourceLocation: location)
     }
 
-    @Test("An operation that ends while it uses a permit gives it back, and its work does not begin") func permit()
-        async
-    {
-        let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
-        let operation = ScriptedOperation("first") { [log] _ in log.add("first") }
-        operation.require(api)
-        clock.body.value = { operation.finish(withError: TestError.first) }
-        operation.start()
-        #expect(operation.isFinished && text(operation.error) == "first" && log.events.isEmpty)
-        expectPermit(of: api)
-    }
-
     @Test("An operation that ends while a circuit breaker is asked uses no permit, and its work does not begin")
     func circuitBreaker() async {
         let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
@@ -50,7 +38,7 @@ import Testing
         let operation = ScriptedOperation("first") { [log] _ in log.add("first") }
         operation.require(server)
         operation.require(api)
-        // It is asked when the operation is prepared, and when it is let through.
+        // It is asked before the request, and when that is granted.
         clock.body.value = { [body = clock.body] in
             body.value = { operation.finish(withError: TestError.first) }
         }
@@ -63,9 +51,9 @@ import Testing
     func requiredTwice() {
         let database = ExclusiveAccess("database")
         for durations: [Duration?] in [[nil, .seconds(1)], [.seconds(1), nil], [.seconds(2), .seconds(1)]] {
-            var requirements = ResourceRequest()
-            for duration in durations { requirements.add(database, within: duration) }
-            #expect(requirements.resources.count == 1 && requirements.shortest?.duration == .seconds(1))
+            var request = ResourceRequest()
+            for duration in durations { request.add(database, within: duration) }
+            #expect(request.resources.count == 1 && request.shortest?.duration == .seconds(1))
         }
     }
 
@@ -79,7 +67,7 @@ import Testing
     @Test("Nothing is said of what an operation does not wait for, or is not part of") func nothing() {
         let (compound, block) = (CompoundOperation(), BlockOperation {})
         #expect(compound.children.map { block.isPart(of: $0) } == false)
-        #expect(StartHandler(stage: .binding) { _ in }.waitDescription == nil)
+        #expect(StartHandler(order: .first) { _ in }.waitDescription == nil)
         #expect(RetryError.invalidPolicy(operation: "load", problem: "none").errorsInside(atMost: 1).isEmpty)
     }
 }

@@ -4,61 +4,61 @@ import Testing
 @testable import OperationKit
 
 /// What becomes of a life between its start and `main()`.
-@Suite("Life cycle: preparations") struct LifecyclePreparationTests {
-    private func preparing(_ ending: Lifecycle.Ending) -> Lifecycle {
+@Suite("Life cycle: gates") struct LifecycleGateTests {
+    private func passing(_ ending: Lifecycle.Ending) -> Lifecycle {
         var lifecycle = Lifecycle(ending: ending)
         #expect(lifecycle.isPending && !lifecycle.isWorking)
         _ = lifecycle.started()
         #expect(!lifecycle.isPending && !lifecycle.isWorking)
-        #expect(lifecycle.becameExecuting() == .prepare)
+        #expect(lifecycle.becameExecuting() == .passGates)
         return lifecycle
     }
 
     private func waiting(_ ending: Lifecycle.Ending) -> Lifecycle {
-        var lifecycle = preparing(ending)
-        #expect(lifecycle.preparationSuspended() == nil)
-        #expect(lifecycle.isWaiting && !lifecycle.isPreparing)
+        var lifecycle = passing(ending)
+        #expect(lifecycle.gateClosed() == nil)
+        #expect(lifecycle.isWaiting && !lifecycle.isPassingGates)
         return lifecycle
     }
 
     @Test(
-        "An operation is executing while it is prepared, and its work starts after that",
+        "An operation is executing while it passes gates, and its work starts after that",
         arguments: Lifecycle.Ending.allCases)
-    func prepared(ending: Lifecycle.Ending) {
-        var lifecycle = preparing(ending)
-        #expect(lifecycle.isWorking && lifecycle.isExecuting && lifecycle.isPreparing)
-        #expect(lifecycle.preparationSuspended() == nil)
+    func passed(ending: Lifecycle.Ending) {
+        var lifecycle = passing(ending)
+        #expect(lifecycle.isWorking && lifecycle.isExecuting && lifecycle.isPassingGates)
+        #expect(lifecycle.gateClosed() == nil)
         #expect(lifecycle.isWorking && lifecycle.isExecuting && lifecycle.isWaiting)
-        #expect(lifecycle.preparationResumed() == true)
-        #expect(lifecycle.isPreparing && !lifecycle.isWaiting)
-        #expect(lifecycle.prepared() == .runMain)
-        #expect(lifecycle.isWorking && lifecycle.isExecuting && !lifecycle.isPreparing)
+        #expect(lifecycle.gateOpened() == true)
+        #expect(lifecycle.isPassingGates && !lifecycle.isWaiting)
+        #expect(lifecycle.gatesPassed() == .runMain)
+        #expect(lifecycle.isWorking && lifecycle.isExecuting && !lifecycle.isPassingGates)
     }
 
-    @Test("A leaf that is given an outcome while it is prepared ends with it, and skips its work")
+    @Test("A leaf that is given an outcome while it passes gates ends with it, and skips its work")
     func leafWithOutcome() {
-        for var lifecycle in [preparing(.immediately), waiting(.immediately)] {
+        for var lifecycle in [passing(.immediately), waiting(.immediately)] {
             let wasWaiting = lifecycle.isWaiting
             #expect(lifecycle.finished(with: .success(())).action == .deliver)
-            #expect(!lifecycle.isWorking && !lifecycle.isPreparing)
-            #expect(lifecycle.preparationResumed() == false)
+            #expect(!lifecycle.isWorking && !lifecycle.isPassingGates)
+            #expect(lifecycle.gateOpened() == false)
             lifecycle.ended()
-            if !wasWaiting { #expect(lifecycle.prepared() == nil) }
+            if !wasWaiting { #expect(lifecycle.gatesPassed() == nil) }
         }
     }
 
-    @Test("A composite that is given an outcome while it is prepared cancels its children and ends after them")
+    @Test("A composite that is given an outcome while it passes gates cancels its children and ends after them")
     func compositeWithOutcome() {
-        var lifecycle = preparing(.afterChildren)
-        // The thread that prepares it may be inside code that adds children.
+        var lifecycle = passing(.afterChildren)
+        // The thread that passes the gates may be inside code that adds children.
         #expect(lifecycle.finished(with: .failure(TestError.first)).action == .cancelChildren)
-        #expect(!lifecycle.isWorking && !lifecycle.isPreparing)
-        #expect(lifecycle.prepared() == .drain)
+        #expect(!lifecycle.isWorking && !lifecycle.isPassingGates)
+        #expect(lifecycle.gatesPassed() == .drain)
         #expect(lifecycle.drained(with: .success(())) == .deliver)
         #expect(text(lifecycle.outcome?.error) == "first")
         lifecycle = waiting(.afterChildren)
         #expect(lifecycle.finished(with: .failure(TestError.first)).action == .drain)
-        #expect(lifecycle.preparationResumed() == false)
+        #expect(lifecycle.gateOpened() == false)
     }
 
     @Test("A leaf that is cancelled while it waits ends immediately, with neither `main()` nor `didCancel()`")
@@ -67,7 +67,7 @@ import Testing
         #expect(leaf.cancelled(reason: TestError.reason) == .cancelSuperclass)
         #expect(leaf.superclassCancelled() == [.deliver])
         #expect(text(leaf.outcome?.error) == "reason")
-        #expect(leaf.preparationResumed() == false)
+        #expect(leaf.gateOpened() == false)
     }
 
     @Test("A composite that is cancelled while it waits has its children finish")
@@ -75,19 +75,19 @@ import Testing
         var composite = waiting(.afterChildren)
         #expect(composite.cancelled(reason: nil) == .cancelSuperclass)
         #expect(composite.superclassCancelled() == [.drain])
-        #expect(composite.preparationResumed() == false)
+        #expect(composite.gateOpened() == false)
     }
 
     @Test(
-        "An operation that is cancelled while a thread prepares it is ended by that thread",
+        "An operation that is cancelled while a thread passes its gates is ended by that thread",
         arguments: Lifecycle.Ending.allCases)
     func cancelledMeanwhile(ending: Lifecycle.Ending) {
         for isSuspended in [false, true] {
-            var lifecycle = preparing(ending)
+            var lifecycle = passing(ending)
             #expect(lifecycle.cancelled(reason: nil) == .cancelSuperclass)
-            #expect(!lifecycle.isPreparing)
+            #expect(!lifecycle.isPassingGates)
             #expect(lifecycle.superclassCancelled() == (ending == .immediately ? [] : [.cancelChildren]))
-            let action = isSuspended ? lifecycle.preparationSuspended() : lifecycle.prepared()
+            let action = isSuspended ? lifecycle.gateClosed() : lifecycle.gatesPassed()
             #expect(action == (ending == .immediately ? .deliver : .drain))
         }
     }
@@ -96,14 +96,14 @@ import Testing
     func resumedWhileMarking() {
         var lifecycle = waiting(.immediately)
         #expect(lifecycle.cancelled(reason: nil) == .cancelSuperclass)
-        #expect(lifecycle.preparationResumed() == true)
-        #expect(!lifecycle.isPreparing)
-        #expect(lifecycle.prepared() == nil)
+        #expect(lifecycle.gateOpened() == true)
+        #expect(!lifecycle.isPassingGates)
+        #expect(lifecycle.gatesPassed() == nil)
         #expect(lifecycle.outcome == nil)
         #expect(lifecycle.superclassCancelled() == [.deliver])
     }
 
-    @Test("An operation that is cancelled while it starts is not prepared", arguments: Lifecycle.Ending.allCases)
+    @Test("An operation that is cancelled while it starts passes no gate", arguments: Lifecycle.Ending.allCases)
     func cancelledBefore(ending: Lifecycle.Ending) {
         var lifecycle = Lifecycle.after([.started, .cancelled, .marked], ending)
         #expect(lifecycle.becameExecuting() == (ending == .immediately ? .deliver : .drain))
@@ -111,9 +111,9 @@ import Testing
 
     @Test("A composite that is given an outcome instead of starting its children ends after them")
     func childrenNotStarted() {
-        var lifecycle = Lifecycle.after([.started, .becameExecuting, .prepared, .failed], .afterChildren)
+        var lifecycle = Lifecycle.after([.started, .becameExecuting, .gatesPassed, .failed], .afterChildren)
         #expect(lifecycle.mainSkipped() == .drain)
-        lifecycle = Lifecycle.after([.started, .becameExecuting, .prepared, .failed], .immediately)
+        lifecycle = Lifecycle.after([.started, .becameExecuting, .gatesPassed, .failed], .immediately)
         #expect(lifecycle.mainSkipped() == nil)
     }
 }

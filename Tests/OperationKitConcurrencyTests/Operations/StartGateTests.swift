@@ -6,85 +6,106 @@ import Testing
 @testable import OperationKit
 
 /// What takes time between `start()` and `main()`.
-@Suite("Preparations", .hangGuard) struct PreparationTests {
+@Suite("Start gates", .hangGuard) struct StartGateTests {
     private let log = EventLog()
 
     /// An operation that has started, and waits.
     private func waiting(
-        _ preparation: HeldPreparation, main: @escaping ScriptedOperation.Script = { $0.finish() }
+        _ gate: HeldGate, main: @escaping ScriptedOperation.Script = { $0.finish() }
     ) -> ScriptedOperation {
         let operation = ScriptedOperation.logged(log, main: main)
-        operation.addPreparation(preparation)
+        operation.addGate(gate)
         operation.start()
-        #expect(operation.isExecuting && !operation.isFinished && preparation.isBegun)
+        #expect(operation.isExecuting && !operation.isFinished && gate.isAwaited)
         return operation
     }
 
     /// A compound with a child, which has started, and waits.
-    private func waitingCompound(_ preparation: HeldPreparation) -> (CompoundOperation, child: ScriptedOperation) {
+    private func waitingCompound(_ gate: HeldGate) -> (CompoundOperation, child: ScriptedOperation) {
         let child = ScriptedOperation.logged(log)
         let compound = CompoundOperation(operations: [child])
-        compound.addPreparation(preparation)
+        compound.addGate(gate)
         compound.start()
         return (compound, child)
     }
 
-    @Test("An operation is executing while a preparation takes time, and `main()` comes after it")
+    @Test("An operation is executing while a gate takes time, and `main()` comes after it")
     func mainAfterThePreparation() async throws {
-        let preparation = HeldPreparation("prepare", log)
-        let operation = waiting(preparation)
-        #expect(log.events == ["prepare"])
-        preparation.end()
+        let gate = HeldGate("gate", log)
+        let operation = waiting(gate)
+        #expect(log.events == ["gate"])
+        gate.open()
         try await operation.finished()
-        #expect(log.events == ["prepare", "main", "asyncCompletionBlock success"])
+        #expect(log.events == ["gate", "main", "asyncCompletionBlock success"])
     }
 
-    @Test("`main()` is called on another thread than the one that ends the preparation")
+    @Test("`main()` is called on another thread than the one that opens the gate, and belongs to no queue and no task")
     func mainOnAnotherThread() async throws {
         let threads = Shared<[ObjectIdentifier]>([])
         let note = { @Sendable in threads.change { $0.append(ObjectIdentifier(Thread.current)) } }
-        let preparation = HeldPreparation()
-        let operation = waiting(preparation) { operation in
+        let gate = HeldGate()
+        let operation = ScriptedOperation { operation in
             note()
-            operation.finish()
+            let isInTask = unsafe withUnsafeCurrentTask { unsafe $0 != nil }
+            operation.finish(withError: OperationQueue.current == nil && !isInTask ? nil : TestError.first)
         }
+        operation.addGate(gate)
+        OperationQueue.main.addOperation(operation)
+        await eventually("not asked") { gate.isAwaited }
         await onThread {
             note()
-            preparation.end()
+            gate.open()
             operation.waitUntilFinished()
         }
-        #expect(Set(threads.value).count == 2)
+        #expect(Set(threads.value).count == 2 && operation.error == nil)
     }
 
-    @Test("A preparation that ends before the thread is back that has begun it lets the operation go on there")
-    func earlyEnd() {
-        struct EarlyEnd: Preparation {
-            let stage = PreparationStage.binding
+    @Test("A gate that opens before the thread is back that has asked it is asked again")
+    func earlyAnswer() async throws {
+        final class Early: StartGate {
+            let order = GateOrder.first
+            let isOpen = Shared(false)
 
-            func prepare(_ operation: AsyncOperation) -> Bool {
-                operation.preparationEnded()
-                return false
+            func enter(_ operation: AsyncOperation) -> Bool { isOpen.value }
+
+            func wait(_ operation: AsyncOperation) {
+                isOpen.value = true
+                operation.gateOpened()
             }
         }
         let operation = ScriptedOperation.logged(log)
-        operation.addPreparation(EarlyEnd())
-        operation.addPreparation(EarlyEnd())
+        operation.addGate(Early())
+        operation.addGate(Early())
         operation.start()
+        try await operation.finished()
         #expect(log.events == ["main", "asyncCompletionBlock success"])
     }
 
-    @Test("Preparations are made one after the other, in the order of their stages and then of their addition")
+    @Test("Observers that are told that `main()` is about to be called can keep it from being called", arguments: 0..<3)
+    func endedByAnObserver(index: Int) {
+        let operation = ScriptedOperation.logged(log)
+        if index == 2 { operation.addStartHandler { _ in } }
+        operation.addObserver(
+            EventListener { operation, event in
+                guard case .running = event.kind else { return }
+                if index == 0 { operation.cancel() } else { operation.finish(withError: TestError.first) }
+            })
+        operation.start()
+        #expect(operation.isFinished && log.count(of: "main") == 0)
+    }
+
+    @Test("Gates are passed one after the other, in their order and then in that of their addition")
     func order() async throws {
         let operation = ScriptedOperation.logged(log)
-        let preparations = [
-            HeldPreparation("3", stage: .release, log), HeldPreparation("1", log), HeldPreparation("2", log),
+        let gates = [
+            HeldGate("3", order: .last, log), HeldGate("1", log), HeldGate("2", log),
         ]
-        for preparation in preparations { operation.addPreparation(preparation) }
+        for gate in gates { operation.addGate(gate) }
         operation.start()
         for index in [1, 2, 0] {
-            let preparation = preparations[index]
-            await eventually("not begun") { preparation.isBegun }
-            preparation.end()
+            let gate = gates[index]
+            await eventually("not asked") { gate.isAwaited }
+            gate.open()
         }
         try await operation.finished()
         #expect(log.events == ["1", "2", "3", "main", "asyncCompletionBlock success"])
@@ -92,50 +113,49 @@ import Testing
 
     @Test("An operation that is cancelled while it waits ends immediately, with neither `main()` nor `didCancel()`")
     func cancelledWhileWaiting() {
-        let preparation = HeldPreparation("prepare", log)
-        let operation = waiting(preparation)
+        let gate = HeldGate("gate", log)
+        let operation = waiting(gate)
         operation.cancel(withError: TestError.reason)
         #expect(operation.isFinished && operation.error as? TestError == .reason)
-        preparation.end()
-        #expect(log.events == ["prepare", "asyncCompletionBlock reason", "withdraw prepare"])
+        gate.open()
+        #expect(log.events == ["gate", "asyncCompletionBlock reason", "withdraw gate"])
     }
 
     @Test("An operation that is finished while it waits ends immediately, without `main()`")
     func finishedWhileWaiting() {
-        let preparation = HeldPreparation("prepare", log)
-        let operation = waiting(preparation)
+        let gate = HeldGate("gate", log)
+        let operation = waiting(gate)
         #expect(operation.finish(withError: TestError.first))
         #expect(operation.isFinished)
-        preparation.end(withError: TestError.second)
-        #expect(log.events == ["prepare", "asyncCompletionBlock first", "withdraw prepare"])
+        gate.open(withError: TestError.second)
+        #expect(log.events == ["gate", "asyncCompletionBlock first", "withdraw gate"])
     }
 
-    @Test("An operation whose preparation fails ends with its error")
-    func failedPreparation() {
-        let preparation = HeldPreparation("prepare", log)
-        let operation = waiting(preparation)
-        preparation.end(withError: TestError.first)
-        #expect(operation.isFinished && operation.error as? TestError == .first)
+    @Test("An operation whose gate fails ends with its error") func failedGate() async {
+        let gate = HeldGate("gate", log)
+        let operation = waiting(gate)
+        gate.open(withError: TestError.first)
+        await #expect(throws: TestError.first) { try await operation.finished() }
     }
 
     @Test("A second start while an operation waits has no effect") func startedTwice() async throws {
-        let preparation = HeldPreparation("prepare", log)
-        let operation = waiting(preparation)
+        let gate = HeldGate("gate", log)
+        let operation = waiting(gate)
         operation.start()
-        #expect(log.events == ["prepare"])
-        preparation.end()
+        #expect(log.events == ["gate"])
+        gate.open()
         try await operation.finished()
         #expect(log.count(of: "main") == 1)
     }
 
     @Test("A composite that is cancelled while it waits ends after its children, of which none runs")
     func cancelledComposite() async {
-        let preparation = HeldPreparation("prepare", log)
-        let (compound, child) = waitingCompound(preparation)
+        let gate = HeldGate("gate", log)
+        let (compound, child) = waitingCompound(gate)
         #expect(compound.isExecuting && !child.isExecuting)
         compound.cancel()
         await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
-        #expect(child.isFinished && log.count(of: "main") == 0 && log.count(of: "withdraw prepare") == 1)
+        #expect(child.isFinished && log.count(of: "main") == 0 && log.count(of: "withdraw gate") == 1)
     }
 
     @Test("No composite succeeds that is cancelled while it waits, even if all inside has ended before")
@@ -150,8 +170,8 @@ import Testing
             finished().map { _ in 2 }, finished().recoverRun { _ in TaskOperation { 1 } }, [finished()].gathered(),
         ]
         for operation in operations {
-            let preparation = HeldPreparation("prepare", log)
-            operation.addPreparation(preparation)
+            let gate = HeldGate("gate", log)
+            operation.addGate(gate)
             operation.start()
             operation.cancel()
             try? await operation.finished()
@@ -161,35 +181,35 @@ import Testing
 
     @Test("A composite that is given an outcome while it waits ends with it, after its children")
     func finishedComposite() async {
-        let preparation = HeldPreparation("prepare", log)
-        let (compound, child) = waitingCompound(preparation)
+        let gate = HeldGate("gate", log)
+        let (compound, child) = waitingCompound(gate)
         compound.finish(withError: TestError.first)
-        preparation.end()
+        gate.open()
         await #expect(throws: TestError.first) { try await compound.finished() }
         #expect(child.isFinished && log.count(of: "main") == 0)
     }
 
     @Test("A child that waits keeps its place, and is followed by the next one after its end")
     func child() async throws {
-        let preparation = HeldPreparation("prepare", log)
+        let gate = HeldGate("gate", log)
         let first = ScriptedOperation.logged(log)
-        first.addPreparation(preparation)
+        first.addGate(gate)
         let second = ScriptedOperation { operation in
             self.log.add("second")
             operation.finish()
         }
         let compound = CompoundOperation(operations: [first, second], maxConcurrentOperationCount: 1)
         compound.start()
-        await eventually("not begun") { first.withState { $0.lifecycle.isWaiting } }
-        #expect(log.events == ["prepare"])
-        preparation.end()
+        await eventually("not asked") { first.withState { $0.lifecycle.isWaiting } }
+        #expect(log.events == ["gate"])
+        gate.open()
         try await compound.finished()
-        #expect(log.events == ["prepare", "main", "asyncCompletionBlock success", "second"])
+        #expect(log.events == ["gate", "main", "asyncCompletionBlock success", "second"])
     }
 
     @Test("The description of an operation that waits says for what") func description() {
-        let preparation = HeldPreparation()
-        let operation = waiting(preparation)
+        let gate = HeldGate()
+        let operation = waiting(gate)
         operation.name = "import"
         #expect(operation.debugDescription.hasPrefix("“import”: waiting for the test"))
         operation.cancel()
@@ -198,39 +218,39 @@ import Testing
     @Test("An operation that is dropped while it waits releases what it waits for") func dropped() async {
         let leaks = LeakTracker()
         do {
-            let preparation = leaks.track(HeldPreparation("prepare", log))
-            _ = leaks.track(waiting(preparation))
+            let gate = leaks.track(HeldGate("gate", log))
+            _ = leaks.track(waiting(gate))
         }
         await leaks.expectAllReleased()
-        #expect(log.events == ["prepare"])
+        #expect(log.events == ["gate"])
     }
 
-    @Test("Preparations are released once they have been made, and those that are not needed at the end")
+    @Test("Gates are released once they have been passed, and those that are not needed at the end")
     func release() async throws {
         let leaks = LeakTracker()
-        let gate = Gate()
+        let begun = Gate()
         let operation: ScriptedOperation
         do {
-            let preparation = leaks.track(HeldPreparation("prepare", log))
-            operation = waiting(preparation) { _ in gate.open() }
-            preparation.end()
+            let gate = leaks.track(HeldGate("gate", log))
+            operation = waiting(gate) { _ in begun.open() }
+            gate.open()
         }
-        await gate.opened()
+        await begun.opened()
         await leaks.expectAllReleased()
         operation.finish()
         let cancelled = ScriptedOperation()
-        cancelled.addPreparation(leaks.track(HeldPreparation()))
+        cancelled.addGate(leaks.track(HeldGate()))
         cancelled.cancel()
         cancelled.start()
         await leaks.expectAllReleased()
     }
 
-    @Test("A preparation that is added after the start is not made") func late() {
+    @Test("A gate that is added after the start is not passed") func late() {
         let operation = ScriptedOperation.idle()
-        #expect(operation.addPreparation(HeldPreparation("prepare", log)))
+        #expect(operation.addGate(HeldGate("gate", log)))
         operation.start()
-        #expect(!operation.addPreparation(HeldPreparation("late", log)))
+        #expect(!operation.addGate(HeldGate("late", log)))
         operation.finish()
-        #expect(log.events == ["prepare", "withdraw prepare"])
+        #expect(log.events == ["gate", "withdraw gate"])
     }
 }

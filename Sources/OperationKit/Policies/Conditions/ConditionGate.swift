@@ -1,0 +1,151 @@
+import Foundation
+
+extension GateOrder {
+    /// Conditions are evaluated.
+    fileprivate static let conditions = GateOrder(10)
+}
+
+/// Evaluates a condition before an operation runs.
+final class ConditionGate: StartGate {
+    private enum State {
+        case idle
+        case evaluating(Task<Void, Never>?, AsyncOperation)
+        case answered(Result<ConditionResult, any Error>)
+        case withdrawn
+    }
+
+    let order = GateOrder.conditions
+    private let condition: any OperationCondition
+    private let state = Locked(State.idle)
+
+    init(_ condition: any OperationCondition) {
+        self.condition = condition
+    }
+
+    func enter(_ operation: AsyncOperation) throws -> Bool {
+        switch state.withLock(\.self) {
+        case .idle:
+            guard let body = (condition as? ClosureCondition)?.immediateBody else { return false }
+            return try pass(operation, .success(body(operation)))
+        case .answered(let answer): return try pass(operation, answer)
+        case .evaluating, .withdrawn: return false
+        }
+    }
+
+    private func pass(_ operation: AsyncOperation, _ answer: Result<ConditionResult, any Error>) throws -> Bool {
+        let error: any Error
+        switch answer {
+        case .success(.satisfied): return true
+        case .success(.skipped):
+            operation.cancel()
+            return true
+        case .success(.failed(let cause)), .failure(let cause): error = cause
+        }
+        if let failure = error as? PrerequisiteFailure {
+            throw ConditionError.prerequisiteFailed(
+                operation: operation.displayName, condition: condition.name, prerequisite: failure.prerequisite,
+                error: failure.cause)
+        }
+        throw ConditionError.failed(operation: operation.displayName, condition: condition.name, error: error)
+    }
+
+    func wait(_ operation: AsyncOperation) {
+        let begins = state.withLock { state in
+            guard case .idle = state else { return false }
+            state = .evaluating(nil, operation)
+            return true
+        }
+        guard begins else { return }
+        let task = startLibraryTask(priority: TaskPriority(operation.qualityOfService)) { [condition, weak self] in
+            let answer = await condition.answer(for: operation)
+            // The operation has ended, or the evaluation has cancelled its task.
+            self?.evaluated(Task.isCancelled || !operation.awaitsMain ? .success(.skipped) : answer)
+            operation.gateOpened()
+        }
+        let isWithdrawn = state.withLock { state in
+            switch state {
+            case .evaluating: state = .evaluating(task, operation)
+            case .withdrawn: return true
+            case .idle, .answered: break
+            }
+            return false
+        }
+        if isWithdrawn { task.cancel() }
+    }
+
+    private func evaluated(_ answer: Result<ConditionResult, any Error>) {
+        let previous = state.withLock { state -> State in
+            if case .withdrawn = state { return state }
+            return exchange(&state, with: .answered(answer))
+        }
+        withExtendedLifetime(previous) {}
+    }
+
+    func withdraw() {
+        let previous = state.withLock { exchange(&$0, with: .withdrawn) }
+        if case .evaluating(let task, _) = previous { task?.cancel() }
+    }
+
+    var waitDescription: String? {
+        let name = condition.name
+        if case .evaluating(_, let operation) = state.withLock(\.self), let helper = operation.helper {
+            return "running “\(helper.displayName)” for its condition “\(name)”"
+                + (helper.resourceWait.map { ", which is \($0)" } ?? "")
+        }
+        return "evaluating its condition “\(name)”"
+    }
+}
+
+extension AsyncOperation {
+    /// What the operation requires and waits for, in words. Not what a condition of it waits for, which would have no bound.
+    fileprivate final var resourceWait: String? {
+        (withState { $0.gates?.awaited } as? ResourceLease)?.waitDescription
+    }
+
+    fileprivate final var helper: AsyncOperation? { withState { $0.gates?.helper } }
+
+    fileprivate final var awaitsMain: Bool { withState(\.lifecycle.awaitsMain) }
+
+    /// Runs an operation on a queue of its own, for a condition. Cancelling the task cancels it.
+    ///
+    /// - Throws: `PrerequisiteFailure`.
+    fileprivate final func run(prerequisite: Operation) async throws {
+        let helper = prerequisite as? AsyncOperation
+        // One that has started, or helps another operation, belongs there.
+        let isUnused = helper.map { setHelper($0) } ?? true
+        defer { if helper != nil, isUnused { setHelper(nil) } }
+        do {
+            try await PrivateQueue().run(prerequisite, ifUnused: isUnused)
+        } catch {
+            throw PrerequisiteFailure(prerequisite: prerequisite.displayName, cause: error)
+        }
+    }
+}
+
+extension OperationCondition {
+    /// Runs the prerequisite, if there is one, and then evaluates the condition. Does nothing more once the task is cancelled.
+    ///
+    /// - Throws: `PrerequisiteFailure` if the prerequisite does not succeed. `CancellationError` if the task is cancelled.
+    func result(for operation: AsyncOperation) async throws -> ConditionResult {
+        try Task.checkCancellation()
+        let prerequisite: Operation? = try await runUserClosure { self.prerequisite(for: operation) }
+        // The closure may have ended or cancelled the operation, and the thread that has started it may not have come to
+        // cancelling the task then.
+        if !operation.awaitsMain { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+        try Task.checkCancellation()
+        if let prerequisite { try await operation.run(prerequisite: prerequisite) }
+        try Task.checkCancellation()
+        return try await runUserTask { try await evaluate(for: operation) }
+    }
+
+    /// The result, or what is thrown instead.
+    func answer(for operation: AsyncOperation) async -> Result<ConditionResult, any Error> {
+        do { return .success(try await result(for: operation)) } catch { return .failure(error) }
+    }
+}
+
+/// The prerequisite of a condition has not succeeded.
+private struct PrerequisiteFailure: Error {
+    let prerequisite: String
+    let cause: any Error
+}

@@ -1,0 +1,289 @@
+import Foundation
+
+extension GateOrder {
+    /// Circuit breakers are asked, and resources are requested.
+    static let resources = GateOrder(20)
+}
+
+/// What one operation requires, from the request to the end of the operation.
+///
+/// ```
+/// idle ──requested──▶ waiting ──granted──▶ granted ──circuits closed──▶ admitted
+///   │                    └────refused, time is over────▶ refused            │
+///   └──────────────────────────ended, released──────────────────▶ over ◀────┘
+/// ```
+final class ResourceLease: StartGate, StartLease {
+    private enum Phase {
+        case idle, waiting, granted, admitted, over
+        case refused(any Error)
+    }
+
+    private struct State: Sendable {
+        var phase = Phase.idle
+        weak var operation: AsyncOperation?
+        var request: RequestID?
+        /// The request of a composite around the operation, if that became known before there was a request.
+        var holder: RequestID?
+        /// Whether the operation is to be notified.
+        var isAwaited = false
+        /// Whether permits were used, so that they are not given back with the request.
+        var hasBegun = false
+        var calls: [(circuitBreaker: CircuitBreaker, call: CircuitBreakerStateMachine.Call)] = []
+        var deadline: ArmedDeadline?
+    }
+
+    /// One for all, because very many operations may be released together. Nothing blocks on it.
+    private static let releases = DispatchQueue.makeDedicated()
+
+    let order = GateOrder.resources
+    let request: ResourceRequest
+    private let state = Locked(State())
+
+    init(_ request: ResourceRequest) {
+        self.request = request
+    }
+
+    deinit {
+        let state = state.withLock(\.self)
+        guard state.request != nil || !state.calls.isEmpty else { return }
+        // The operation was released, and the releasing thread may hold arbitrary locks. What it requires lasts until then.
+        ResourceLease.releases.performAsync { [request] in
+            for (circuitBreaker, call) in state.calls { circuitBreaker.cancelled(call) }
+            if let id = state.request {
+                for lease in ResourcePool.shared.ended(id, givesBackPermits: !state.hasBegun) { lease.granted() }
+            }
+            withExtendedLifetime(request) {}
+        }
+    }
+
+    /// The request, as long as there is one.
+    var requestID: RequestID? { state.withLock(\.request) }
+
+    var operation: AsyncOperation? { state.withLock { $0.operation } }
+
+    // MARK: - Requesting
+
+    func enter(_ operation: AsyncOperation) throws -> Bool {
+        switch state.withLock(\.phase) {
+        case .idle: return try submit(operation)
+        case .waiting: return false
+        case .granted: return try admit(operation)
+        case .refused(let error): throw error
+        case .admitted, .over: return true
+        }
+    }
+
+    private func submit(_ operation: AsyncOperation) throws -> Bool {
+        if let operation = operation as? any AttemptingOperation, operation.requestsForAttempts {
+            operation.withState { $0.gates?.lease = self }
+            return true
+        }
+        for circuitBreaker in request.circuitBreakers {
+            if let answer = circuitBreaker.rejection() { throw circuitBreaker.error(answer, for: operation) }
+        }
+        state.withLock { $0.operation = operation }
+        operation.withState { $0.gates?.lease = self }
+        if request.resources.isEmpty { return try admit(operation) }
+        // May be overridden.
+        let priority = operation.queuePriority.rawValue
+        // Asked after the operation knows this, so that one of two threads sees that it comes inside meanwhile.
+        let holder = ResourcePool.shared.holder(around: operation)
+        let answer = state.withLock { state -> ResourceStateMachine.Answer? in
+            guard case .idle = state.phase else { return nil }
+            let answer = ResourcePool.shared.requested(
+                request.resources.map(\.resource.id), for: self, priority: priority,
+                isComposite: operation.children != nil, inside: state.holder ?? holder)
+            switch answer {
+            case .granted(let id): (state.phase, state.request) = (.granted, id)
+            case .waiting(let id): (state.phase, state.request) = (.waiting, id)
+            case .tooManyWaiting, .refused: break
+            }
+            return answer
+        }
+        switch answer {
+        case .granted: return try admit(operation)
+        case nil: return true
+        case .waiting:
+            guard let shortest = request.shortest, shortest.duration <= .zero else { return false }
+            waitExpired()
+            return try enter(operation)
+        case .tooManyWaiting(let id):
+            let resource = request.resource(id)
+            throw ResourceError.tooManyWaiting(
+                operation: operation.displayName, resource: resource.name, maximum: resource.maximumWaiting)
+        case .refused(let refusal): throw error(refusal, for: operation)
+        }
+    }
+
+    func wait(_ operation: AsyncOperation) {
+        if let shortest = request.shortest {
+            let deadline = operation.timer.arm(for: self, after: shortest.duration) { $0.waitExpired() }
+            // What is not stored is disarmed after unlocking.
+            state.withLock { state in
+                if case .waiting = state.phase { state.deadline = deadline }
+            }
+        }
+        let isAnswered = state.withLock { state in
+            switch state.phase {
+            case .granted, .refused: return true
+            case .idle, .waiting, .admitted, .over: break
+            }
+            state.isAwaited = true
+            return false
+        }
+        if isAnswered { operation.gateOpened() }
+    }
+
+    func granted() {
+        answered(.granted)
+    }
+
+    /// The wait has an answer, unless it has ended. Called with nothing locked.
+    private func answered(_ phase: Phase) {
+        let (operation, deadline) = state.withLock { state -> (AsyncOperation?, ArmedDeadline?) in
+            guard case .waiting = state.phase else { return (nil, nil) }
+            state.phase = phase
+            return (state.isAwaited ? state.operation : nil, state.deadline.take())
+        }
+        deadline?.disarm()
+        operation?.gateOpened()
+    }
+
+    /// The operation has waited too long, unless everything has been granted meanwhile. Called with nothing locked.
+    func waitExpired() {
+        let (id, operation) = state.withLock { ($0.request, $0.operation) }
+        // Asked before, because the holders are known now.
+        guard let id, let operation, let shortest = request.shortest,
+            let missing = ResourcePool.shared.missingResources(for: id), !missing.isEmpty
+        else { return }
+        // All are granted together, so the one with the duration may be free.
+        let entry = missing.first { $0.resource == shortest.resource.id } ?? missing[0]
+        let error = ResourceError.timedOut(
+            operation: operation.displayName, resource: request.resource(entry.resource).name,
+            duration: shortest.duration, holders: entry.holders.map(\.displayName).sorted())
+        guard let others = ResourcePool.shared.expired(id) else { return }
+        for lease in others { lease.granted() }
+        answered(.refused(error))
+    }
+
+    func surroundingsChanged(of operation: AsyncOperation) {
+        guard let holder = ResourcePool.shared.holder(around: operation) else { return }
+        let (refusal, others) = state.withLock { state -> (ResourceStateMachine.Refusal?, [ResourceLease]) in
+            if let id = state.request { return ResourcePool.shared.enclosed(id, by: holder) }
+            state.holder = holder
+            return (nil, [])
+        }
+        for lease in others { lease.granted() }
+        if let refusal { answered(.refused(error(refusal, for: operation))) }
+    }
+
+    private func error(_ refusal: ResourceStateMachine.Refusal, for operation: AsyncOperation) -> ResourceError {
+        .heldByComposite(
+            operation: operation.displayName, resource: request.resource(refusal.resource).name,
+            composite: ResourcePool.shared.operation(of: refusal.holder)?.displayName ?? "")
+    }
+
+    // MARK: - Working
+
+    /// Everything was granted. Called on the thread that goes on with the operation.
+    ///
+    /// - Returns: `true`: it passes.
+    private func admit(_ operation: AsyncOperation) throws -> Bool {
+        var calls: [(circuitBreaker: CircuitBreaker, call: CircuitBreakerStateMachine.Call)] = []
+        var error: CircuitOpenError?
+        for circuitBreaker in request.circuitBreakers {
+            switch circuitBreaker.called() {
+            case .admitted(let call): calls.append((circuitBreaker, call))
+            case .rejected(let rejection): error = circuitBreaker.error(rejection, for: operation)
+            }
+            if error != nil { break }
+        }
+        let isOver = state.withLock { state in
+            if case .over = state.phase { return true }
+            state.phase = .admitted
+            state.calls = calls
+            return false
+        }
+        if isOver { for (circuitBreaker, call) in calls { circuitBreaker.cancelled(call) } }
+        if let error {
+            withdraw()
+            throw error
+        }
+        if operation.withState({ $0.gates?.hasStartedParts == true }) {
+            operation.surroundingsChanged(includingSelf: false)
+        }
+        return true
+    }
+
+    func workBegins() {
+        // The request of an operation that makes attempts is theirs.
+        let isRequested = state.withLock { state in
+            state.hasBegun = state.request != nil
+            return state.hasBegun
+        }
+        guard isRequested else { return }
+        for entry in request.resources { (entry.resource as? RateLimit)?.use() }
+    }
+
+    func workEnded(of operation: AsyncOperation, error: (any Error)?) {
+        end(with: operation.withState { $0.lifecycle.reachedMain } ? error : CancellationError())
+    }
+
+    func withdraw() {
+        end(with: CancellationError())
+        for lease in release() { lease.granted() }
+    }
+
+    /// Ends what has not ended before, other than the request.
+    private func end(with error: (any Error)?) {
+        let (calls, deadline) = state.withLock { state in
+            state.phase = .over
+            return (exchange(&state.calls, with: []), state.deadline.take())
+        }
+        deadline?.disarm()
+        for (circuitBreaker, call) in calls {
+            if let error {
+                if error.isCancellation { circuitBreaker.cancelled(call) } else { circuitBreaker.failed(call, error) }
+            } else {
+                circuitBreaker.succeeded(call)
+            }
+        }
+    }
+
+    func release() -> [any StartLease] {
+        let (id, hasBegun) = state.withLock { ($0.request.take(), $0.hasBegun) }
+        return id.map { ResourcePool.shared.ended($0, givesBackPermits: !hasBegun) } ?? []
+    }
+
+    // MARK: - Diagnostics
+
+    var waitDescription: String? { waitReason }
+
+    var waitReason: String? {
+        guard let id = requestID, let missing = ResourcePool.shared.missingResources(for: id), !missing.isEmpty else {
+            return nil
+        }
+        let parts = missing.map { entry in
+            let resource = request.resource(entry.resource)
+            return resource.title + entry.remark(of: resource)
+        }
+        return "waiting for " + parts.joined(separator: ", and for ")
+    }
+}
+
+extension ResourcePool.MissingResource {
+    /// Which operations have the resource, if that says something: of the others, any may be the first to end.
+    fileprivate func remark(of resource: OperationResource) -> String {
+        if let first { return ", after “\(first.displayName)”" }
+        guard resource is ExclusiveAccess, !holders.isEmpty else { return "" }
+        return ", held by " + holders.map { "“\($0.displayName)”" }.sorted().joined(separator: " and ")
+    }
+}
+
+extension AsyncOperation {
+    /// The names of the resources that the operation has requested, until its end.
+    final var heldResourceNames: [String] {
+        let lease = withState { $0.gates?.lease } as? ResourceLease
+        return lease?.requestID == nil ? [] : lease?.request.resources.map(\.resource.name) ?? []
+    }
+}

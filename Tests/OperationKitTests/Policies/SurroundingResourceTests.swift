@@ -1,0 +1,182 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+/// Operations that require resources, and come inside composites that have some, at any time.
+@Suite("Resources of composites", .hangGuard) struct SurroundingResourceTests {
+    private let database = ExclusiveAccess("database")
+    private let host = ExclusiveAccess("host")
+    private let log = EventLog()
+
+    private func held(_ name: String, _ resources: OperationResource...) -> ScriptedOperation {
+        let operation = ScriptedOperation(name) { [log] _ in log.add(name) }
+        for resource in resources { operation.require(resource) }
+        return operation
+    }
+
+    private func begun(_ name: String) async {
+        await eventually("\(name) has not begun: \(log.events)") { log.events.contains(name) }
+    }
+
+    /// A compound that has the database, with a child that works.
+    private func sync(_ limit: Int = 1) async -> (CompoundOperation, child: ScriptedOperation, OperationResource) {
+        let database = ConcurrencyLimit("database", limit)
+        let child = held("child")
+        let sync = CompoundOperation(name: "sync", operations: [child])
+        sync.require(database)
+        sync.start()
+        await begun("child")
+        return (sync, child, database)
+    }
+
+    @Test(
+        "An operation that requires what a composite around it has ends with an error that names both, whenever it got there",
+        arguments: 0..<4, [1, 2])
+    func ring(index: Int, limit: Int) async throws {
+        let (sync, child, database) = await sync(limit)
+        var others: [ScriptedOperation] = []
+        if index > 1, limit > 1 { others.append(held("other", database)) }
+        for other in others { other.start() }
+        let operation = held("operation", database)
+        switch index {
+        case 0: try sync.addOperation(operation)
+        case 1: try sync.addOperation(CompoundOperation(operations: [operation]))
+        case 2:
+            operation.start()
+            #expect(operation.isExecuting)
+            try sync.addOperation(operation)
+        default:
+            operation.start()
+            let inner = CompoundOperation(operations: [operation])
+            try sync.addOperation(inner)
+        }
+        await eventually("not refused: \(operation.debugDescription)") { operation.isFinished }
+        #expect(
+            operation.error as? ResourceError
+                == .heldByComposite(operation: "operation", resource: "database", composite: "sync"))
+        child.finish()
+        try? await sync.finished()
+        for other in others { other.finish() }
+    }
+
+    @Test("An operation that waits inside a composite which then gets what it requires is refused", arguments: [1, 2])
+    func composites(depth: Int) async throws {
+        let holder = held("holder", database, host)
+        holder.start()
+        let early = held("early", database, host)
+        early.start()
+        var sync = CompoundOperation(operations: [early])
+        if depth == 2 { sync = CompoundOperation(operations: [sync]) }
+        sync.name = "sync"
+        sync.queuePriority = .high
+        sync.require(database)
+        sync.start()
+        holder.finish()
+        await #expect(throws: CompoundOperationError.self) { try await sync.finished() }
+        #expect(
+            early.error as? ResourceError
+                == .heldByComposite(operation: "early", resource: "database", composite: "sync"))
+    }
+
+    @Test("An operation that waits comes before others when it comes inside") func moves() async throws {
+        let (sync, child, _) = await sync()
+        let (user, outside, late) = (held("user", host), held("outside", host), held("late", host))
+        for operation in [user, outside, late] { operation.start() }
+        try sync.addOperation(late)
+        user.finish()
+        await begun("late")
+        late.finish()
+        child.finish()
+        try await sync.finished()
+        await begun("outside")
+        outside.finish()
+    }
+
+    @Test("Thousands of composites inside each other that require a resource each take linear time") func nested()
+        async throws
+    {
+        func nested(_ depth: Int) async throws -> Int {
+            var operation: AsyncOperation = ScriptedOperation()
+            for level in 0..<depth {
+                operation = CompoundOperation(operations: [operation])
+                operation.require(ExclusiveAccess("\(level)"))
+            }
+            operation.start()
+            try await operation.finished()
+            return depth
+        }
+        #expect(try await nested(TestExtent.choose(500, long: 4_000)) > 0)
+    }
+
+    // MARK: - Attempts
+
+    @Test("What a retry requires each of its attempts requires, and nothing is held in between") func retry() async throws {
+        let clock = ManualClock()
+        let retry = RetryOperation(RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(5)))) { [log] attempt in
+            TaskOperation {
+                log.add("attempt \(attempt)")
+                if attempt == 1 { throw TestError.first }
+                return attempt
+            }
+        }
+        retry.clock = clock
+        retry.require(database)
+        retry.start()
+        await clock.sleepers()
+        let other = held("other", database)
+        other.start()
+        #expect(log.events == ["attempt 1", "other"])
+        clock.advance(by: .seconds(5))
+        await eventually("does not wait") { database.waitingCount == 1 }
+        other.finish()
+        try await retry.finished()
+        #expect(log.events == ["attempt 1", "other", "attempt 2"])
+    }
+
+    @Test("What a retried task requires each of its attempts requires, and describes as its wait") func retriedTask()
+        async throws
+    {
+        let (clock, breaker) = (ManualClock(), CircuitBreaker("service", minimumCalls: 1, openDuration: .seconds(3)))
+        let count = Shared(0)
+        let task = TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(5)))) {
+            let number = count.change { count in
+                count += 1
+                return count
+            }
+            if number == 1 { throw TestError.first }
+            return number
+        }
+        task.clock = clock
+        task.require(database)
+        task.start()
+        await clock.sleepers()
+        let other = held("other", database)
+        other.start()
+        #expect(log.events == ["other"] && breaker.state == .closed)
+        clock.advance(by: .seconds(5))
+        await eventually("does not wait") { database.waitingCount == 1 }
+        let description = "“load”: waiting for exclusive access to “database”, held by “other”"
+        #expect(task.debugDescription.hasPrefix(description), "\(task.debugDescription)")
+        other.finish()
+        #expect(try await task.value == 2 && database.waitingCount == 0)
+    }
+
+    @Test("An attempt that is refused what is held around it is not retried") func refusedAttempt() async throws {
+        let attempts = Shared(0)
+        let retry = RetryOperation(RetryPolicy(maximumAttempts: 3, backoff: .constant(.zero))) { _ in
+            attempts.change { $0 += 1 }
+            return TaskOperation { 1 }
+        }
+        retry.require(database)
+        let sync = CompoundOperation(name: "sync", operations: [retry])
+        sync.require(database)
+        sync.start()
+        await #expect(throws: CompoundOperationError.self) { try await sync.finished() }
+        #expect(attempts.value == 1)
+        guard case .heldByComposite? = retry.error as? ResourceError else {
+            return #expect(Bool(false), "\(text(retry.error))")
+        }
+    }
+}
