@@ -129,7 +129,10 @@ final class ResourcePool: Sendable {
     func missingResources(for id: RequestID) -> [MissingResource]? {
         let missing = state.withLock { state in
             state.machine.missing(for: id, holdersAtMost: 3)?.map { missing in
-                (missing.resource, state.leases(of: missing.holders), missing.first.flatMap { state.entries[$0]?.lease })
+                (
+                    missing.resource, state.leases(of: missing.holders),
+                    missing.first.flatMap { state.entries[$0]?.lease }
+                )
             }
         }
         return missing?.map { resource, holders, first in

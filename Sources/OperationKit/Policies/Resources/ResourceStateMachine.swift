@@ -294,7 +294,7 @@ extension ResourceStateMachine {
         // One that lacks nothing is looked at where it is, before anything else happens.
         let lacking = request.resources.first { resources[$0]?.freeCount == 0 } ?? request.resources.first
         for resource in request.resources where !isInside || resource == lacking {
-            let line: WritableKeyPath<Resource, IndexedHeap<Rank, RequestID>> = isInside ? \.inside : \.outside
+            let line = isInside ? \Resource.inside : \Resource.outside
             if let place = resources[resource]?[keyPath: line].insert(id, key: request.rank) {
                 requests[id]?.places.append((resource, place))
             }
@@ -308,13 +308,8 @@ extension ResourceStateMachine {
             resources[resource]?.waitingCount -= 1
             if isInside { resources[resource]?.insideCount -= 1 }
         }
-        for (resource, place) in request.places {
-            if isInside {
-                _ = resources[resource]?.inside.remove(place)
-            } else {
-                _ = resources[resource]?.outside.remove(place)
-            }
-        }
+        let line = isInside ? \Resource.inside : \Resource.outside
+        for (resource, place) in request.places { _ = resources[resource]?[keyPath: line].remove(place) }
         requests[id]?.places = []
     }
 }
