@@ -1,16 +1,19 @@
 import Foundation
-import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// Asynchronous functions: as the way to call, and as the way to implement.
+@testable import OperationKit
+
+/// Asynchronous methods, in every form of a run: what they throw, and how they are cancelled.
 @Suite("Collection operations with async", .serialized, .hangGuard) struct CollectionAsyncTests {
     private class AsyncNumbers: @unchecked Sendable {
         let maxConcurrentOperationCount = 3
         let batchSize = 1
+        let failurePolicy: FailurePolicy
         let work: @Sendable (Int) async throws -> Void
 
-        init(_ work: @escaping @Sendable (Int) async throws -> Void) {
+        init(_ failurePolicy: FailurePolicy, _ work: @escaping @Sendable (Int) async throws -> Void) {
+            self.failurePolicy = failurePolicy
             self.work = work
         }
 
@@ -24,142 +27,226 @@ import Testing
     private final class D: AsyncNumbers, SequentialBatchOperation, AsyncBatchOperation, @unchecked Sendable {}
 
     private static func make(
-        _ strategy: Strategy, _ work: @escaping @Sendable (Int) async throws -> Void
+        _ strategy: Strategy, _ policy: FailurePolicy = .continueAll,
+        _ work: @escaping @Sendable (Int) async throws -> Void
     ) -> any CollectionOperation<Int> & Sendable {
         switch strategy {
-        case .parallelItems: A(work)
-        case .parallelBatches: B(work)
-        case .sequentialItems: C(work)
-        case .sequentialBatches: D(work)
+        case .parallelItems: A(policy, work)
+        case .parallelBatches: B(policy, work)
+        case .sequentialItems: C(policy, work)
+        case .sequentialBatches: D(policy, work)
         }
     }
 
-    @Test("The `await` form returns the errors", arguments: Strategy.allCases)
-    func errors(strategy: Strategy) async {
-        let operation = strategy.make { items, completion in completion(items[0] == 2 ? TestError.second : nil) }
-        #expect(await operation.performOperation(on: [1, 2, 3]).map(text) == ["success", "second", "success"])
-        #expect(await operation.performOperation(on: []).isEmpty)
-    }
-
-    @Test("Async methods report what they throw", arguments: Strategy.allCases)
-    func thrownErrors(strategy: Strategy) async {
-        let operation = Self.make(strategy) { item in
-            await Task.yield()
-            if item == 2 { throw TestError.second }
-        }
-        #expect(await operation.performOperation(on: [1, 2, 3]).map(text) == ["success", "second", "success"])
-        let (errors, calls) = await operation.run(on: [1, 2, 3])
-        #expect(errors.map(text) == ["success", "second", "success"] && calls == 1)
-    }
-
-    @Test("An async item or batch can be performed with a completion, too")
-    func completionOfAnAsyncItem() async throws {
-        let operation = A { if $0 == 2 { throw TestError.second } }
-        let error = await withCheckedContinuation { continuation in
-            operation.performOperation(onItem: 2) { continuation.resume(returning: $0) }
-        }
-        #expect(text(error) == "second")
-        let success = await withCheckedContinuation { continuation in
-            operation.performOperation(onItem: 1) { continuation.resume(returning: $0) }
-        }
-        #expect(success == nil)
-        #expect(try await operation.performOperation(onEach: [1, 2, 3]).map(\.index) == [1])
-        let batch = await withCheckedContinuation { continuation in
-            B { _ in }.performOperation(onBatch: [1]) { continuation.resume(returning: $0) }
-        }
-        #expect(batch == nil)
-    }
-
-    @Test("Async methods are cancelled with the run", arguments: Strategy.allCases)
-    func cancelledRun(strategy: Strategy) async {
+    /// Counts items that have begun, and opens a gate when so many have.
+    private struct Arrivals: Sendable {
         let begun = Shared(0)
         let full = Gate()
-        let never = Gate()
-        let operation = Self.make(strategy) { _ in
-            let count = begun.change {
+        let count: Int
+
+        func arrive() {
+            let begun = begun.change {
                 $0 += 1
                 return $0
             }
-            if count == strategy.width(3) { full.open() }
-            await never.opened()
-            throw Task.isCancelled ? TestError.first : TestError.second
+            if begun == count { full.open() }
         }
-        let task = Task { await operation.performOperation(on: Array(0..<10)) }
-        await full.opened()
-        task.cancel()
-        let width = strategy.width(3)
-        #expect(await task.value.map(text) == (0..<10).map { $0 < width ? "first" : "cancelled" })
-        #expect(begun.value == width)
     }
 
-    @Test("Cancelling the task cancels the run", arguments: Strategy.allCases)
-    func cancelledTask(strategy: Strategy) async {
-        let width = strategy.width(3)
-        let (begun, full, never) = (Shared(0), Gate(), Gate())
-        let (kept, areKept, isOver) = (Shared<[CheckedContinuation<Void, Never>]>([]), Gate(), Gate())
-        let operation = Self.make(strategy) { item in
-            let count = begun.change {
-                $0 += 1
-                return $0
+    private static func texts(_ failures: [CollectionFailure<Int>]) -> [Int: String] {
+        Dictionary(uniqueKeysWithValues: failures.map { ($0.index, text($0.error)) })
+    }
+
+    // MARK: - Failures
+
+    @Test("What a method throws is the outcome of its item or batch", arguments: Strategy.allCases, Form.allCases)
+    func thrownErrors(strategy: Strategy, form: Form) async throws {
+        for policy in [FailurePolicy.continueAll, .cancelRemaining] {
+            let operation = Self.make(strategy, policy) { item in
+                await Task.yield()
+                if item == 2 { throw TestError.second }
             }
-            if count == width { full.open() }
-            await never.opened()
-            // Takes its time, although it is cancelled.
-            await withCheckedContinuation { continuation in
-                let count = kept.change {
-                    $0.append(continuation)
-                    return $0.count
-                }
-                if count == width { areKept.open() }
-            }
-            if item == 0 { throw TestError.first }
+            let failures = Self.texts(try await form.failures(of: operation, on: 3))
+            #expect(failures == [2: "second"])
         }
-        let task = Task {
+    }
+
+    @Test(
+        "The first failure ends a run without an end, if the policy says so", arguments: Strategy.allCases,
+        [Form.sequence, .asyncSequence])
+    func endlessSequence(strategy: Strategy, form: Form) async throws {
+        let operation = Self.make(strategy, .cancelRemaining) { if $0 == 5 { throw TestError.first } }
+        let failures = try await form.failures(of: operation, on: .max)
+        #expect(failures.map { text($0.error) } == ["first"])
+    }
+
+    @Test(
+        "The first failure cancels items in flight if the policy says so, and what they make of that is their outcome",
+        arguments: [Strategy.parallelItems, .parallelBatches], Form.allCases)
+    func firstFailureCancelsItemsInFlight(strategy: Strategy, form: Form) async throws {
+        let (arrivals, never) = (Arrivals(count: 3), Gate())
+        let operation = Self.make(strategy, .cancelRemaining) { item in
+            arrivals.arrive()
+            await (item == 1 ? arrivals.full : never).opened()
+            if item == 1 { throw TestError.first }
+            if item == 2 { throw TestError.second }
+            try Task.checkCancellation()
+        }
+        var expected = [0: "cancelled", 1: "first", 2: "second"]
+        if form.isArray { for index in 3..<10 { expected[index] = "cancelled" } }
+        #expect(Self.texts(try await form.failures(of: operation, on: 10)) == expected && arrivals.begun.value == 3)
+    }
+
+    @Test(
+        "A failure that the policy allows, or a cancellation, leaves items in flight alone", arguments: Form.allCases,
+        [FailurePolicy.continueAll, .cancelRemaining])
+    func itemsInFlightAreLeftAlone(form: Form, policy: FailurePolicy) async throws {
+        let (last, wasCancelled) = (Gate(), Shared(false))
+        let operation = A(policy) { item in
+            switch item {
+            case 0:
+                await last.opened()
+                wasCancelled.value = Task.isCancelled
+            case 1: throw policy == .continueAll ? TestError.first : CancellationError()
+            case 9: last.open()
+            default: break
+            }
+        }
+        let failures = Self.texts(try await form.failures(of: operation, on: 10))
+        #expect(failures == [1: policy == .continueAll ? "first" : "cancelled"] && !wasCancelled.value)
+    }
+
+    @Test("Items with a completion that are in flight are waited for after a failure", arguments: [false, true])
+    func itemsWithACompletion(isBatch: Bool) async {
+        let (log, full, isOver) = (WorkLog(), Gate(), Gate())
+        let operation = (isBatch ? Strategy.parallelBatches : .parallelItems).make(policy: .cancelRemaining) {
+            items, completion in
+            log.began(items)
+            log.keep(completion)
+            if log.keptCount == 3 { full.open() }
+        }
+        let errors = Task {
             defer { isOver.open() }
             return await operation.performOperation(on: Array(0..<10))
         }
         await full.opened()
+        let kept = log.takeKept()
+        kept[0](TestError.first)
+        kept[1](nil)
+        #expect(!isOver.isOpen)
+        kept[2](nil)
+        let slots = await errors.value.map(text)
+        #expect(slots.prefix(3).sorted() == ["first", "success", "success"])
+        #expect(slots.dropFirst(3).allSatisfy { $0 == "cancelled" } && log.units.count == 3)
+    }
+
+    @Test("A failure cancels items in flight while a sequence has not given the next one")
+    func sequenceThatWaits() async throws {
+        let (items, continuation) = AsyncStream.makeStream(of: Int.self)
+        let (begun, cancelled, never) = (Shared(0), Gate(), Gate())
+        let operation = A(.cancelRemaining) { item in
+            begun.change { $0 += 1 }
+            if item == 1 { throw TestError.first }
+            await never.opened()
+            cancelled.open()
+            try Task.checkCancellation()
+        }
+        continuation.yield(0)
+        let task = Task { try await operation.performOperation(onEach: items) }
+        await eventually("the first item has not begun") { begun.value == 1 }
+        continuation.yield(1)
+        await cancelled.opened()
+        continuation.yield(2)
+        #expect(try await task.value.map { text($0.error) } == ["cancelled", "first"] && begun.value == 2)
+    }
+
+    // MARK: - Cancellation
+
+    @Test(
+        "Cancelling the task cancels the items in flight, and waits for them", arguments: Strategy.allCases,
+        [Form.await, .sequence, .asyncSequence])
+    func cancelledTask(strategy: Strategy, form: Form) async throws {
+        let width = strategy.width(3)
+        let (arrivals, cancelled, never) = (Arrivals(count: width), Arrivals(count: width), Gate())
+        let (mayEnd, isOver, failed) = (Gate(), Gate(), EventLog())
+        let operation = Self.make(strategy, .cancelRemaining) { item in
+            arrivals.arrive()
+            await never.opened()
+            cancelled.arrive()
+            // Takes its time, although it is cancelled.
+            await mayEnd.openedDespiteCancellation()
+            failed.add("\(item) \(Task.isCancelled)")
+            throw CancellationError()
+        }
+        let task = Task {
+            defer { isOver.open() }
+            return try await form.failures(of: operation, on: form.isArray ? 10 : .max)
+        }
+        await arrivals.full.opened()
         task.cancel()
-        await areKept.opened()
-        for continuation in kept.value.dropLast() { continuation.resume() }
-        #expect(!isOver.isOpen, "What is in flight is waited for")
-        kept.value.last?.resume()
-        let slots = (0..<10).map { $0 == 0 ? "first" : $0 < width ? "success" : "cancelled" }
-        #expect(await task.value.map(text) == slots)
-        #expect(begun.value == width)
+        await cancelled.full.opened()
+        #expect(!isOver.isOpen)
+        mayEnd.open()
+        if form.isArray {
+            #expect(try await task.value.map { text($0.error) } == Array(repeating: "cancelled", count: 10))
+        } else {
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+        #expect(failed.events.sorted() == (0..<width).map { "\($0) true" })
     }
 
     @Test("In a task that was cancelled before, no item starts", arguments: Strategy.allCases)
     func taskCancelledBefore(strategy: Strategy) async {
-        let log = WorkLog()
+        let (log, mayBegin) = (WorkLog(), Gate())
         let operation = strategy.make { items, _ in log.began(items) }
-        let mayBegin = Gate()
         let task = Task {
             // Returns immediately: the task has been cancelled.
             await mayBegin.opened()
             return await operation.performOperation(on: [1, 2])
         }
         task.cancel()
-        #expect(await task.value.map(text) == ["cancelled", "cancelled"])
-        #expect(log.units.isEmpty)
+        #expect(await task.value.map(text) == ["cancelled", "cancelled"] && log.units.isEmpty)
     }
 
-    @Test("The completion of a run is called outside of tasks, so it may block", arguments: Strategy.allCases)
+    @Test("A task that starts after the cancellation of its run is cancelled")
+    func taskAfterTheCancellation() async {
+        let tasks = InFlightTasks()
+        tasks.cancel()
+        let error = await withCheckedContinuation { continuation in
+            tasks.run(0, { try await cancellation() }, completion: { continuation.resume(returning: $0) })
+        }
+        #expect(error is CancellationError)
+    }
+
+    // MARK: - Completions
+
+    @Test(
+        "The completion of a run, an item or a batch is called outside of tasks, so it may block",
+        arguments: Strategy.allCases)
     func completionOutsideOfTasks(strategy: Strategy) async {
         let operation = Self.make(strategy) { _ in await Task.yield() }
         for items in [[1], [1, 2, 3, 4]] {
-            let isInTask = await withCheckedContinuation { continuation in
-                operation.performOperation(on: items) { _ in
-                    continuation.resume(returning: unsafe withUnsafeCurrentTask { unsafe $0 != nil })
-                }
-            }
-            #expect(!isInTask)
+            #expect(await Self.isCalledOutsideOfTasks { done in operation.performOperation(on: items) { _ in done() } })
+        }
+        let (item, batch) = (A(.continueAll) { _ in }, B(.continueAll) { _ in throw TestError.first })
+        #expect(
+            await Self.isCalledOutsideOfTasks { done in item.performOperation(onItem: 1) { if $0 == nil { done() } } })
+        #expect(
+            await Self.isCalledOutsideOfTasks { done in batch.performOperation(onBatch: [1]) { if $0 != nil { done() } }
+            })
+    }
+
+    private static func isCalledOutsideOfTasks(_ body: (_ completion: @escaping @Sendable () -> Void) -> Void) async
+        -> Bool
+    {
+        await withCheckedContinuation { continuation in
+            body { continuation.resume(returning: unsafe withUnsafeCurrentTask { unsafe $0 == nil }) }
         }
     }
 
-    // MARK: - Failures
+    // MARK: - Failures and their items
 
-    @Test("`failures` pairs items with their errors", arguments: Strategy.allCases)
+    @Test("`failures` pairs items with their errors: what to try again", arguments: Strategy.allCases)
     func failures(strategy: Strategy) async {
         let attempts = Shared<[Int: Int]>([:])
         let operation = strategy.make(batchSize: 2) { items, completion in
@@ -173,7 +260,6 @@ import Testing
         let failures = operation.failures(in: items, errors: await operation.performOperation(on: items))
         let expected = strategy.isBatch ? [0, 1, 4, 5, 8] : [0, 4, 8]
         #expect(failures.map(\.item) == expected && failures.map(\.index) == expected)
-        #expect(failures.map { text($0.error) } == expected.map { "numbered(\($0 / 4 * 4))" })
         let retry = failures.map(\.item)
         #expect(operation.failures(in: retry, errors: await operation.performOperation(on: retry)).isEmpty)
     }
@@ -182,8 +268,7 @@ import Testing
     func failuresOfInvalidOptions() async {
         let operation = SequentialBatches(1, 0, .continueAll) { _, _ in }
         let failures = operation.failures(in: [7, 8], errors: await operation.performOperation(on: [7, 8]))
-        #expect(failures.map(\.item) == [7, 8])
-        #expect(failures.allSatisfy { $0.error is CoordinationError })
+        #expect(failures.map(\.item) == [7, 8] && failures.allSatisfy { $0.error is CoordinationError })
         #expect(operation.failures(in: [7, 8], errors: []).isEmpty)
     }
 }

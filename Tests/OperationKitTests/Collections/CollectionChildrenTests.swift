@@ -32,8 +32,4 @@ import Testing
         try expectNone()
         #expect(!child.isCancelled)
     }
-
-    @Test("Where a type names no clock, its pauses are measured with the continuous one") func clock() {
-        #expect(Items().clock is ContinuousClock)
-    }
 }

@@ -1,198 +1,115 @@
+import Dispatch
 import Foundation
 import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// Sequences, which are never loaded whole.
+/// How items are taken from sequences, which are never loaded whole. They block dispatch threads, so one at a time.
 @Suite("Collection operations over sequences", .serialized, .hangGuard) struct CollectionSequenceTests {
-    /// Counts how many items were taken.
-    private struct Counted: Sequence, IteratorProtocol, Sendable {
-        let taken: Shared<Int>
-        let count: Int
-        var position = 0
+    @TaskLocal static var local = 0
 
-        mutating func next() -> Int? {
-            guard position < count else { return nil }
-            taken.change { $0 += 1 }
-            defer { position += 1 }
-            return position
-        }
-    }
-
-    /// The same, asynchronously; fails at the end if told to.
-    private struct AsyncCounted: AsyncSequence, AsyncIteratorProtocol, Sendable {
-        var counted: Counted
-        var failure: TestError?
-
-        mutating func next() async throws -> Int? {
-            await Task.yield()
-            if let next = counted.next() { return next }
-            if let failure { throw failure }
-            return nil
-        }
-
-        func makeAsyncIterator() -> AsyncCounted { self }
-    }
-
-    @Test("All items are performed, and the failures returned", arguments: Strategy.allCases, [false, true])
-    func failures(strategy: Strategy, isAsync: Bool) async throws {
-        for count in [0, 1, 6, 7, 8, 100] {
-            for batchSize in [1, 2, 7, 200] {
-                let log = WorkLog()
-                let operation = strategy.make(batchSize: batchSize) { items, completion in
-                    log.began(items)
-                    completion(items[0] % 2 == 1 ? TestError.numbered(items[0]) : nil)
-                }
-                let sequence = Counted(taken: Shared(0), count: count)
-                let failures =
-                    isAsync
-                    ? try await operation.performOperation(onEach: AsyncCounted(counted: sequence))
-                    : try await operation.performOperation(onEach: sequence)
-                let units = strategy.units(count, batchSize: batchSize)
-                #expect(log.units.sorted { $0[0] < $1[0] } == units)
-                let failed = units.filter { $0[0] % 2 == 1 }
-                #expect(failures.map(\.item) == failed.flatMap { $0 } && failures.map(\.index) == failures.map(\.item))
-                let errors = failed.flatMap { unit in unit.map { _ in "numbered(\(unit[0]))" } }
-                #expect(failures.map { text($0.error) } == errors)
-            }
-        }
-    }
-
-    @Test("No more items are taken than may be in flight", arguments: Strategy.allCases, [false, true])
-    func itemsInMemory(strategy: Strategy, isAsync: Bool) async throws {
-        for batchSize in [1, 4] {
-            let size = strategy.isBatch ? batchSize : 1
-            let taken = Shared(0)
-            let log = WorkLog()
-            let most = Shared(0)
-            let ended = Shared(0)
-            let operation = strategy.make(batchSize: batchSize) { items, completion in
-                log.began(items)
-                most.change { $0 = max($0, taken.value - ended.value) }
-                DispatchQueue.global().async {
-                    log.ended()
-                    ended.change { $0 += items.count }
-                    completion(nil)
-                }
-            }
-            let sequence = Counted(taken: taken, count: 1000)
-            if isAsync {
-                _ = try await operation.performOperation(onEach: AsyncCounted(counted: sequence))
-            } else {
-                _ = try await operation.performOperation(onEach: sequence)
-            }
-            #expect(ended.value == 1000)
-            #expect(most.value <= strategy.width(3) * size)
-            #expect(log.mostInFlight <= strategy.width(3))
-        }
-    }
-
-    @Test("The limit is reached", arguments: Strategy.allCases)
-    func limit(strategy: Strategy) async throws {
-        let log = WorkLog()
-        let full = Gate()
-        let taken = Shared(0)
-        let operation = strategy.make { items, completion in
+    @Test("Items are read one at a time, by several threads", arguments: Strategy.allCases, [false, true])
+    func oneReader(strategy: Strategy, endsElsewhere: Bool) async throws {
+        let (readers, most, log) = (Shared(0), Shared(0), WorkLog())
+        let operation = strategy.make(limit: 4) { items, completion in
             log.began(items)
-            log.keep(completion)
-            if log.keptCount == strategy.width(3) { full.open() }
+            let end: @Sendable () -> Void = {
+                log.ended()
+                completion(nil)
+            }
+            if endsElsewhere { elsewhere(end) } else { end() }
         }
-        let task = Task { try await operation.performOperation(onEach: Counted(taken: taken, count: .max)) }
-        await full.opened()
-        #expect(taken.value == strategy.width(3))
-        task.cancel()
-        for completion in log.takeKept() { completion(nil) }
-        await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(log.units.count == strategy.width(3) && taken.value <= strategy.width(3) + 1)
+        let count = 3000
+        let sequence = Reads { index in
+            let now = readers.change {
+                $0 += 1
+                return $0
+            }
+            most.change { $0 = max($0, now) }
+            defer { readers.change { $0 -= 1 } }
+            return index < count ? index : nil
+        }
+        #expect(try await operation.performOperation(onEach: sequence).isEmpty)
+        #expect(most.value == 1 && log.mostInFlight <= strategy.width(4))
+        let items = log.units.map { $0[0] }
+        #expect((strategy.isParallel ? items.sorted() : items) == Array(0..<count))
     }
 
-    @Test("The first failure ends the run if the policy says so", arguments: Strategy.allCases)
-    func failurePolicy(strategy: Strategy) async throws {
-        let log = WorkLog()
-        let operation = strategy.make(policy: .cancelRemaining) { items, completion in
-            log.began(items)
-            completion(items[0] == 5 ? TestError.first : items[0] == 3 ? CancellationError() : nil)
+    private final class AsyncItems: SequentialItemOperation, AsyncItemOperation {
+        func performOperation(onItem item: Int) async throws {}
+    }
+
+    @Test("A sequence is read outside of tasks, or in the task of the caller if the method is async")
+    func task() async throws {
+        let seen = EventLog()
+        let sequence = Reads { index in
+            seen.add("\(Self.local) \(unsafe withUnsafeCurrentTask { unsafe $0 == nil })")
+            return index == 0 ? 0 : nil
         }
-        let failures = try await operation.performOperation(onEach: 0...)
-        #expect(failures.map { text($0.error) } == ["cancelled", "first"])
-        // In parallel, others go on until this one has failed. That the run ends at all is what counts: there is no
-        // end.
-        #expect(strategy.isParallel ? log.units.count >= 6 : log.units.count == 6)
+        try await Self.$local.withValue(1) {
+            for strategy in Strategy.allCases {
+                _ = try await strategy.make { _, completion in completion(nil) }.performOperation(onEach: sequence)
+            }
+            _ = try await AsyncItems().performOperation(onEach: sequence)
+        }
+        #expect(seen.events == Array(repeating: "0 true", count: 8) + ["1 false", "1 false"])
+    }
+
+    @Test("A completion may be called with a lock held that receiving the failure takes", arguments: Strategy.allCases)
+    func lockHeld(strategy: Strategy) async throws {
+        for endsElsewhere in [false, true] {
+            let (lock, failed) = (NSLock(), Shared(0))
+            let operation = strategy.make { _, completion in
+                let end: @Sendable () -> Void = { lock.withLock { completion(TestError.first) } }
+                if endsElsewhere { elsewhere(end) } else { end() }
+            }
+            try await operation.performOperation(onEach: 0..<20) { _ in
+                lock.withLock {}
+                failed.change { $0 += 1 }
+            }
+            #expect(failed.value == 20)
+        }
+    }
+
+    @Test("An item is in flight until its failure has been received", arguments: Strategy.allCases, [false, true])
+    func failureThatLasts(strategy: Strategy, endsElsewhere: Bool) async throws {
+        let (log, receiving, mayGoOn, isOver) = (WorkLog(), Gate(), Gate(), Gate())
+        let operation = strategy.make(limit: 1) { items, completion in
+            log.began(items)
+            let error = items[0] == 0 ? TestError.first : nil
+            if endsElsewhere { elsewhere { completion(error) } } else { completion(error) }
+        }
+        let task = Task {
+            defer { isOver.open() }
+            try await operation.performOperation(onEach: 0..<2) { _ in
+                receiving.open()
+                mayGoOn.pass()
+            }
+        }
+        await receiving.opened()
+        #expect(log.units.count == 1 && !isOver.isOpen)
+        mayGoOn.open()
+        try await task.value
+        #expect(log.units.count == 2)
     }
 
     @Test("The error of the sequence is thrown after the items in flight have ended")
     func errorOfTheSequence() async {
-        let log = WorkLog()
+        let (log, failed) = (WorkLog(), Shared<[Int]>([]))
         let operation = ParallelItems(3, 1, .continueAll) { items, completion in
             log.began(items)
-            DispatchQueue.global().async {
+            elsewhere {
                 log.ended()
                 completion(TestError.numbered(items[0]))
             }
         }
-        let failed = Shared<[Int]>([])
-        let sequence = AsyncCounted(counted: Counted(taken: Shared(0), count: 5), failure: .reason)
+        let sequence = AsyncReads(sequence: Reads { $0 < 5 ? $0 : nil }, failure: .reason)
         await #expect(throws: TestError.reason) {
             try await operation.performOperation(onEach: sequence) { failure in
                 failed.change { $0.append(failure.item) }
             }
         }
         #expect(log.inFlight == 0 && failed.value.sorted() == [0, 1, 2, 3, 4])
-    }
-
-    @Test("Invalid options are thrown, and no item is taken")
-    func invalidOptions() async {
-        let taken = Shared(0)
-        let sequence = Counted(taken: taken, count: 5)
-        await #expect(throws: CoordinationError.invalidBatchSize(type: "ParallelBatches", batchSize: 0)) {
-            _ = try await ParallelBatches(1, 0, .continueAll) { _, _ in }.performOperation(onEach: sequence)
-        }
-        await #expect(throws: CoordinationError.invalidLimit(type: "ParallelItems", maxConcurrentOperationCount: 0)) {
-            _ = try await ParallelItems(0, 1, .continueAll) { _, _ in }.performOperation(onEach: sequence)
-        }
-        #expect(taken.value == 0)
-    }
-
-    private final class Sleepers: ParallelItemOperation, AsyncItemOperation, Sendable {
-        let maxConcurrentOperationCount = 2
-        let never = Gate()
-        let begun = WorkLog()
-
-        func performOperation(onItem item: Int) async throws {
-            begun.began([item])
-            await never.opened()
-            try Task.checkCancellation()
-        }
-    }
-
-    @Test("Async methods are cancelled with the task")
-    func cancelledTask() async {
-        let sleepers = Sleepers()
-        let task = Task { try await sleepers.performOperation(onEach: 0...) }
-        await eventually("not begun") { sleepers.begun.units.count == 2 }
-        task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
-    }
-
-    private final class FailingSleepers: ParallelItemOperation, AsyncItemOperation, Sendable {
-        let maxConcurrentOperationCount = 2
-        let failurePolicy = FailurePolicy.cancelRemaining
-        let begun = Gate()
-
-        func performOperation(onItem item: Int) async throws {
-            if item == 0 {
-                begun.open()
-                try await cancellation()
-            }
-            await begun.opened()
-            throw TestError.first
-        }
-    }
-
-    @Test("The first failure cancels the async items in flight if the policy says so")
-    func failureWithItemsInFlight() async throws {
-        let failures = try await FailingSleepers().performOperation(onEach: 0...)
-        #expect(failures.map { text($0.error) } == ["cancelled", "first"])
     }
 
     private final class Batches: SequentialBatchOperation, AsyncBatchOperation {

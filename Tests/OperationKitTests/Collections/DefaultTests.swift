@@ -6,22 +6,10 @@ import Testing
 @testable import OperationKit
 
 @Suite("Coordination: defaults", .hangGuard) struct CoordinationDefaultTests {
-    private final class Batches: ParallelBatchOperation {
-        let batchSize = 2
-
-        func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) { completion(nil) }
-    }
-
     private struct Coordinator: ParallelOperationCoordinator {}
-
-    @Test("The default limit of parallel batches is the number of processors")
-    func limit() {
-        #expect(Batches().maxConcurrentOperationCount == ProcessInfo.processInfo.activeProcessorCount)
-    }
 
     @Test("By default a failure cancels nothing")
     func failurePolicy() async {
-        #expect(Batches().failurePolicy == .continueAll)
         #expect(Coordinator().failurePolicy == .continueAll)
         let failing = ThrowingBlockOperation { throw TestError.first }
         let other = ThrowingBlockOperation {}
@@ -36,17 +24,6 @@ import Testing
             (.background, .background), (.default, .unspecified),
         ]
         for (quality, expected) in classes { #expect(DispatchQoS(quality) == expected) }
-    }
-
-    @Test("A task that starts after the cancellation is cancelled")
-    func taskAfterTheCancellation() async {
-        let tasks = InFlightTasks()
-        tasks.cancel()
-        let error = await withCheckedContinuation { continuation in
-            tasks.run(
-                0, { try await cancellation() }, completion: { continuation.resume(returning: $0) })
-        }
-        #expect(error is CancellationError)
     }
 
     #if DEBUG
