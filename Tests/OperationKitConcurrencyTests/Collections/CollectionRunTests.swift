@@ -7,14 +7,6 @@ import Testing
 @Suite("Collection runs", .serialized, .hangGuard) struct CollectionRunTests {
     private static let succeeding: Work = { _, completion in completion(nil) }
 
-    @Test("A run on a queue succeeds if no item fails", arguments: Strategy.allCases)
-    func success(strategy: Strategy) async throws {
-        let run = strategy.make(batchSize: 2, Self.succeeding).makeOperation(on: [1, 2, 3])
-        try await OperationQueue().run(run)
-        #expect(run.errors.count == strategy.units(3, batchSize: 2).count)
-        #expect(run.errors.allSatisfy { $0 == nil })
-    }
-
     @Test("Failures arrive together, with their indices", arguments: Strategy.allCases)
     func failures(strategy: Strategy) async throws {
         let run = strategy.make(batchSize: 2) { items, completion in
@@ -156,29 +148,6 @@ import Testing
         }
     }
 
-    /// A strategy of its own: two slots, whatever the collection.
-    private final class Own: CollectionOperation {
-        let log = EventLog()
-
-        func performOperation(on collection: [String], completion: @escaping Completion) {
-            log.add(collection.joined())
-            completion([nil, TestError.second])
-        }
-    }
-
-    @Test("A type with a strategy of its own gets the other forms, too")
-    func ownStrategy() async {
-        let own = Own()
-        let errors = await own.performOperation(on: ["a", "b"])
-        #expect(errors.map(text) == ["success", "second"])
-        #expect(own.failures(in: ["a", "b"], errors: errors).map(\.item) == ["b"])
-        let run = own.makeOperation(on: ["c", "d"])
-        run.cancel()
-        run.start()
-        #expect(run.errors.map(text) == ["cancelled", "cancelled"])
-        #expect(own.log.events == ["ab"])
-    }
-
     // MARK: - Progress
 
     @Test("Progress counts the items or batches that have ended", arguments: Strategy.allCases)
@@ -284,20 +253,6 @@ import Testing
         #expect(wrong.events.isEmpty)
     }
 
-    @Test("A finished run does not hold its object")
-    func finishedRun() async {
-        let tracker = LeakTracker()
-        let runs = [false, true].map { isCancelled in
-            let operation = tracker.track(ParallelItems(2, 1, .continueAll, Self.succeeding))
-            let run = operation.makeOperation(on: [1])
-            if isCancelled { run.cancel() }
-            return run
-        }
-        for run in runs { try? await OperationQueue().run(run) }
-        await tracker.expectAllReleased()
-        #expect(runs.map(\.errors.count) == [1, 1])
-    }
-
     @Test("A run in a compound may end and go while the compound is being cancelled", arguments: Strategy.allCases)
     func goneWhileCancelled(strategy: Strategy) async {
         let completion = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)
@@ -325,17 +280,26 @@ import Testing
         completion.value = nil
     }
 
-    @Test("Runs are released, cancelled ones too", arguments: Strategy.allCases)
+    @Test(
+        "Runs are released, cancelled ones too, and hold their objects until they have finished",
+        arguments: Strategy.allCases)
     func release(strategy: Strategy) async {
         let tracker = LeakTracker()
-        for cancels in [false, true] {
-            let operation = strategy.make { _, completion in DispatchQueue.global().async { completion(nil) } }
+        var runs: [CollectionRun<Int>] = []
+        for isCancelled in [false, true] {
+            let operation = strategy.make { _, completion in elsewhere { completion(nil) } }
             tracker.track(operation, "operation")
-            let run = tracker.track(operation.makeOperation(on: Array(0..<20)), "run")
-            tracker.track(run.progress, "progress")
-            if cancels { run.asyncCompletionBlock = { [unowned run] _ in run.cancel() } }
+            let run = operation.makeOperation(on: Array(0..<20))
+            if isCancelled { run.asyncCompletionBlock = { [unowned run] _ in run.cancel() } }
             try? await OperationQueue().run(run)
+            runs.append(run)
         }
+        await tracker.expectAllReleased()
+        for run in runs {
+            tracker.track(run, "run")
+            tracker.track(run.progress, "progress")
+        }
+        runs = []
         await tracker.expectAllReleased()
     }
 }

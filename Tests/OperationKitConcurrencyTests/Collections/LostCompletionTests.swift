@@ -7,18 +7,45 @@ import Testing
 
 /// An item or batch whose completion can never be called ends with an error.
 @Suite("Lost completions", .hangGuard) struct LostCompletionTests {
-    @Test("An item or batch whose completion is dropped ends with an error that names it", arguments: Strategy.allCases)
-    func droppedCompletion(strategy: Strategy) async {
+    @Test(
+        "Items whose completions are lost end with an error that names them, in their calls and later",
+        arguments: Strategy.allCases, [false, true])
+    func lostCompletions(strategy: Strategy, isSequence: Bool) async throws {
         let operation = strategy.make(limit: 2) { items, completion in
-            if items[0] != 1 { completion(nil) }
+            switch items[0] % 3 {
+            case 0: completion(nil)
+            case 1: break
+            default: elsewhere { withExtendedLifetime(completion) {} }
+            }
         }
-        let errors = await operation.performOperation(on: [0, 1, 2])
-        let unit = strategy.isBatch ? "batch 1" : "item 1"
+        let items = Array(0..<30)
+        let failures =
+            isSequence
+            ? try await operation.performOperation(onEach: items)
+            : operation.failures(in: items, errors: await operation.performOperation(on: items))
+        #expect(failures.map(\.index) == items.filter { $0 % 3 != 0 })
         let type = String(describing: type(of: operation))
-        #expect(errors.count == 3)
-        #expect(errors[0] == nil && errors[2] == nil)
-        #expect(errors[1] as? LostFinishError == .unit(name: unit, type: type))
-        #expect(errors[1]?.localizedDescription.contains(unit) == true)
+        for failure in failures {
+            let name = "\(strategy.isBatch ? "batch" : "item") \(failure.index)"
+            #expect(failure.error as? LostFinishError == .unit(name: name, type: type))
+            #expect(failure.error.localizedDescription.contains(name))
+        }
+    }
+
+    @Test(
+        "A completion that is lost after the cancellation of the task ends as cancelled", arguments: Strategy.allCases)
+    func lostAfterTheCancellation(strategy: Strategy) async {
+        let (log, kept, failed) = (WorkLog(), Gate(), EventLog())
+        let operation = strategy.make(limit: 1) { _, completion in
+            log.keep(completion)
+            kept.open()
+        }
+        let task = Task { try await operation.performOperation(onEach: 0...) { failed.add(text($0.error)) } }
+        await kept.opened()
+        task.cancel()
+        _ = log.takeKept()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(failed.events == ["cancelled"])
     }
 
     /// A run whose only unit has started, and has had its completion kept.
@@ -35,28 +62,20 @@ import Testing
         return run
     }
 
-    @Test("A completion that is kept and dropped much later is lost then", arguments: Strategy.allCases)
-    func keptCompletion(strategy: Strategy) async throws {
+    @Test("A completion that is kept and dropped much later is lost then", arguments: Strategy.allCases, [false, true])
+    func keptCompletion(strategy: Strategy, isCancelled: Bool) async throws {
         let kept = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)
         let run = await startedRun(strategy, keeping: kept)
+        if isCancelled { run.cancel() }
         #expect(run.isExecuting)
         kept.value = nil
         let error = await #expect(throws: CompoundOperationError.self) { try await run.finished() }
-        #expect(error?.leafErrors.first is LostFinishError)
-    }
-
-    @Test(
-        "A completion that is dropped after the cancellation of the run ends as cancelled", arguments: Strategy.allCases
-    )
-    func cancelledRun(strategy: Strategy) async {
-        let kept = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)
-        let run = await startedRun(strategy, keeping: kept)
-        run.cancel()
-        #expect(run.isExecuting)
-        kept.value = nil
-        await #expect(throws: CompoundOperationError.self) { try await run.finished() }
-        #expect(run.errors.map(text) == ["cancelled"])
-        #expect(run.error?.localizedDescription.contains("cancelled") == true)
+        if isCancelled {
+            #expect(run.errors.map(text) == ["cancelled"])
+            #expect(error?.localizedDescription.contains("cancelled") == true)
+        } else {
+            #expect(error?.leafErrors.first is LostFinishError)
+        }
     }
 
     @Test("A completion that was called can be dropped", arguments: Strategy.allCases)
@@ -85,19 +104,6 @@ import Testing
         await onThread { lock.withLock { kept.value = nil } }
         try? await run.finished()
         #expect(run.errors.count == 1)
-    }
-
-    @Test("The error of an item of a sequence has its index in the sequence", arguments: Strategy.allCases)
-    func sequence(strategy: Strategy) async throws {
-        let operation = strategy.make(limit: 2) { items, completion in
-            if items[0] < 5 { completion(nil) }
-        }
-        let failures = try await operation.performOperation(onEach: 0..<6)
-        #expect(failures.map(\.index) == [5])
-        let type = String(describing: type(of: operation))
-        #expect(
-            failures.first?.error as? LostFinishError
-                == .unit(name: strategy.isBatch ? "batch 5" : "item 5", type: type))
     }
 
     @Test("A type's own way that drops its completion ends the run with an error") func ownWay() async {

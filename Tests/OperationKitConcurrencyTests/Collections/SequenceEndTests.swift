@@ -5,8 +5,7 @@ import Testing
 
 @testable import OperationKit
 
-/// How a run over a sequence ends whose items have a completion: cancelled, after a failure, with completions that are
-/// lost, and what it leaves behind. They block dispatch threads, so one at a time.
+/// How a run over a sequence ends whose items have a completion: cancelled, after a failure, and what it leaves behind. They block dispatch threads, so one at a time.
 @Suite("Ends of runs over sequences", .serialized, .hangGuard) struct SequenceEndTests {
     private typealias Failures = [CollectionFailure<Int>]
 
@@ -220,44 +219,6 @@ import Testing
                 #expect(try await task.value.map { text($0.error) } == ["first"])
             }
         }
-    }
-
-    // MARK: - Lost completions
-
-    @Test(
-        "Items whose completions are lost end, in their calls and later, on other threads", arguments: Strategy.allCases
-    )
-    func lostCompletions(strategy: Strategy) async throws {
-        let operation = strategy.make(limit: 2) { items, completion in
-            switch items[0] % 3 {
-            case 0: completion(nil)
-            case 1: break
-            default: elsewhere { withExtendedLifetime(completion) {} }
-            }
-        }
-        let failures = try await operation.performOperation(onEach: 0..<30)
-        #expect(failures.map(\.index) == (0..<30).filter { $0 % 3 != 0 })
-        let type = String(describing: type(of: operation))
-        for failure in failures {
-            let name = "\(strategy.isBatch ? "batch" : "item") \(failure.index)"
-            #expect(failure.error as? LostFinishError == .unit(name: name, type: type))
-        }
-    }
-
-    @Test(
-        "A completion that is lost after the cancellation of the task ends as cancelled", arguments: Strategy.allCases)
-    func lostAfterTheCancellation(strategy: Strategy) async {
-        let (log, kept, failed) = (WorkLog(), Gate(), EventLog())
-        let operation = strategy.make(limit: 1) { _, completion in
-            log.keep(completion)
-            kept.open()
-        }
-        let task = Task { try await operation.performOperation(onEach: 0...) { failed.add(text($0.error)) } }
-        await kept.opened()
-        task.cancel()
-        _ = log.takeKept()
-        await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(failed.events == ["cancelled"])
     }
 
     // MARK: - What is left behind

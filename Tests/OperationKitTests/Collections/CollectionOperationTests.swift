@@ -108,17 +108,6 @@ import Testing
         #expect(errors.count == 1000 && errors.allSatisfy { $0 == nil } && calls == 1)
     }
 
-    @Test("A run may start inside the completion of another")
-    func nestedRuns() async {
-        let operation = ParallelItems(2, 1, .continueAll) { _, completion in completion(nil) }
-        let counts = await withCheckedContinuation { continuation in
-            operation.performOperation(on: [1, 2]) { first in
-                operation.performOperation(on: [3, 4, 5]) { continuation.resume(returning: [first.count, $0.count]) }
-            }
-        }
-        #expect(counts == [2, 3])
-    }
-
     @Test(
         "The first failure, not a cancellation, ends the run if the policy says so", arguments: Strategy.allCases,
         Form.allCases)

@@ -27,19 +27,6 @@ import Testing
         TestExtent.report("Runs over \(count) items, limit \(limit): \(states) states")
     }
 
-    @Test("An item that ends in its call keeps the worker, and one that outlasts it stops the worker at the limit")
-    func worker() {
-        var machine = Machine(count: 3, limit: 1, stopsAtFirstFailure: false)
-        #expect(machine.started() == .requestWorker)
-        #expect(machine.workerStarted() == Machine.WorkerEffects(step: .start(0)))
-        var (first, second) = (Machine.Item.onStack, Machine.Item.onStack)
-        #expect(machine.ended(&first, .succeeded) == (true, nil))
-        #expect(machine.returned(&first) == Machine.WorkerEffects(step: .start(1)))
-        #expect(machine.returned(&second) == Machine.WorkerEffects(step: .stop))
-        #expect(machine.ended(&second, .succeeded) == (true, .requestWorker))
-        #expect(machine.ended(&second, .failed) == (false, nil), "The first report counts")
-    }
-
     @Test("A run that is cancelled before its start, or before its first worker starts, is finished immediately")
     func cancelledEarly() {
         for count in [2, nil] {
@@ -50,22 +37,6 @@ import Testing
             #expect(machine.started() == .requestWorker)
             #expect(machine.cancelled() == .finish(isCancelled: true))
             #expect(machine.workerStarted() == Machine.WorkerEffects(step: .stop))
-        }
-    }
-
-    @Test("Of a failure that ends the run and a cancellation, the failure is told")
-    func failureAndCancellation() {
-        for isCancelledFirst in [false, true] {
-            var machine = Machine(count: nil, limit: 1, stopsAtFirstFailure: true)
-            _ = machine.started()
-            #expect(machine.workerStarted().step == .read)
-            #expect(machine.itemRead().step == .start(0))
-            var item = Machine.Item.onStack
-            #expect(machine.returned(&item).step == .stop)
-            if isCancelledFirst { #expect(machine.cancelled() == nil) }
-            #expect(machine.ended(&item, .failed) == (true, .settle))
-            if !isCancelledFirst { #expect(machine.cancelled() == nil) }
-            #expect(machine.detachedItemSettled() == .finish(isCancelled: false))
         }
     }
 }

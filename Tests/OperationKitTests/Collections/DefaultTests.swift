@@ -6,17 +6,6 @@ import Testing
 @testable import OperationKit
 
 @Suite("Coordination: defaults", .hangGuard) struct CoordinationDefaultTests {
-    private struct Coordinator: ParallelOperationCoordinator {}
-
-    @Test("By default a failure cancels nothing")
-    func failurePolicy() async {
-        #expect(Coordinator().failurePolicy == .continueAll)
-        let failing = ThrowingBlockOperation { throw TestError.first }
-        let other = ThrowingBlockOperation {}
-        other.addDependency(failing)
-        #expect(await Coordinator().performOperations([failing, other]).map(text) == ["first", "success"])
-    }
-
     @Test("Every quality of service has its class in libdispatch")
     func qualityOfService() {
         let classes: [(QualityOfService, DispatchQoS)] = [

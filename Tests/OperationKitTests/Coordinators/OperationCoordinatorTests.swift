@@ -91,9 +91,10 @@ import Testing
         #expect(await errors.count == 20 && log.mostInFlight == 4)
     }
 
-    @Test("The default limit is the number of processors")
-    func defaultLimit() {
+    @Test("By default as many run as there are processors, and a failure cancels nothing")
+    func defaults() async {
         #expect(Defaults().maxConcurrentOperationCount == ProcessInfo.processInfo.activeProcessorCount)
+        #expect(Defaults().failurePolicy == .continueAll)
         #expect(Sequential().maxConcurrentOperationCount == 1)
     }
 
@@ -149,11 +150,6 @@ import Testing
                 continue
             }
         }
-        let child = ScriptedOperation("child")
-        let owner = CompoundOperation(name: "owner", operations: [child])
-        let refused = await Sequential().performOperations([BlockOperation {}, child])
-        #expect(refused.allSatisfy { $0 is CompoundAdditionError })
-        withExtendedLifetime(owner) {}
     }
 
     @Test(
@@ -196,6 +192,16 @@ import Testing
         let errors = await Sequential(failurePolicy: .cancelRemaining)
             .performOperations([ScriptedOperation(), failing, ScriptedOperation(), BlockOperation {}])
         #expect(errors.map(text) == ["success", "first", "cancelled", "cancelled"])
+        // Those in flight are cancelled.
+        let begun = Gate()
+        let running = ScriptedOperation(
+            main: { _ in begun.open() }, didCancel: { $0.finish(withError: CancellationError()) })
+        let late = TaskOperation {
+            await begun.opened()
+            throw TestError.second
+        }
+        let stopping = Parallel(failurePolicy: .cancelRemaining)
+        #expect(await stopping.performOperations([running, late]).map(text) == ["cancelled", "second"])
     }
 
     @Test("Cancelling the task cancels the operations, and no further one starts", arguments: [0, 1])

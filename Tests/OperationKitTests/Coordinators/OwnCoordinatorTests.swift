@@ -116,23 +116,4 @@ import Testing
         if isForwarded { running.finish(withError: TestError.second) } else { kept.value?([TestError.second]) }
         #expect(await task.value.map(text) == ["second"])
     }
-
-    @Test("The first failure cancels the operations in flight if the policy says so")
-    func firstFailure() async {
-        struct Stopping: ParallelOperationCoordinator {
-            let maxConcurrentOperationCount = 2
-            let failurePolicy = FailurePolicy.cancelRemaining
-        }
-        let begun = Gate()
-        let running = ScriptedOperation(
-            main: { _ in begun.open() }, didCancel: { $0.finish(withError: CancellationError()) })
-        let task = TaskOperation { try await cancellation() }
-        let failing = TaskOperation {
-            await begun.opened()
-            throw TestError.first
-        }
-        #expect(await Stopping().performOperations([running, failing]).map(text) == ["cancelled", "first"])
-        let again = ThrowingBlockOperation { throw TestError.second }
-        #expect(await Stopping().performOperations([task, again]).map(text) == ["cancelled", "second"])
-    }
 }
