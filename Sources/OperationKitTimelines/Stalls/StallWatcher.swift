@@ -15,8 +15,8 @@ final class StallWatcher: OperationObserver {
         var executingChildren = 0
         /// When a child has ended for the last time, or else when the operation has started.
         var lastActivity = Duration.zero
-        /// How far its children had come when that was last looked at.
-        var fraction = 0.0
+        /// How far its children had come when that was last looked at; `nil` if one has ended since.
+        var fraction: Double?
         var isReported = false
     }
 
@@ -103,7 +103,7 @@ final class StallWatcher: OperationObserver {
             }
             guard let parent = watch.parent, var around = state.watches[parent] else { return watch }
             around.executingChildren -= 1
-            around.lastActivity = now
+            (around.lastActivity, around.fraction) = (now, nil)
             state.watches[parent] = around.executingChildren == 0 && around.operation == nil ? nil : around
             return watch
         }
@@ -130,7 +130,9 @@ final class StallWatcher: OperationObserver {
         // Clocks for tests may have a time that stands still. That must not become an endless loop.
         let now = max(now(), due)
         let suspects = state.withLock { state in
-            state.watches.filter { isDue($0.value, at: now) }.map { (id: $0.key, watch: $0.value) }
+            state.watches.filter { isDue($0.value, at: now) || needsFraction($0.value) }.map {
+                (id: $0.key, watch: $0.value)
+            }
         }
         for (id, watch) in suspects.sorted(by: { ($0.watch.start, $0.id) < ($1.watch.start, $1.id) }) {
             // The operation is not held while the handler is called.
@@ -152,6 +154,11 @@ final class StallWatcher: OperationObserver {
             && watch.lastActivity + threshold <= now
     }
 
+    /// Whether it is to be noted how far the children have come, to see later whether one that is not watched has ended.
+    private func needsFraction(_ watch: Watch) -> Bool {
+        watch.operation != nil && !watch.isReported && watch.executingChildren == 0 && watch.fraction == nil
+    }
+
     private func report(of watch: Watch, _ id: OperationID, at now: Duration) -> StallReport? {
         guard let operation = watch.operation?.operation else {
             ended(id)
@@ -159,10 +166,13 @@ final class StallWatcher: OperationObserver {
         }
         let fraction = operation.childrenFraction
         let isStalled = state.withLock { state in
-            guard var current = state.watches[id], isDue(current, at: now) else { return false }
+            guard var current = state.watches[id] else { return false }
+            let isDue = isDue(current, at: now)
+            guard isDue || needsFraction(current) else { return false }
+            current.isReported = isDue && current.fraction == fraction
             // When what is not watched has ended is not known.
-            current.isReported = current.fraction == fraction
-            if !current.isReported { (current.fraction, current.lastActivity) = (fraction, now) }
+            if isDue, !current.isReported { current.lastActivity = now }
+            current.fraction = fraction
             state.watches[id] = current
             return current.isReported
         }
