@@ -27,7 +27,7 @@ let package = Package(
             path: "Examples/OperationDemo"),
         .executableTarget(
             name: "OperationBenchmark", dependencies: ["OperationKit", "CommandLineSupport"],
-            path: "Examples/OperationBenchmark"),
+            path: "Examples/OperationBenchmark", exclude: ["README.md"]),
         .executableTarget(
             name: "Builder", dependencies: ["OperationKit", "OperationKitProcess"], path: "Examples/Builder"),
         .executableTarget(

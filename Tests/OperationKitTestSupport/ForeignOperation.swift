@@ -103,3 +103,46 @@ package enum ChildKind: CaseIterable, Sendable {
         return operation
     }
 }
+
+/// An asynchronous operation as other libraries write it that finishes in its own `cancel()`, whether it has started or not.
+package final class ForeignOperationEndingInCancel: Operation, @unchecked Sendable {
+    private let lock = NSLock()
+    private var executing = false
+    private var finished = false
+    private let work: @Sendable (ForeignOperationEndingInCancel) -> Void
+
+    /// Creates an operation whose work ends with `finish()`, on any thread.
+    package init(_ work: @escaping @Sendable (ForeignOperationEndingInCancel) -> Void = { $0.finish() }) {
+        self.work = work
+    }
+
+    package override var isAsynchronous: Bool { true }
+    package override var isExecuting: Bool { lock.withLock { executing } }
+    package override var isFinished: Bool { lock.withLock { finished } }
+
+    package override func start() {
+        let begins = lock.withLock {
+            executing = !finished
+            return executing
+        }
+        guard begins else { return }
+        didChangeValue(forKey: "isExecuting")
+        work(self)
+    }
+
+    package override func cancel() {
+        super.cancel()
+        finish()
+    }
+
+    /// The first call finishes the operation.
+    package func finish() {
+        willChangeValue(forKey: "isFinished")
+        let isFirst = lock.withLock {
+            executing = false
+            defer { finished = true }
+            return !finished
+        }
+        if isFirst { didChangeValue(forKey: "isFinished") }
+    }
+}

@@ -56,7 +56,7 @@ extension Case {
             }
         }
         let kinds: [(name: String, goal: Double, make: () -> Operation)] = [
-            ("AsyncOperation", 1, { Leaf() }), ("BlockOperation", 1.6, { BlockOperation {} }),
+            ("AsyncOperation", 1, { Leaf() }), ("BlockOperation", 1.5, { BlockOperation {} }),
         ]
         let ours = kinds.map { kind in
             Side.inTurn("compounds of one \(kind.name)", count) {

@@ -13,7 +13,8 @@ struct Case: Sendable {
 
     static let all: [Case] = [
         .queue, .flat, .chain, .layers, .closures, .work, .smallCompounds, .smallMacros, .singleChild, .memory, .items,
-        .sequence, .otherThread, .tasks, .macro, .timeouts, .exclusion,
+        .sequence, .otherThread, .tasks, .macro, .timeouts, .exclusion, .blocks,
+        .blockChain,
     ]
 }
 

@@ -74,7 +74,6 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         super.init()
         becomeComposite(of: scheduler)
         self.name = name
-        scheduler.queue.name = name ?? "CompoundOperation"
         scheduler.attach(
             to: self,
             CompositeHandlers(
@@ -127,11 +126,12 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         get { super.qualityOfService }
         set {
             super.qualityOfService = newValue
-            scheduler.queue.childQualityOfService = newValue
+            scheduler.changeQualityOfService(to: newValue)
         }
     }
 
     private func startChildren() {
+        scheduler.prepareQueue(for: self)
         do {
             if let initialError { throw initialError }
             try prepare()

@@ -39,6 +39,44 @@ class CompositeQueue: PrivateQueue, @unchecked Sendable {
 
     fileprivate var guestOperations: [Operation] { guestQueueIfCreated?.operations ?? [] }
 
+    // MARK: - Creating and reusing
+
+    /// Queues of composites that are gone, some of which may still be returning from their last child. Creating a queue takes
+    /// longer than all else that a small composite does.
+    private static let retired = Locked<[CompositeQueue]>([])
+    private static let mostRetired = 16
+
+    /// Returns a queue that nothing else refers to.
+    static func make(limit: Int) -> CompositeQueue {
+        let queue = takeRetired() ?? CompositeQueue()
+        // Each setting takes locks of the queue.
+        if queue.childSettings != (limit, false) { queue.childSettings = (limit, false) }
+        return queue
+    }
+
+    private static func takeRetired() -> CompositeQueue? {
+        retired.withLock { retired in
+            for index in retired.indices where isKnownUniquelyReferenced(&retired[index]) {
+                return retired.remove(at: index)
+            }
+            return nil
+        }
+    }
+
+    /// Keeps the queue for another composite: none of its children is on it any more. It is given away only when nothing
+    /// refers to it, code that has kept `OperationQueue.current` for one. On Apple platforms that can't be known.
+    func retire() {
+        #if !canImport(ObjectiveC)
+        guard type(of: self) == CompositeQueue.self, guestQueueIfCreated == nil, super.qualityOfService == .default
+        else { return }
+        let dropped = CompositeQueue.retired.withLock { retired in
+            retired.append(self)
+            return retired.count > CompositeQueue.mostRetired ? retired.removeFirst() : nil
+        }
+        withExtendedLifetime(dropped) {}
+        #endif
+    }
+
     // MARK: - For the composite
 
     /// Adds a child, or an operation that starts children.

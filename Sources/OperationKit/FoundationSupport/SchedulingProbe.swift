@@ -62,13 +62,16 @@ enum SchedulingProbe {
 #endif
 
 extension CompositeQueue {
-    /// Creates a queue, unless a probe has one.
+    /// The queue of a probe on the current thread, if there is one.
     @inline(__always)
-    static func make() -> CompositeQueue {
+    static func probed(limit: Int) -> CompositeQueue? {
         #if DEBUG
-        if let observer = SchedulingProbe.observer { return observer.makeQueue() }
+        guard let queue = SchedulingProbe.observer?.makeQueue() else { return nil }
+        queue.childSettings = (limit, false)
+        return queue
+        #else
+        return nil
         #endif
-        return CompositeQueue()
     }
 }
 

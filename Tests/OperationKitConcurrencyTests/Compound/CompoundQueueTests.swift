@@ -79,6 +79,8 @@ import Testing
             do {
                 let (first, second) = (ScriptedOperation.idle(), ScriptedOperation.idle())
                 let compound = CompoundOperation(operations: [first, second], maxConcurrentOperationCount: 2)
+                // Another compound never gets such a queue, so it is freed.
+                compound.qualityOfService = .utility
                 let queue = Shared<OperationQueue?>(nil)
                 let ask = ScriptedOperation { operation in
                     queue.value = OperationQueue.current

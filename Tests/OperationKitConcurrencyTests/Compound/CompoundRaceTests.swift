@@ -136,6 +136,37 @@ import Testing
         }
     }
 
+    /// A queue that such a child is on would trap, or use it once it is freed. Many compounds at the same time, because the
+    /// fault was in a few instructions.
+    @Test(
+        "Children of other libraries that finish inside their own cancel() may be cancelled at any moment of their start",
+        arguments: [ForeignEnd.inStart, .onAnotherThread, .inCancelOnly])
+    func cancelThatFinishes(_ end: ForeignEnd) async {
+        for round in 0..<TestExtent.choose(20, long: 100) {
+            let queue = OperationQueue()
+            let children = (0..<32 * 8).map { _ in ForeignOperationEndingInCancel(end.work) }
+            let compounds = (0..<32).map { index in
+                CompoundOperation(operations: Array(children[index * 8..<index * 8 + 8]))
+            }
+            for compound in compounds { queue.addOperation(compound) }
+            if round % 2 == 0 { queue.cancelAllOperations() } else { for compound in compounds { compound.cancel() } }
+            for compound in compounds { try? await compound.finished() }
+            #expect(children.allSatisfy { $0.isFinished })
+        }
+    }
+
+    enum ForeignEnd: Sendable {
+        case inStart, onAnotherThread, inCancelOnly
+
+        var work: @Sendable (ForeignOperationEndingInCancel) -> Void {
+            switch self {
+            case .inStart: { $0.finish() }
+            case .onAnotherThread: { operation in DispatchQueue.global().async { operation.finish() } }
+            case .inCancelOnly: { _ in }
+            }
+        }
+    }
+
     @Test("Of two concurrent additions that together close a cycle exactly one succeeds")
     func twoAdditions() async throws {
         for _ in 0..<TestExtent.choose(100, long: 300) {

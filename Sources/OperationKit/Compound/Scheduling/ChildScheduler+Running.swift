@@ -88,7 +88,7 @@ extension ChildScheduler {
     #endif
 
     /// - Returns: The next child for this worker.
-    private func work(on child: ChildReference, turn: WorkerTurn) -> ChildReference? {
+    private func work(on child: ChildReference, turn: WorkerStep) -> ChildReference? {
         switch start(child) {
         case .ended(let error): ended(child, error: error, turn: turn)
         case .detached: update { $0.detached(child, turn: turn) }
@@ -100,16 +100,22 @@ extension ChildScheduler {
     /// and a dependency that is added at this moment would make it so. A queue starts an operation without checking
     /// again.
     private func start(_ child: ChildReference) -> Started {
-        guard let operation = child.operation as? AsyncOperation else {
-            let operation = child.operation
-            if operation.isFinished { return .ended(operation.endingError) }
-            if !operation.isExecuting { return .needsQueue }
-            observe(child)
-            return .detached
-        }
+        guard let operation = child.operation as? AsyncOperation else { return startForeign(child) }
         if operation.hasToWait, !operation.isCancelled, !operation.countsRemovedDependency { return .needsQueue }
         startOnWorker(operation)
         if let outcome = operation.observeFinish(self) { return .ended(outcome.error) }
+        return .detached
+    }
+
+    private func startForeign(_ child: ChildReference) -> Started {
+        let operation = child.operation
+        if operation.isFinished { return .ended(operation.endingError) }
+        let isExecuting = operation.isExecuting
+        let isStartable = operation.isAsynchronous && (operation.isReady || operation.isCancelled)
+        if !isExecuting, !isStartable { return .needsQueue }
+        observe(child)
+        // It may have finished meanwhile: its `start()` copes with that.
+        if !isExecuting { startOnWorker(operation) }
         return .detached
     }
 
@@ -136,7 +142,15 @@ extension ChildScheduler {
     }
 
     private func observe(_ child: ChildReference) {
-        FinishObserver(child.operation) { self.ended(child, error: child.operation.endingError) }
+        #if canImport(ObjectiveC)
+        FinishObserver(child.operation) { self.foreignChildEnded(child) }
+        #else
+        ForeignChildObserver(child, self).observe()
+        #endif
+    }
+
+    fileprivate func foreignChildEnded(_ child: ChildReference) {
+        ended(child, error: child.operation.endingError)
     }
 }
 
@@ -154,14 +168,14 @@ extension ChildScheduler: FinishObserving {
     /// - Returns: The next child for the worker, if it is a worker that calls this.
     @discardableResult
     private func ended(
-        _ child: ChildReference, error: (any Error)?, turn: WorkerTurn = .none
+        _ child: ChildReference, error: (any Error)?, turn: WorkerStep = .none
     ) -> ChildReference? {
         Trampoline.run { ended(child, error: error, turn: turn, &$0) }
     }
 
     @discardableResult
     private func ended(
-        _ child: ChildReference, error: (any Error)?, turn: WorkerTurn = .none, _ list: inout Trampoline
+        _ child: ChildReference, error: (any Error)?, turn: WorkerStep = .none, _ list: inout Trampoline
     ) -> ChildReference? {
         let end = ChildEnd(child: child, failure: failure(of: child, error: error), turn: turn)
         let next = update(&list) { $0.childEnded(end) }
@@ -205,4 +219,76 @@ extension AsyncOperation {
     fileprivate var countsRemovedDependency: Bool {
         withState { $0.hasRemovedDependency } && unfinishedDependencies.isEmpty
     }
+}
+
+#if !canImport(ObjectiveC)
+/// Reports the end of a child that is no `AsyncOperation`, on the thread that ended it: see ``FinishObserver``.
+private final class ForeignChildObserver: Operation, @unchecked Sendable {
+    private let child: ChildReference
+    private let scheduler: ChildScheduler
+    private let reports = AtomicCounter()
+
+    init(_ child: ChildReference, _ scheduler: ChildScheduler) {
+        self.child = child
+        self.scheduler = scheduler
+    }
+
+    /// Keeps itself alive until the end, because the child holds its dependents unretained.
+    func observe() {
+        _ = unsafe Unmanaged.passRetained(self)
+        addDependency(child.operation)
+    }
+
+    override var isReady: Bool {
+        guard super.isReady else { return false }
+        if reports.add(1) == 1 {
+            scheduler.foreignChildEnded(child)
+            unsafe Unmanaged.passUnretained(self).release()
+        }
+        return true
+    }
+}
+#endif
+
+// MARK: - Workers
+
+/// An operation of the private queue that starts children.
+///
+/// On Linux it has a `start()` of its own and no `main()`. A queue looks for itself whether an operation has finished
+/// inside its `start()`, so nothing has to be announced. One that must not leave its place on the queue yet ends later:
+/// see ``ChildStateMachine/workerLeaves(_:)``.
+final class ChildWorker: Operation, @unchecked Sendable {
+    private let scheduler: ChildScheduler
+
+    init(_ scheduler: ChildScheduler, priority: Operation.QueuePriority) {
+        self.scheduler = scheduler
+        super.init()
+        if priority != .normal { queuePriority = priority }
+    }
+
+    /// Does nothing. A child that cancels all operations of its current queue also cancels the worker that is on its
+    /// way, and the scheduler would wait forever for a worker that does not arrive.
+    override func cancel() {}
+
+    #if canImport(ObjectiveC)
+    override func main() {
+        scheduler.work()
+    }
+    #else
+    /// How many times it has ended: once at most.
+    private let ends = AtomicCounter()
+
+    override var isFinished: Bool { ends.value > 0 }
+
+    override func start() {
+        scheduler.work()
+        if scheduler.mayLeave(self) { ends.add(1) }
+    }
+
+    /// Ends a worker that has returned from its `start()`.
+    func end() {
+        ends.add(1)
+        didChangeValue(forKey: "isFinished")
+    }
+    #endif
 }

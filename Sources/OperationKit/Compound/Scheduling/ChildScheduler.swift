@@ -7,17 +7,23 @@ import Foundation
 /// the other. So inside a child the current queue is the private one, and a thousand quick children cost one operation of
 /// the queue, not a thousand.
 ///
-/// Workers hand all other children to the private queue, which starts them: Foundation's own `start()` traps if the
-/// operation is given a dependency at that moment, except where a queue calls it. They do the same with an
-/// `AsyncOperation` that is not ready when its turn comes, because its class overrides `isReady`.
+/// How other children are started depends on whether they are asynchronous, as Foundation defines that:
 ///
-/// An `AsyncOperation` reports its end itself. Other children have a ``FinishObserver``, and so has each external
-/// dependency: see ``ExternalDependencies``.
+/// - A synchronous one has Foundation's own `start()`, which traps if the operation is given a dependency at that
+///   moment, except where a queue calls it. So a worker hands it to the private queue.
+/// - An asynchronous one has a `start()` of its own, and may finish at any moment: inside its `cancel()`, for example. A
+///   queue that it is on would trap, or go on using it once it is freed. So a worker starts it, as an `AsyncOperation`.
+///
+/// A child of any class that is not ready when its turn comes, because its class overrides `isReady` or it was given a
+/// dependency late, is handed to the private queue, too.
+///
+/// An `AsyncOperation` reports its end itself. Other children have a ``ForeignChildObserver``, and external dependencies
+/// a ``FinishObserver``: see ``ExternalDependencies``.
 final class ChildScheduler: Sendable {
     /// After how many children a worker goes to the end of the queue, so that others get their turn.
     static let batch = 256
 
-    let queue = CompositeQueue.make()
+    private let initialLimit: Int
     let failureRules: FailureCollection.Rules
     var failurePolicy: FailurePolicy { failureRules.policy }
 
@@ -45,14 +51,29 @@ final class ChildScheduler: Sendable {
         self.body = body
         self.collectsFailures = collectsFailures
         failureRules = .init(policy: failurePolicy, countsCancellations: countsCancellations)
-        machine = Locked(ChildStateMachine(limit: limit, failureRules: failureRules))
-        // Each setting takes locks of the queue, and a new one has these.
-        if limit != OperationQueue.defaultMaxConcurrentOperationCount { queue.childSettings = (limit, false) }
+        initialLimit = limit
+        var machine = ChildStateMachine(limit: limit, failureRules: failureRules)
+        machine.queue = CompositeQueue.probed(limit: limit)
+        self.machine = Locked(machine)
     }
 
     deinit {
+        machine.withLock { $0.queue.take() }?.retire()
         var operations = removeAll()
         DependencyRelease.release(&operations) { ($0 as? AsyncOperation)?.ownChildren?.removeAll() ?? [] }
+    }
+
+    /// The private queue, which is created when it is first needed.
+    var queue: CompositeQueue {
+        if let queue = machine.withLock(\.queue) { return queue }
+        let new = CompositeQueue.make(limit: initialLimit)
+        let (queue, unneeded) = machine.withLock { machine -> (CompositeQueue, CompositeQueue?) in
+            if let queue = machine.queue { return (queue, new) }
+            machine.queue = new
+            return (new, nil)
+        }
+        withExtendedLifetime(unneeded) {}
+        return queue
     }
 
     /// Runs an event of the machine with the lock held, then performs its effects.
@@ -157,6 +178,11 @@ extension ChildScheduler {
         set { update { $0.limitChanged(to: newValue) } }
     }
 
+    /// The quality of service with which children start. Before the start it is that of the composite.
+    func changeQualityOfService(to qualityOfService: QualityOfService) {
+        machine.withLock(\.queue)?.childQualityOfService = qualityOfService
+    }
+
     var isSuspended: Bool {
         get { machine.withLock { $0.schedule.places.isSuspended } }
         set { update { $0.suspensionChanged(to: newValue) } }
@@ -209,5 +235,75 @@ extension ChildScheduler {
     /// Changes what is known of the progress, and reports it if it is observed.
     func changeProgress(_ change: (inout ProgressLedger) -> Void) {
         update { $0.workChanged(change) }
+    }
+}
+
+extension ChildScheduler {
+    /// Makes the children those of a composite.
+    func attach(to composite: AsyncOperation, _ handlers: CompositeHandlers) {
+        let previous = machine.withLock { $0.composite.attach(to: composite, handlers) }
+        withExtendedLifetime(previous) {}
+    }
+
+    /// Takes the children away from their composite. They stay together, for another one to take.
+    func detach() {
+        machine.withLock { $0.composite.detach() }
+    }
+}
+
+extension ChildScheduler: ChildGroup {
+    var operation: AsyncOperation? { machine.withLock { $0.composite.composite } }
+
+    private var handlers: CompositeHandlers? { machine.withLock { $0.composite.handlers } }
+
+    var unitCount: Int64 { OperationProgress.fineUnitCount }
+
+    var weightedUnits: (completed: Int64, total: Int64)? { machine.withLock { $0.ledger.units } }
+
+    /// How many children have ended, and how many were added.
+    var count: (finished: Int, total: Int) {
+        machine.withLock { ($0.schedule.table.ended, $0.schedule.table.added) }
+    }
+
+    var progressDescription: String? {
+        guard handlers?.countsChildren == true else { return nil }
+        let (finished, total) = count
+        return "\(finished) of \(total) \(total == 1 ? "operation has" : "operations have") finished"
+    }
+
+    func start() {
+        handlers?.start()
+    }
+
+    func removeAll() -> [Operation] { machine.withLock { $0.removeAll() } }
+
+    func drain() {
+        Trampoline.run { cancelAll(&$0) }
+        handlers?.willDrain()
+        run()
+    }
+
+    func outcomeWasDelivered() {
+        handlers?.outcomeWasDelivered()
+    }
+
+    func snapshot(atMost count: Int) -> ChildSnapshot? {
+        var (snapshot, handlers) = machine.withLock { machine in
+            (ChildSnapshot(of: machine.schedule, atMost: count, unit: unit), machine.composite.handlers)
+        }
+        handlers?.describe(&snapshot)
+        return snapshot
+    }
+
+    func recordDependencies(of composite: AsyncOperation) -> CompositeDependencies? {
+        machine.withLock { $0.schedule.stage == .idle ? $0.composite.recordDependencies(of: composite) : nil }
+    }
+
+    func recordedDependencies(of composite: AsyncOperation) -> CompositeDependencies? {
+        machine.withLock { $0.composite.recordedDependencies(of: composite) }
+    }
+
+    func operations(atMost limit: Int) -> [Operation]? {
+        machine.withLock { $0.schedule.table.records.count <= limit ? $0.operations : nil }
     }
 }

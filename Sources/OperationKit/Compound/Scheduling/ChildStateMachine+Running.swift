@@ -1,7 +1,7 @@
 import Foundation
 
 /// Whether a worker caused an event, and whether it then takes its next child.
-enum WorkerTurn {
+enum WorkerStep {
     /// Another thread causes the event.
     case none
     /// The worker goes on to its next child.
@@ -15,7 +15,7 @@ struct ChildEnd {
     let child: ChildReference
     /// How it failed, or was cancelled; `nil` if it succeeded.
     let failure: ChildFailure?
-    let turn: WorkerTurn
+    let turn: WorkerStep
 }
 
 // MARK: - Starting children
@@ -28,7 +28,7 @@ extension ChildStateMachine {
     }
 
     /// `start()` of a child returned on its worker, and the child will report its end.
-    mutating func detached(_ child: ChildReference, turn: WorkerTurn) -> Effects {
+    mutating func detached(_ child: ChildReference, turn: WorkerStep) -> Effects {
         // It may have ended meanwhile.
         if schedule.table.isPresent(child) { schedule.detached(child.slot) }
         return effects(next: next(for: turn))
@@ -49,14 +49,14 @@ extension ChildStateMachine {
 
     /// A worker cannot start a child, so the private queue has to. The worker leaves if the queue has no place for the child
     /// otherwise.
-    mutating func handedToQueue(_ child: ChildReference, turn: WorkerTurn) -> Effects {
+    mutating func handedToQueue(_ child: ChildReference, turn: WorkerStep) -> Effects {
         schedule.handedToQueue(child.slot)
         return effects(next: next(for: turn), queued: child)
     }
 
     /// The next child for a worker that has started one. It leaves also when children that the queue starts wait for a
     /// place: it goes to the end of the queue then.
-    private mutating func next(for turn: WorkerTurn) -> ChildReference? {
+    private mutating func next(for turn: WorkerStep) -> ChildReference? {
         switch turn {
         case .none: return nil
         case .continues where schedule.places.hasRoomForWorker: return startNext()

@@ -41,7 +41,7 @@ import Testing
             return (added, added.rejection == nil ? machine.committed(registrations) : nil)
         }
 
-        func end(_ child: ChildReference?, error: (any Error)? = nil, turn: WorkerTurn = .continues) -> Effects {
+        func end(_ child: ChildReference?, error: (any Error)? = nil, turn: WorkerStep = .continues) -> Effects {
             guard let child else { return Effects() }
             let failure = error.map {
                 ChildFailure(
