@@ -15,8 +15,8 @@ public import Foundation
 ///
 /// Suppose the next step depends on what the last one has returned: pages until there are no more, one of two servers, a step
 /// that may fail. In a workflow that is a loop, an `if` or a `do`/`catch`. The body gets a ``Workflow``, whose
-/// ``Workflow/run(_:progress:)-(IOOperation<_,_>,_)`` runs an operation and returns its output. If the workflow has an input, the body gets that first:
-/// `WorkflowOperation<URL, Data> { url, flow in … }`.
+/// ``Workflow/run(_:progress:)->_`` runs an operation and returns its output. If the workflow has an input, the body gets that
+/// first: `WorkflowOperation<URL, Data> { url, flow in … }`.
 ///
 /// ## Children
 ///
@@ -162,7 +162,7 @@ public struct Workflow: Sendable {
 
     /// Runs an operation of any class as a child of the workflow, and returns when it has ended.
     ///
-    /// Does what ``run(_:progress:)-(IOOperation<_,_>,_)`` does.
+    /// Does what ``run(_:progress:)->_`` does.
     ///
     /// - Parameters:
     ///   - operation: An operation that is part of no other operation, and is started by the workflow only.
