@@ -33,7 +33,9 @@ let package = Package(
         .executableTarget(
             name: "Pipeline", dependencies: ["OperationKit", "OperationKitProcess", "OperationKitTimelines"],
             path: "Examples/Pipeline"),
-        .target(name: "OperationKitTestSupport", dependencies: ["OperationKit"], path: "Tests/OperationKitTestSupport"),
+        .target(
+            name: "OperationKitTestSupport", dependencies: ["OperationKit", "OperationKitTesting"],
+            path: "Tests/OperationKitTestSupport"),
         .testTarget(
             name: "OperationKitTests",
             dependencies: ["OperationKit", "OperationKitTimelines", "OperationKitTestSupport"]),

@@ -15,8 +15,11 @@ public final class EventRecorder: OperationObserver {
     /// Called with each event after it was written down.
     public typealias Action = @Sendable (_ operation: AsyncOperation, _ event: OperationEvent) -> Void
 
+    private typealias Line = (name: String, text: String)
+
     private let lock = NSLock()
-    nonisolated(unsafe) private var lines: [(name: String, text: String)] = []
+    nonisolated(unsafe) private var lines: [Line] = []
+    nonisolated(unsafe) private var expected: [(matches: (Line) -> Bool, gate: Gate)] = []
     private let action: Action
 
     /// Creates a recorder that observes nothing yet.
@@ -28,8 +31,15 @@ public final class EventRecorder: OperationObserver {
 
     /// Writes down an event.
     public func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
-        lock.withLock { unsafe lines.append((event.name, event.kind.line)) }
+        let line = (event.name, event.kind.line)
+        let gates = lock.withLock {
+            unsafe lines.append(line)
+            let gates = unsafe expected.filter { $0.matches(line) }.map(\.gate)
+            unsafe expected.removeAll { $0.matches(line) }
+            return gates
+        }
         action(operation, event)
+        for gate in gates { gate.open() }
     }
 
     /// Observes an operation, and returns it.
@@ -40,7 +50,7 @@ public final class EventRecorder: OperationObserver {
 
     // MARK: - Reading
 
-    private var recorded: [(name: String, text: String)] { lock.withLock { unsafe lines } }
+    private var recorded: [Line] { lock.withLock { unsafe lines } }
 
     /// All events, such as “load: cancelled”.
     public var events: [String] { recorded.map { "\($0.name): \($0.text)" } }
@@ -53,11 +63,13 @@ public final class EventRecorder: OperationObserver {
     /// The names of the operations that had events, sorted.
     public var names: [String] { Set(recorded.map(\.name)).sorted() }
 
+    // MARK: - Waiting
+
     /// Suspends until an event was delivered, or the task is cancelled.
     ///
     /// - Parameter event: The event, such as “load: running”.
     public func occurrence(of event: String) async {
-        while !events.contains(event), !Task.isCancelled { await Task.yield() }
+        await line { "\($0.name): \($0.text)" == event }
     }
 
     /// Suspends until the end of an operation was delivered, or the task is cancelled.
@@ -66,14 +78,22 @@ public final class EventRecorder: OperationObserver {
     /// - Returns: All events so far.
     @discardableResult
     public func end(of name: String) async -> [String] {
-        while !events(of: name).contains(where: { $0.hasPrefix("finished") }), !Task.isCancelled { await Task.yield() }
+        await line { $0.name == name && $0.text.hasPrefix("finished") }
         return events
+    }
+
+    private func line(where matches: @escaping (Line) -> Bool) async {
+        let gate = Gate()
+        lock.withLock {
+            if unsafe lines.contains(where: matches) { gate.open() } else { unsafe expected.append((matches, gate)) }
+        }
+        await gate.opened()
     }
 }
 
 extension OperationEvent.Kind {
     /// What has happened, without what differs from run to run.
-    var line: String {
+    package var line: String {
         switch self {
         case .added(_, let name): "added to \(name)"
         case .started: "started"

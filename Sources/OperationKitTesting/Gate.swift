@@ -32,7 +32,7 @@ public final class Gate: @unchecked Sendable {
     /// - Returns: Whether the gate is open.
     @available(*, noasync)
     @discardableResult
-    public func pass(within limit: Duration = .seconds(60)) -> Bool {
+    public func pass(within limit: Duration) -> Bool {
         let deadline = Date(timeIntervalSinceNow: limit / .seconds(1))
         return condition.withLock {
             while !isPassable { if !condition.wait(until: deadline) { break } }

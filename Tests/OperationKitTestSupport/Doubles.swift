@@ -1,0 +1,55 @@
+package import Foundation
+@_exported public import OperationKitTesting
+package import Testing
+
+extension Trait where Self == TimeLimitTrait {
+    /// What hangs fails with its name. Far beyond what any test takes, also with a sanitizer on a busy machine.
+    package static var hangGuard: Self { .timeLimit(.minutes(10)) }
+}
+
+/// How long a wait that blocks a thread, or that cannot be cancelled, lasts at most before it is reported as a failure.
+package let hangTimeout: TimeInterval = 200
+
+extension Gate {
+    /// Blocks the calling thread until the gate is open.
+    ///
+    /// - Returns: Whether the gate was opened in time; otherwise an issue is recorded too.
+    @available(*, noasync)
+    @discardableResult
+    package func pass(_ location: SourceLocation = #_sourceLocation) -> Bool {
+        let isOpen = pass(within: .seconds(hangTimeout))
+        if !isOpen { Issue.record("The gate was not opened.", sourceLocation: location) }
+        return isOpen
+    }
+}
+
+extension ManualClock {
+    /// Expects that soon no task sleeps.
+    package func expectNoSleepers(_ location: SourceLocation = #_sourceLocation) async {
+        await eventually("the clock is slept on until \(deadlines)", location) { deadlines.isEmpty }
+    }
+}
+
+extension EventRecorder {
+    /// Expects that the end of each operation is before that of the composite to which it was added.
+    ///
+    /// - Parameters:
+    ///   - parents: By name, the composite that contains it.
+    ///   - location: Where a violation is reported.
+    package func expectEndsBeforeParents(_ parents: [String: String], _ location: SourceLocation = #_sourceLocation) {
+        let events = events
+        func end(of name: String) -> Int { events.firstIndex { $0.hasPrefix("\(name): finished") } ?? .max }
+        for (child, parent) in parents {
+            #expect(
+                end(of: child) < end(of: parent), "\(child) ends after \(parent): \(events)", sourceLocation: location)
+        }
+    }
+}
+
+/// Suspends until the task is cancelled. `Task.sleep` would leave its timer behind, which counts as a leak.
+package func cancellation() async throws -> Never {
+    let (never, continuation) = AsyncStream.makeStream(of: Never.self)
+    for await _ in never {}
+    withExtendedLifetime(continuation) {}
+    throw CancellationError()
+}
