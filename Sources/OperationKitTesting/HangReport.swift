@@ -59,7 +59,7 @@ public func withHangReport<Value: Sendable>(
 /// ```swift
 /// let watch = HangWatch(after: .seconds(5))
 /// defer { watch.stop() }
-/// // … the test
+/// OperationQueue().addOperation(TaskOperation { 1 })
 /// ```
 ///
 /// When the time is over, the operations that have started in the meantime and have not finished are written to standard error.

@@ -44,21 +44,25 @@ import Testing
     }
 
     #if DEBUG
-    @Test("While a waterfall is suspended before its start, nothing of it starts") func nothingStartsBefore() {
-        let log = EventLog()
-        HeldComposites.run { queue in
-            let waterfall = startedWhileSuspended(log)
+    @Test("While a waterfall is suspended before its start, nothing of it starts") func nothingStartsBefore()
+        async throws
+    {
+        let (log, queue) = (EventLog(), HeldQueue())
+        let waterfall = try await startedOnQueue(queue) { self.startedWhileSuspended(log) }
+        queue.startAll()
+        #expect(log.events.isEmpty && waterfall.isRunning)
+        waterfall.resume()
+        await eventually("the waterfall does not end") {
             queue.startAll()
-            #expect(log.events.isEmpty && waterfall.isRunning)
-            waterfall.resume()
-            queue.startAll()
-            #expect(log.events == ["job"] && waterfall.output == 1)
+            return waterfall.isFinished
         }
+        #expect(log.events == ["job"] && waterfall.output == 1)
     }
 
-    @Test("While a waterfall is suspended between jobs, nothing of it starts") func nothingStartsBetween() {
-        let (log, holder) = (EventLog(), Shared<Waterfall<Int, Int>?>(nil))
-        HeldComposites.run { queue in
+    @Test("While a waterfall is suspended between jobs, nothing of it starts") func nothingStartsBetween() async throws
+    {
+        let (log, queue, holder) = (EventLog(), HeldQueue(), Shared<Waterfall<Int, Int>?>(nil))
+        let waterfall = try await startedOnQueue(queue) {
             let waterfall = Waterfall<Int, Int>()
                 .then { input in
                     log.add("first")
@@ -72,13 +76,27 @@ import Testing
             holder.value = waterfall
             waterfall.input = 0
             waterfall.start()
-            queue.startAll()
-            #expect(log.events == ["first"] && waterfall.isRunning)
-            waterfall.resume()
-            queue.startAll()
-            #expect(log.events == ["first", "second", "step"] && waterfall.output == 2)
-            holder.value = nil
+            return waterfall
         }
+        queue.startAll()
+        #expect(log.events == ["first"] && waterfall.isRunning)
+        waterfall.resume()
+        await eventually("the waterfall does not end") {
+            queue.startAll()
+            return waterfall.isFinished
+        }
+        #expect(log.events == ["first", "second", "step"] && waterfall.output == 2)
+        holder.value = nil
+    }
+
+    /// Starts a waterfall on a thread of an operation queue, which runs its first jobs before `start()` returns.
+    private func startedOnQueue(
+        _ queue: HeldQueue, _ start: @escaping @Sendable () -> Waterfall<Int, Int>
+    ) async throws -> Waterfall<Int, Int> {
+        let started = Shared<Waterfall<Int, Int>?>(nil)
+        let block = BlockOperation { HeldComposites.run(on: queue) { _ in started.value = start() } }
+        try await OperationQueue().run(block)
+        return try #require(started.value)
     }
     #endif
 

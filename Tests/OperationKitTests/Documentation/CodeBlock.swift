@@ -74,6 +74,9 @@ extension CodeBlock {
         var imports = ["import Dispatch", "import Foundation", "import OperationKit"]
         // What a product says of itself needs the product.
         if let product = file.firstMatch(of: /^Sources\/(OperationKit\w+)\//)?.1 { imports.append("import \(product)") }
+        #if canImport(FoundationNetworking)
+        if file.hasPrefix("Sources/OperationKitNetwork/") { imports.append("import FoundationNetworking") }
+        #endif
         let body = code.map { line in
             guard line.hasPrefix("import ") else { return line }
             imports.append(line)

@@ -1,5 +1,6 @@
 #if os(Linux) || os(macOS)
 import Foundation
+import OperationKitTestSupport
 
 /// Checks code with the compiler, as a user of the library would.
 struct TypeChecker {
@@ -47,6 +48,10 @@ struct TypeChecker {
             arguments += ["-swift-version", languageMode]
             arguments += ["-module-name", "Documents"]
             arguments += ["-I", modules.path]
+            // The C module of `OperationKitProcess`.
+            arguments += [
+                "-I", BuildProducts.repository.appendingPathComponent("Sources/CProcessSupport/include").path,
+            ]
             if let scopeLimit { arguments += ["-Xfrontend", "-solver-scope-threshold=\(scopeLimit)"] }
             for (index, block) in blocks.enumerated() {
                 let file = folder.appendingPathComponent("Block\(index).swift")

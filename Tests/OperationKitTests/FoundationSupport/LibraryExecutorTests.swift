@@ -9,7 +9,7 @@ import Testing
 struct LibraryExecutorTests {
     @TaskLocal static var tag = "none"
 
-    @Test func tasksOfTheLibraryGoOnWhileTasksOfUsersBlockThePool() async {
+    @Test("Tasks of the library go on while tasks of users block the pool") func blockedPool() async {
         await onThread {
             let release = Gate()
             for _ in 0..<2 * ProcessInfo.processInfo.activeProcessorCount { Task.detached { block(until: release) } }
@@ -23,7 +23,9 @@ struct LibraryExecutorTests {
         }
     }
 
-    @Test func tasksOfTheLibraryGoOnWhileClosuresOfUsersBlockAllTheirPlaces() async throws {
+    @Test("Tasks of the library go on while closures of users block all of their places") func blockedPlaces()
+        async throws
+    {
         let release = Gate()
         let began = EventLog()
         let blocked = (0..<100).map { index in
@@ -46,7 +48,9 @@ struct LibraryExecutorTests {
         #expect(began.events.count == 100)
     }
 
-    @Test func closuresOfUsersRunOnThreadsOfTheLibraryWhateverTaskCallsThem() async throws {
+    @Test("Closures of users run on threads of the library, whatever task calls them") func threadsOfClosures()
+        async throws
+    {
         let isCurrent = try await runUserClosure { LibraryExecutor.isCurrent }
         #expect(isCurrent)
         #expect(!LibraryExecutor.isCurrent)
@@ -55,12 +59,12 @@ struct LibraryExecutorTests {
         await #expect(throws: SomeError.self) { try await runUserClosure { throw SomeError() } }
     }
 
-    @Test func tasksOfTheLibraryInheritNothing() async {
+    @Test("Tasks of the library inherit nothing") func inheritance() async {
         let tag = await Self.$tag.withValue("caller") { await startLibraryTask { Self.tag }.value }
         #expect(tag == "none")
     }
 
-    @Test func jobsRunAlthoughOneBlocksTheOnlyPromptThread() async {
+    @Test("Jobs run although one blocks the only prompt thread") func promptThread() async {
         let threads = DedicatedThreads(promptCount: 1, limit: 8)
         let log = EventLog()
         let (release, done) = (Gate(), Gate())
@@ -74,7 +78,7 @@ struct LibraryExecutorTests {
         release.open()
     }
 
-    @Test func blockedThreadsAreJoinedByOthersUpToTheLimit() async {
+    @Test("Blocked threads are joined by others, up to the limit") func limit() async {
         let threads = DedicatedThreads(promptCount: 2, limit: 6)
         let release = Gate()
         let log = EventLog()

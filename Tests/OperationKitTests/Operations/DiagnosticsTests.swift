@@ -159,39 +159,22 @@ import Testing
         #expect(reports.all.isEmpty)
     }
 
-    /// Is asked for its name by the record of its start, before it executes.
-    private final class Named: AsyncOperation, @unchecked Sendable {
-        let log: EventLog
-
-        init(_ log: EventLog) {
-            self.log = log
-            super.init()
-        }
-
-        override var name: String? {
-            get {
-                log.add("recorded")
-                return nil
-            }
-            set {}
-        }
-    }
-
     @Test("Nothing is recorded of an operation that does not execute, so it is not reported", arguments: Start.allCases)
     func unrecorded(start: Start) async {
-        let log = EventLog()
-        let executing = Named(log)
-        await start(executing) { log.clear() }
-        #expect(log.events == ["recorded"])
-        log.clear()
-        for prepare: @Sendable (Named) -> Void in [{ $0.cancel() }, { $0.finish(withError: TestError.first) }] {
-            let operation = Named(log)
+        let wasRecorded = Shared(false)
+        await start(
+            ScriptedOperation { operation in
+                wasRecorded.value = operation.withState { $0.execution != nil }
+                operation.finish()
+            })
+        #expect(wasRecorded.value)
+        for prepare: @Sendable (AsyncOperation) -> Void in [{ $0.cancel() }, { $0.finish(withError: TestError.first) }]
+        {
+            let operation = AsyncOperation()
             prepare(operation)
             await start(operation)
-            #expect(operation.isFinished)
+            #expect(operation.isFinished && operation.withState { $0.execution == nil })
         }
-        do { _ = Named(log) }
-        #expect(log.events.isEmpty)
     }
 
     @Test("A handler may use operations, and one that it releases is reported after it")

@@ -20,7 +20,7 @@ import Testing
         .seconds(Int64.min), .seconds(Int64.min) * 15,
     ]
 
-    @Test("Durations", arguments: durations) func duration(_ duration: Duration) async throws {
+    @Test("A duration may have any value", arguments: durations) func duration(_ duration: Duration) async throws {
         await Self.live(DelayOperation(for: duration))
         let limited = ScriptedOperation(main: { _ in }) { $0.finish(withError: CancellationError()) }
         limited.timeout = duration
@@ -71,7 +71,9 @@ import Testing
         await Self.live(guarded)
     }
 
-    @Test("Numbers of operations and of children", arguments: [Int.max, 1]) func number(_ number: Int) async throws {
+    @Test("A number of operations or of children may be as high as can be", arguments: [Int.max, 1]) func number(
+        _ number: Int
+    ) async throws {
         let queue = OperationQueue()
         #expect(try await queue.map([1, 2], limit: number) { $0 } == [1, 2])
         await #expect(throws: OperationQueueError.self) { try await queue.map([1], limit: -number) { $0 } }

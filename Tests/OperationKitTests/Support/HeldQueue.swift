@@ -26,12 +26,15 @@ final class HeldQueue: CompositeQueue, @unchecked Sendable {
 /// Gives all composites that are created on the observed thread the same private queue, which starts their children when
 /// it is told to.
 final class HeldComposites: SchedulingProbe.Observer {
-    let queue = HeldQueue()
+    let queue: HeldQueue
+
+    private init(_ queue: HeldQueue) {
+        self.queue = queue
+    }
 
     /// Runs a body on this thread, whose composites have the queue.
-    static func run(_ body: (HeldQueue) throws -> Void) rethrows {
-        let composites = HeldComposites()
-        try SchedulingProbe.observed(by: composites) { try body(composites.queue) }
+    static func run(on queue: HeldQueue = HeldQueue(), _ body: (HeldQueue) throws -> Void) rethrows {
+        try SchedulingProbe.observed(by: HeldComposites(queue)) { try body(queue) }
     }
 
     func reached(_ place: SchedulingProbe.Place) {}
