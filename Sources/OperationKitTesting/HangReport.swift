@@ -31,7 +31,7 @@ public struct HangError: Error, Sendable, LocalizedError, CustomStringConvertibl
 /// task of the body is cancelled. Awaited operations are cancelled with it, so the body usually ends, and the call throws a ``HangError``
 /// with the same tree. Work that ignores cancellations keeps the body from ending; the report is there nevertheless.
 ///
-/// Operations of other classes than `AsyncOperation` appear only inside a composite.
+/// Operations of other classes than `AsyncOperation` appear only inside a composite. Those of tests that run at the same time appear, too.
 ///
 /// - Parameters:
 ///   - limit: How long the body may take.

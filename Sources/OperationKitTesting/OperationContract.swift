@@ -111,7 +111,8 @@ public enum OperationContract {
             case .isAsynchronous: "Override isAsynchronous to return true."
             case .announcesItsEnd:
                 "Call willChangeValue and didChangeValue for the key isFinished around the change, without a lock."
-            case .finishesOnce: "Let the first end decide, and announce it once."
+            case .finishesOnce:
+                "Let the first end decide, announce it once, and leave the completion block to Foundation."
             case .movesForward: "Change isExecuting and isFinished in one step, under one lock."
             case .marksCancellation: "Call super.cancel() in cancel()."
             case .finishesWhenCancelledBefore: "Finish in start() if isCancelled is true."

@@ -3,30 +3,37 @@ import OperationKit
 
 /// Starts an operation on a thread of its own.
 final class Starter: @unchecked Sendable {
-    private let operation: Operation
-    private let returned: Signal
-
-    init(_ operation: Operation, _ returned: Signal) {
-        self.operation = operation
-        self.returned = returned
+    /// What was seen on the thread right after `start()` had returned.
+    struct Return: Sendable {
+        let duration: Duration
+        let isExecuting, isFinished: Bool
     }
 
-    func start() {
-        Thread { [operation, returned] in
+    private let lock = NSLock()
+    private var seen: Return?
+
+    init(_ operation: Operation) {
+        Thread { [self] in
+            let began = ContinuousClock.now
             operation.start()
-            returned.set()
+            let duration = began.duration(to: .now)
+            // In this order: an end in between is none.
+            let isExecuting = operation.isExecuting
+            let value = Return(duration: duration, isExecuting: isExecuting, isFinished: operation.isFinished)
+            lock.withLock { seen = value }
         }.start()
     }
+
+    var returned: Return? { lock.withLock { seen } }
 }
 
 /// Something that happens once.
 final class Signal: @unchecked Sendable {
     private let lock = NSLock()
-    private var moment: ContinuousClock.Instant?
+    private var hasHappened = false
 
-    func set() { lock.withLock { if moment == nil { moment = .now } } }
-    var isSet: Bool { time != nil }
-    var time: ContinuousClock.Instant? { lock.withLock { moment } }
+    func set() { lock.withLock { hasHappened = true } }
+    var isSet: Bool { lock.withLock { hasHappened } }
 }
 
 /// A number that several threads increment.
@@ -79,47 +86,34 @@ struct Random {
     }
 }
 
-/// Collects the mistakes that the library notices by itself, and passes them on.
-final class MisuseWatch: @unchecked Sendable {
-    private let lock = NSLock()
-    private var sentences: [String] = []
-    private let previous = OperationDiagnostics.handler
-
-    init() {
-        let previous = previous
-        OperationDiagnostics.handler = { [weak self] report in
-            switch report {
-            case .finishedAfterSuperMain, .lostFinish:
-                self?.lock.withLock { self?.sentences.append(report.description) }
-            default: break
+/// Waits that take as long as the machine is slow.
+enum Patience {
+    /// Waits until something holds, or until it should have come.
+    ///
+    /// Time alone proves nothing: on a machine that is busy, or that stops for a while, it passes without anything having run. So the wait
+    /// ends when the time has passed and, besides, a thread, a dispatch queue and a task have been started one after the other as often as
+    /// that takes on an idle machine.
+    static func wait(_ limit: Duration, until condition: () -> Bool) -> Bool {
+        let began = ContinuousClock.now
+        var beats = 0
+        while true {
+            for _ in 0..<10 {
+                if condition() { return true }
+                Thread.sleep(forTimeInterval: 0.000_2)
             }
-            previous?(report)
+            let passed = began.duration(to: .now)
+            if passed > limit, limit < .milliseconds(10) * beats || passed > limit * 20 { return condition() }
+            beat()
+            beats += 1
         }
     }
 
-    /// Stops collecting.
-    ///
-    /// - Returns: What was noticed.
-    func end() -> [String] {
-        // Reports come a moment after the mistake.
-        Thread.sleep(forTimeInterval: 0.02)
-        OperationDiagnostics.handler = previous
-        return lock.withLock { sentences }
-    }
-}
-
-/// How long the machine takes to begin something.
-enum Latency {
-    /// Starts a thread, a block of a dispatch queue and an operation, and waits until all of them have run.
-    static func measure() -> Duration {
-        let began = ContinuousClock.now
+    private static func beat() {
         let group = DispatchGroup()
         group.enter()
-        Thread { group.leave() }.start()
-        DispatchQueue.global().async(group: group) {}
-        group.enter()
-        OperationQueue().addOperation { group.leave() }
-        group.wait()
-        return began.duration(to: .now)
+        Thread {
+            DispatchQueue.global().async { Task { group.leave() } }
+        }.start()
+        _ = group.wait(timeout: .now() + 1)
     }
 }

@@ -33,6 +33,14 @@ struct RequestTests {
         #expect(server.requests.map(\.method) == ["GET"])
     }
 
+    @Test("An operation that sends a request keeps the contract of operations")
+    func contract() async throws {
+        let server = try LoopbackServer { _ in [.response(Data("hello".utf8))] }
+        defer { server.stop() }
+        let report = await OperationContract.report(rounds: 32) { DataTaskOperation(server.url()) }
+        #expect(report.violations.isEmpty, "\(report)")
+    }
+
     @Test("An operation is called by its method and its URL, without what may be secret")
     func name() throws {
         let url = try #require(URL(string: "https://user:word@example.com/news?token=1#top"))

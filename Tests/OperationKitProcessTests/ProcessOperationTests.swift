@@ -27,6 +27,12 @@ struct ProcessOperationTests {
         #expect(output.duration > .zero)
     }
 
+    @Test("An operation that runs a program keeps the contract of operations")
+    func contract() async {
+        let report = await OperationContract.report(rounds: 32) { ProcessOperation("sleep", ["0.01"]) }
+        #expect(report.violations.isEmpty, "\(report)")
+    }
+
     @Test("Standard output and standard error are kept apart")
     func streams() async throws {
         let output = try await queue.run(shell("echo out; echo err >&2"))

@@ -150,6 +150,63 @@ final class NotStopping: AsyncOperation, @unchecked Sendable {
     }
 }
 
+/// Calls its completion block by itself.
+final class EndingTwice: ForeignOperation, @unchecked Sendable {
+    override func finish() {
+        completionBlock?()
+        super.finish()
+    }
+}
+
+/// Leaves a moment between the look at `isCancelled` and the state that `cancel()` looks at.
+final class Racing: ForeignOperation, @unchecked Sendable {
+    override func start() {
+        if isCancelled { return finish() }
+        Thread.sleep(forTimeInterval: 0.001)
+        announcing("isExecuting") { lock.withLock { if state == .ready { state = .executing } } }
+        work()
+    }
+
+    override func work() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { if !self.isCancelled { self.finish() } }
+    }
+}
+
+/// Succeeds without an output when it is cancelled.
+final class EmptyWhenCancelled: IOOperation<Void, Int>, @unchecked Sendable {
+    override func main(input: Void) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { self.finish(with: 1) }
+    }
+    override func didCancel() { finish() }
+}
+
+/// Succeeds without an output.
+final class WithoutOutput: IOOperation<Void, Int>, @unchecked Sendable {
+    override func main(input: Void) { finish() }
+}
+
+/// Gives its input back.
+final class Echo: IOOperation<Int, Int>, @unchecked Sendable {
+    override func main(input: Int) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { self.finish(with: input) }
+    }
+    override func didCancel() { finish(withError: CancellationError()) }
+}
+
+/// Adds its children when it is started.
+final class Preparing: CompoundOperation, @unchecked Sendable {
+    private let child: @Sendable () -> Operation
+
+    init(_ child: @escaping @Sendable () -> Operation) {
+        self.child = child
+        super.init(name: "sync")
+    }
+
+    override func prepare() throws {
+        for operation in [child(), child()] { try addOperation(operation) }
+    }
+}
+
 /// What programs have written for years: no lock, and an end wherever one seems right.
 final class HandWritten: Operation, @unchecked Sendable {
     private var state = 0

@@ -26,6 +26,7 @@ extension AsyncOperation {
         #if DEBUG
         /// Whether the default implementation of `main()` finished the operation.
         var hasFinishedInDefaultMain = false
+        var wasFinishedAfterDefaultMain = false
         #endif
 
         init(lifecycle: Lifecycle) {

@@ -89,8 +89,20 @@ extension AsyncOperation {
     final func reportFinishAfterDefaultMain() {
         let type = type(of: self)
         guard type != AsyncOperation.self, withState({ $0.hasFinishedInDefaultMain }) else { return }
+        withState { $0.wasFinishedAfterDefaultMain = true }
         let isFirst = AsyncOperation.reportedClasses.withLock { $0.insert(ObjectIdentifier(type)).inserted }
         if isFirst { ExecutionRecording.current.report(.finishedAfterSuperMain(type)) }
     }
 }
 #endif
+
+extension AsyncOperation {
+    /// Whether `finish` was called after `super.main()` had finished the operation. Debug builds know.
+    package final var wasFinishedAfterDefaultMain: Bool {
+        #if DEBUG
+        withState { $0.wasFinishedAfterDefaultMain }
+        #else
+        false
+        #endif
+    }
+}

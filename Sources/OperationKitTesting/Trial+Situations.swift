@@ -1,0 +1,247 @@
+import Foundation
+import OperationKit
+
+extension Trial {
+    /// The longest time that `start()` may take of an operation that ends later.
+    private static let longestStart = Duration.milliseconds(100)
+
+    func makesNewOperations() throws {
+        let (first, second) = (try makeOperation(), try makeOperation())
+        if first === second { found(.isNew, "The closure made the same operation twice.") }
+        for operation in [first, second] where operation.isExecuting || operation.isFinished || operation.isCancelled {
+            found(.isNew, "The closure made an operation that was started or cancelled before.")
+        }
+    }
+
+    /// Tried several times: on a machine that is busy, an operation may have ended before anyone looks at it.
+    func startByHand() throws {
+        for _ in 0..<5 {
+            let operation = try makeOperation()
+            let ends = Counter()
+            operation.completionBlock = { ends.increment() }
+            let starter = Starter(operation)
+            if !eventually({ starter.returned != nil || operation.isFinished }) {
+                found(.doesNotBlock, "Its start() did not return within \(seconds).")
+                return
+            }
+            if !waitForEnd(operation) {
+                found(.finishes, "It did not finish within \(seconds) of its start.\(unfinished(operation))")
+                return
+            }
+            guard eventually({ starter.returned != nil }), let returned = starter.returned else { continue }
+            lookAtOutcome(of: operation)
+            (operation as? AsyncOperation).map { samples.append($0) }
+            // Now, because Foundation's queue does not survive it.
+            if eventually(within: .milliseconds(20), { ends.value > 1 }) {
+                found(.finishesOnce, "Its completion block was called \(ends.value) times.")
+            }
+            if returned.isFinished { continue }
+            if !returned.isExecuting {
+                found(.executesWhileWorking, "It was neither executing nor finished when start() had returned.")
+            }
+            if !operation.isAsynchronous {
+                found(.isAsynchronous, "It goes on after start() has returned, and isAsynchronous is false.")
+            }
+            return
+        }
+    }
+
+    /// The shortest of several times counts, as the machine may be busy.
+    func measureStart() throws {
+        var shortest = Duration.seconds(Int64.max)
+        for _ in 0..<8 {
+            let operation = try makeOperation()
+            guard operation.isAsynchronous else { return }
+            let starter = Starter(operation)
+            _ = eventually { starter.returned != nil }
+            _ = waitForEnd(operation)
+            shortest = min(shortest, starter.returned?.duration ?? shortest)
+            if shortest <= Self.longestStart { return }
+        }
+        found(.doesNotBlock, "It is asynchronous, and its start() took \(shortest).")
+    }
+
+    private func lookAtOutcome(of operation: Operation) {
+        guard let operation = operation as? AsyncOperation else { return }
+        let errors: [any Error]
+        switch operation.error {
+        case nil: return
+        case let error as CompoundOperationError: errors = [error] + error.leafErrors
+        case let error?: errors = [error]
+        }
+        for error in errors
+        where error is LostFinishError || error is IOOperationError || error is CompoundAdditionError {
+            found(.usesTheLibrary, error.localizedDescription)
+        }
+    }
+
+    /// Late, because work may call `finish` at any time after `super.main()`.
+    func lookAtSamples() {
+        if eventually(within: .milliseconds(20), { samples.contains(where: \.wasFinishedAfterDefaultMain) }) {
+            found(.usesTheLibrary, "It called finish after super.main() had finished it. Don't call super.main().")
+        }
+    }
+
+    func runOnQueue() throws {
+        let operation = try makeOperation()
+        let (ends, dependent) = (Counter(), Signal())
+        operation.completionBlock = { ends.increment() }
+        let following = BlockOperation { dependent.set() }
+        following.addDependency(operation)
+        queue.addOperation(operation)
+        queue.addOperation(following)
+        if !waitForEnd(operation) {
+            found(.finishes, "It did not finish within \(seconds) of its start on a queue.")
+            operation.cancel()
+        } else if !eventually({ dependent.isSet }) {
+            found(.announcesItsEnd, "It was finished, and an operation that depends on it did not start.")
+        }
+        _ = eventually(within: .milliseconds(20)) { ends.value > 1 }
+        if ends.value > 1 { found(.finishesOnce, "Its completion block was called \(ends.value) times.") }
+    }
+
+    func cancelBeforeStart() throws {
+        let operation = try makeOperation()
+        operation.cancel()
+        if !operation.isCancelled {
+            found(.marksCancellation, "It was cancelled, and its isCancelled is false.")
+            return
+        }
+        if operation.isFinished {
+            found(.waitsForItsStart, "It was cancelled before its start, and was finished before it was started.")
+            return
+        }
+        let watch = Watch(operation)
+        queue.addOperation(operation)
+        if !waitForEnd(operation) {
+            found(
+                .finishesWhenCancelledBefore,
+                "It was cancelled before its start, and did not finish within \(seconds) of its start.")
+        }
+        if try watch.end() || (0..<5).contains(where: { _ in try executesWhenCancelledBefore() }) {
+            found(.doesNotWorkWhenCancelledBefore, "It was cancelled before its start, and executed nevertheless.")
+        }
+    }
+
+    private func executesWhenCancelledBefore() throws -> Bool {
+        let operation = try makeOperation()
+        operation.cancel()
+        let watch = Watch(operation)
+        let starter = Starter(operation)
+        _ = waitForEnd(operation) && eventually { starter.returned != nil }
+        return watch.end() || starter.returned?.isExecuting == true
+    }
+
+    func cancelWhileWorking() throws {
+        var tried = 0
+        for _ in 0..<5 {
+            let operation = try makeOperation()
+            _ = Starter(operation)
+            guard eventually({ operation.isExecuting || operation.isFinished }), !operation.isFinished else { continue }
+            tried += 1
+            operation.cancel()
+            if !operation.isCancelled, !operation.isFinished {
+                found(.marksCancellation, "It was cancelled while it worked, and its isCancelled is false.")
+            }
+            if !waitForEnd(operation) {
+                found(
+                    .finishesWhenCancelled,
+                    "It was cancelled while it worked, and did not finish within \(seconds).\(unfinished(operation))")
+                return
+            }
+            lookAtOutcome(of: operation)
+        }
+        if tried == 0 { situations.append("not tried: cancelling it while it works, because it always ended before") }
+    }
+
+    /// A composite cancels its children then.
+    func finishFromOutside() throws {
+        guard let operation = try makeOperation() as? AsyncOperation else { return }
+        _ = Starter(operation)
+        guard eventually({ operation.isExecuting || operation.isFinished }) else { return }
+        operation.finish(withError: CancellationError())
+        if !waitForEnd(operation) {
+            found(
+                .finishesWhenCancelled,
+                "It was finished by other code while it worked, and did not end within \(seconds).\(unfinished(operation))"
+            )
+        }
+    }
+
+    func startTwice() throws {
+        let operation = try makeOperation()
+        let ends = Counter()
+        operation.completionBlock = { ends.increment() }
+        for _ in 0..<2 { _ = Starter(operation) }
+        if !waitForEnd(operation) { found(.finishes, "It was started twice, and did not finish within \(seconds).") }
+        _ = eventually(within: .milliseconds(20)) { ends.value > 1 }
+        if ends.value > 1 { found(.finishesOnce, "It was started twice, and ended twice.") }
+    }
+
+    func cancelAfterEnd() throws {
+        let operation = try makeOperation()
+        let ends = Counter()
+        operation.completionBlock = { ends.increment() }
+        queue.addOperation(operation)
+        guard waitForEnd(operation) else { return }
+        operation.cancel()
+        var wasFinished = true
+        _ = eventually(within: .milliseconds(20)) {
+            lookForContradiction(operation, wasFinished: &wasFinished)
+            return false
+        }
+        if ends.value > 1 { found(.finishesOnce, "It was cancelled after its end, and ended again.") }
+    }
+
+    func release() throws {
+        weak var released: Operation?
+        try autoreleased {
+            let operation = try makeOperation()
+            released = operation
+            queue.addOperation(operation)
+            _ = waitForEnd(operation)
+        }
+        if !eventually({ released == nil }) {
+            found(.isReleased, "It was finished, and \(seconds) later it was still referenced.")
+        }
+    }
+
+    func autoreleased(_ body: () throws -> Void) rethrows {
+        #if canImport(ObjectiveC)
+        try autoreleasepool { try body() }
+        #else
+        try body()
+        #endif
+    }
+
+    func races() throws {
+        var random = Random(seed: seed)
+        for first in stride(from: 0, to: rounds, by: 32) {
+            let ends = Counter()
+            let operations = try (first..<min(first + 32, rounds)).map { _ in
+                let operation = try makeOperation()
+                operation.completionBlock = { ends.increment() }
+                return operation
+            }
+            for operation in operations {
+                let delay = random.next() % 300
+                let canceller = Thread {
+                    if delay > 0 { Thread.sleep(forTimeInterval: Double(delay) / 1_000_000) }
+                    operation.cancel()
+                }
+                let cancelsFirst = random.next() % 2 == 0
+                if cancelsFirst { canceller.start() }
+                queue.addOperation(operation)
+                if !cancelsFirst { canceller.start() }
+            }
+            if !operations.allSatisfy(waitForEnd) {
+                found(.survivesRaces, "It was cancelled at a random moment, and did not finish within \(seconds).")
+                return
+            }
+            _ = eventually(within: .milliseconds(20)) { ends.value >= operations.count }
+            if ends.value > operations.count {
+                found(.finishesOnce, "It was cancelled at a random moment, and ended twice.")
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+import Foundation
+import OperationKit
+import OperationKitTesting
+
+/// What keeps the rules: the operations of the library, and others.
+enum CorrectOperations {
+    static let makers: [@Sendable () -> Operation] = [
+        { ForeignOperation() }, { BlockOperation {} }, { AsyncOperation() }, { Echo().with(input: 1) },
+        { AsyncBlockOperation { finish in DispatchQueue.global().async { finish() } } },
+        { ThrowingBlockOperation {} }, { IOBlockOperation<Int, Int> { $0 }.with(input: 1) },
+        { TaskOperation { try await Task.sleep(for: .milliseconds(2)) } },
+        { IOTaskOperation<Int, Int> { $0 }.with(input: 1) },
+        { CompoundOperation(operations: [AsyncOperation(), BlockOperation {}, TaskOperation { 1 }]) },
+        { Preparing { Echo().with(input: 1) } },
+        { MacroOperation(IOBlockOperation<Int, Int> { $0 }).then(IOBlockOperation { $0 + 1 }).with(input: 1) },
+        { Waterfall<Int, Int>().then { $0 + 1 }.thenAwait { $0 }.with(input: 1) },
+        { WorkflowOperation<Void, Int> { flow in try await flow.run(TaskOperation { 1 }) } },
+        { RetryOperation(RetryPolicy(backoff: .none)) { _ in TaskOperation { 1 } } },
+        { RepeatOperation(every: .milliseconds(1), maximumCount: 2) { _ in TaskOperation { 1 } } },
+        { HedgedOperation(after: .milliseconds(1)) { _ in TaskOperation { 1 } } },
+        { [TaskOperation { 1 }, TaskOperation { 2 }].gathered() },
+        { MapOperation<Int, Int> { $0 }.with(input: [1, 2]) },
+        { TaskOperation { 1 }.map { $0 + 1 }.recover { _ in 2 } }, { DelayOperation(for: .milliseconds(2)) },
+    ]
+}
