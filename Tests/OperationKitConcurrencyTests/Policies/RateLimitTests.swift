@@ -39,6 +39,42 @@ import Testing
     }
 
     #if DEBUG
+    @Test("A thread that is held up between the grant of a permit and main() does not shorten the time to the next one")
+    func heldUp() async {
+        var tooEarly = 0
+        for place in 0..<Interruption.bound {
+            let clock = ManualClock()
+            let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
+            let begins = Shared<[Duration]>([])
+            let operations = (0..<2).map { _ in
+                ScriptedOperation {
+                    begins.change { $0.append(clock.now.offset) }
+                    $0.finish()
+                }
+            }
+            for operation in operations { operation.require(api) }
+            let wasInterrupted = await onThread {
+                let interruption = Interruption(at: place) {
+                    if begins.value.isEmpty { clock.advance(by: .seconds(3)) }
+                }
+                SchedulingProbe.observed(by: interruption) { operations[0].start() }
+                return interruption.hasRun
+            }
+            operations[1].start()
+            await eventually("at \(place): \(begins.value)") {
+                if let next = clock.deadlines.first { clock.advance(to: ManualClock.Instant(offset: next)) }
+                return begins.value.count == 2
+            }
+            if begins.value[1] - begins.value[0] < .seconds(10) { tooEarly += 1 }
+            if !wasInterrupted {
+                // Right after the time was noted.
+                #expect(tooEarly <= 1)
+                return
+            }
+        }
+        Issue.record("There are more places")
+    }
+
     @Test("A permit that returns while its deadline is being armed does not take the deadline of the next one away")
     func lateDeadline() async {
         for place in 0..<Interruption.bound {

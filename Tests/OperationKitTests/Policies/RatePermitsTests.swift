@@ -35,6 +35,18 @@ extension RatePermits {
         #expect(permits.returns(at: .seconds(15)) == (2, nil))
     }
 
+    @Test("A return is reported once more if the use came after its deadline had been armed") func armedBefore() {
+        var permits = RatePermits(per: .seconds(10))
+        #expect(permits.willBeUsed(at: .seconds(1))?.time == .seconds(11))
+        #expect(permits.willBeUsed(at: .seconds(2)) == nil)
+        #expect(permits.use(at: .seconds(3)) == nil)
+        #expect(permits.returns(at: .seconds(11)) == (0, .seconds(13)))
+        #expect(permits.returns(at: .seconds(13)) == (1, nil))
+        #expect(permits.willBeUsed(at: .seconds(20))?.time == .seconds(30))
+        #expect(permits.returns(at: .seconds(30)) == (0, nil))
+        #expect(permits.use(at: .seconds(31)) == .seconds(41))
+    }
+
     @Test("In no time of that length there are more uses than permits", arguments: 1...10 as ClosedRange<UInt64>)
     func everyWindow(seed: UInt64) {
         var random = SplitMix64(seed: seed)

@@ -56,8 +56,10 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
 
     /// An operation that was granted a permit begins its work now. Called with nothing locked.
     func use() {
-        let now = time.now()
-        if let next = permits.withLock({ $0.used(at: now) }) { arm(next) }
+        // Between the time of the use and `main()` this thread must not be held up, or the next use could come too early after
+        // `main()`. So the deadline is armed before.
+        if let next = permits.withLock({ $0.willBeUsed(at: time.now()) }) { arm(next) }
+        if let next = permits.withLock({ $0.used(at: time.now()) }) { arm(next) }
     }
 
     /// Arms the deadline of a wake, unless a later one has been armed. Other threads may be about to do so, and the deadline may
@@ -96,6 +98,8 @@ struct RatePermits: Sendable {
 
     private let duration: Duration
     private var wakeCount = 0
+    /// Whether ``returned(at:)`` is going to be reported.
+    private var isArmed = false
     /// When permits can be used again, earliest first, from `head` on.
     private var returns: [Duration] = []
     private var head = 0
@@ -107,15 +111,21 @@ struct RatePermits: Sendable {
     /// The number of permits that cannot be used at the moment.
     var usedCount: Int { returns.count - head }
 
+    /// A permit is about to be used.
+    ///
+    /// - Returns: When to report ``returned(at:)``, if that is not going to happen anyway.
+    mutating func willBeUsed(at now: Duration) -> Wake? {
+        isArmed ? nil : wake(at: now + duration)
+    }
+
     /// A permit was used: the work begins.
     ///
     /// - Parameter now: The time, which counts as that of the last use if it is earlier.
     /// - Returns: When to report ``returned(at:)``, if that is not going to happen anyway.
     mutating func used(at now: Duration) -> Wake? {
-        let isFirst = usedCount == 0
         let time = max(now + duration, returns.last ?? .zero)
         returns.append(time)
-        return isFirst ? wake(at: time) : nil
+        return isArmed ? nil : wake(at: time)
     }
 
     /// The time has come.
@@ -123,6 +133,7 @@ struct RatePermits: Sendable {
     /// - Returns: How many permits can be used again, and when to report the next ones, if there are any.
     mutating func returned(at now: Duration) -> (count: Int, next: Wake?) {
         let start = head
+        isArmed = false
         while head < returns.count, returns[head] <= now { head += 1 }
         let count = head - start
         // Forget what was taken once it is the larger half.
@@ -134,6 +145,7 @@ struct RatePermits: Sendable {
     }
 
     private mutating func wake(at time: Duration) -> Wake {
+        isArmed = true
         wakeCount += 1
         return Wake(number: wakeCount, time: time)
     }
