@@ -33,6 +33,10 @@ let package = Package(
         .executableTarget(
             name: "Pipeline", dependencies: ["OperationKit", "OperationKitProcess", "OperationKitTimelines"],
             path: "Examples/Pipeline"),
+        .executableTarget(
+            name: "Downloader", dependencies: ["OperationKit", "OperationKitNetwork"], path: "Examples/Downloader"),
+        .executableTarget(
+            name: "Sync", dependencies: ["OperationKit", "OperationKitNetwork"], path: "Examples/Sync"),
         .target(
             name: "OperationKitTestSupport", dependencies: ["OperationKit", "OperationKitTesting"],
             path: "Tests/OperationKitTestSupport"),
@@ -59,7 +63,10 @@ let package = Package(
             dependencies: ["OperationDemo", "OperationKit", "OperationKitTimelines", "OperationKitTestSupport"]),
         .testTarget(
             name: "ExampleTests",
-            dependencies: ["Builder", "Pipeline", "OperationKit", "OperationKitProcess", "OperationKitTestSupport"]),
+            dependencies: [
+                "Builder", "Downloader", "Pipeline", "Sync", "OperationKit", "OperationKitProcess",
+                "OperationKitTestSupport",
+            ]),
         .testTarget(
             name: "OperationBenchmarkTests", dependencies: ["OperationBenchmark", "OperationKitTestSupport"]),
     ],

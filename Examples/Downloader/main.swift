@@ -1,0 +1,60 @@
+import Foundation
+import OperationKit
+import OperationKitNetwork
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+let help = """
+    Usage: Downloader [--to FOLDER] [URL | FILE]…
+
+    Downloads each URL, and those in each FILE, eight at a time, four from each host. What has broken off is resumed.
+      --to FOLDER  where the files go, instead of the current folder
+    """
+
+func draw(_ text: String) { FileHandle.standardOutput.write(Data(text.utf8)) }
+
+var arguments = Array(CommandLine.arguments.dropFirst())
+var folder = "."
+if let index = arguments.firstIndex(of: "--to"), index + 1 < arguments.count {
+    folder = arguments[index + 1]
+    arguments.removeSubrange(index...index + 1)
+}
+if arguments.isEmpty || arguments.contains("--help") {
+    print(help)
+    exit(arguments.isEmpty ? 64 : 0)
+}
+let texts = try arguments.map { $0.contains("://") ? $0 : try String(contentsOfFile: $0, encoding: .utf8) }
+let urls = texts.flatMap { $0.split(whereSeparator: \.isWhitespace) }.compactMap { URL(string: String($0)) }
+
+let hosts = KeyedConcurrencyLimit("host", 4)
+let all = CompoundOperation(name: "downloads", maxConcurrentOperationCount: 8)
+for url in urls {
+    let name = "\(url.host ?? "")\(url.path)".replacingOccurrences(of: "/", with: "_")
+    let file = URL(fileURLWithPath: folder).appendingPathComponent(name)
+    let download = RetryOperation(.http, name: url.absoluteString) { _ in DownloadTaskOperation(to: file) }
+    download.require(hosts[url.host])
+    try all.addOperation(download.with(input: URLRequest(url: url)))
+}
+
+signal(SIGINT, SIG_IGN)
+let interrupt = DispatchSource.makeSignalSource(signal: SIGINT, queue: .main)
+interrupt.setEventHandler { all.cancel() }
+interrupt.activate()
+func drawBar() {
+    let count = Int(all.progress.fractionCompleted * 40)
+    draw("\r[\(String(repeating: "#", count: count))\(String(repeating: ".", count: 40 - count))]")
+}
+let bar = Task {
+    while (try? await Task.sleep(for: .milliseconds(100))) != nil { drawBar() }
+}
+var outcome: (status: Int32, message: String) = (0, "\(urls.count) files are here.")
+do {
+    try await OperationQueue().run(all)
+} catch {
+    outcome = (error.isCancellation ? 130 : 1, error.localizedDescription)
+}
+bar.cancel()
+drawBar()
+draw("\n\(outcome.message)\n")
+exit(outcome.status)
