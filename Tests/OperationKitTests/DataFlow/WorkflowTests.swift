@@ -1,5 +1,6 @@
 import Foundation
 import OperationKitTestSupport
+import OperationKitTimelines
 import Testing
 
 @testable import OperationKit
@@ -194,6 +195,68 @@ import Testing
         workflow.cancel(withError: TestError.reason)
         await #expect(throws: TestError.reason) { try await workflow.finished() }
         await clock.expectNoSleepers()
+    }
+
+    enum StepWait: CaseIterable { case work, resource, condition, place, delay }
+
+    @Test(
+        "A workflow that is cancelled while a step waits ends, and runs no further step", arguments: StepWait.allCases)
+    func cancelledWait(_ wait: StepWait) async throws {
+        let log = EventLog()
+        let database = ExclusiveAccess("database")
+        let (holder, held) = (ScriptedOperation(main: { _ in }), AsyncOperation())
+        holder.require(database)
+        holder.start()
+        let workflow = WorkflowOperation(name: "sync", maxConcurrentOperationCount: 1) { flow in
+            let step = TaskOperation(name: "step") {
+                log.add("work")
+                try await Task.sleep(for: .seconds(3_600))
+            }
+            switch wait {
+            case .work: break
+            case .resource: step.require(database)
+            case .condition:
+                step.addCondition(name: "never") { _ in
+                    try await Task.sleep(for: .seconds(3_600))
+                    return .satisfied
+                }
+            case .place: step.addDependency(held)
+            case .delay: step.addDependency(DelayOperation(for: .seconds(3_600)))
+            }
+            defer { log.add("cleaned up") }
+            try await flow.run(step)
+            try await flow.run(BlockOperation { log.add("next") })
+        }
+        workflow.start()
+        await eventually("the step is not there") {
+            wait == .work ? log.events == ["work"] : workflow.debugDescription.contains("step")
+        }
+        workflow.cancel()
+        await #expect(throws: CancellationError.self) { try await workflow.finished() }
+        #expect(log.events == (wait == .work ? ["work", "cleaned up"] : ["cleaned up"]))
+        holder.finish()
+        held.start()
+    }
+
+    @Test("A timeline has the steps of a workflow inside it, and its sleep as a wait") func timeline() async throws {
+        @Sendable func named(_ name: String) -> Increment {
+            let step = Increment()
+            step.name = name
+            return step
+        }
+        let recorder = OperationTimelineRecorder()
+        let workflow = WorkflowOperation(name: "sync") { flow in
+            try await flow.run(named("page 1").with(input: 1))
+            try await flow.sleep(for: .milliseconds(1))
+            try await flow.run(named("page 2").with(input: 2))
+        }
+        workflow.addObserver(recorder)
+        try await OperationQueue().run(workflow)
+        await eventually("not all ends are recorded") { recorder.timeline.entries.allSatisfy { $0.finished != nil } }
+        let timeline = recorder.timeline
+        let entry = try #require(timeline.entries.first { $0.name == "sync" })
+        #expect(timeline.entries.filter { $0.parent == entry.id }.map(\.name) == ["page 1", "page 2"])
+        #expect(entry.waits.contains { $0.reason.hasPrefix("sleeping for") })
     }
 
     @Test("Progress is 0 until the end, apart from shares") func progress() async throws {
