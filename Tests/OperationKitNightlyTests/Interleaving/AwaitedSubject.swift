@@ -19,6 +19,8 @@ final class AwaitedSubject: ExplorationSubject, @unchecked Sendable {
         var isCancelledBefore = false
         var hasBegun = false
         var hasReturned = false
+        /// Whether the task went on before the operation had ended, or with another outcome.
+        var isLeftBehind = false
         var isCancelled = false
         var problems: [String] = []
     }
@@ -95,19 +97,19 @@ final class AwaitedSubject: ExplorationSubject, @unchecked Sendable {
     }
 
     private func expectEnd(of body: () async throws -> Void) async {
-        var problems: [String] = []
-        do {
-            try await body()
-            if operation.error != nil { problems.append("returned, and the operation failed") }
-        } catch {
-            // A compound that is cancelled when its child has just succeeded was cancelled.
-            if operation.error == nil, kind != .compoundOnQueue {
-                problems.append("\(error), and the operation succeeded")
-            }
-            if !record.value.isCancelled { problems.append("\(error)") }
+        var thrown: (any Error)?
+        do { try await body() } catch { thrown = error }
+        let isFinished = VirtualThread.inOneStep { operation.isFinished }
+        let hasFailed = operation.error != nil
+        // A compound that is cancelled when its child has just succeeded was cancelled.
+        let isRight = isFinished && (hasFailed == (thrown != nil) || thrown != nil && kind == .compoundOnQueue)
+        record.change {
+            if thrown != nil, !$0.isCancelled { $0.problems.append("threw without a cancellation") }
+            if isRight { return }
+            // An operation that had not been started is not waited for, and never runs.
+            $0.isLeftBehind = thrown != nil && kind != .coordinator
+            if !$0.isLeftBehind { $0.problems.append("\(text(thrown)), finished \(isFinished), failed \(hasFailed)") }
         }
-        if !VirtualThread.inOneStep({ operation.isFinished }) { problems.append("returned before the end") }
-        record.change { $0.problems += problems }
     }
 
     func endAll() {
@@ -123,6 +125,7 @@ final class AwaitedSubject: ExplorationSubject, @unchecked Sendable {
         if !record.hasReturned { problems.append("the task goes on waiting") }
         if record.completions != 1 { problems.append("completions: \(record.completions)") }
         if record.isCancelledBefore, record.mains > 0 { problems.append("it ran, though cancelled before") }
+        if record.isLeftBehind, record.mains > 0 { problems.append("it ran, though the task did not wait for it") }
         return problems
     }
 }

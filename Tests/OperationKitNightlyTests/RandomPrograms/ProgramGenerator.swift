@@ -91,7 +91,7 @@ extension ProgramGenerator {
         let inside = Set(node.subtree.flatMap(\.requires))
         node.after = siblings.map(\.id).filter { inside.contains($0) }
         for sibling in siblings where chance(4) && !node.after.contains(sibling.id) {
-            if node.isAsynchronous, sibling.knowsItsEnd, chance(3) {
+            if node.isAsynchronous, sibling.isAsynchronous, chance(3) {
                 node.requires.append(sibling.id)
             } else {
                 node.after.append(sibling.id)
@@ -107,7 +107,7 @@ extension ProgramGenerator {
 
     /// Has it require the success of one of others, once in so many times.
     private mutating func require(in others: [StressNode], _ node: inout StressNode) {
-        let sources = others.filter(\.knowsItsEnd)
+        let sources = others.filter(\.isAsynchronous)
         if !sources.isEmpty, chance(5) { node.requires.append(element(of: sources).id) }
     }
 
@@ -138,8 +138,8 @@ extension ProgramGenerator {
         default:
             return
         }
-        // A compound is not told when an operation of another library is cancelled.
-        let isTold = node.isAsynchronous || node.leaf?.kind == .throwing
+        // A compound is not told when another operation is cancelled.
+        let isTold = node.isAsynchronous
         node.waitsForever = (node.entry == .cancelled || node.entry == .cancelledMeanwhile && isTold) && chance(2)
         if node.entry == .cancelledMeanwhile, node.isAsynchronous, chance(3) {
             node.policies.conditions.append(conditionUntilCancelled())
@@ -232,7 +232,7 @@ extension ProgramGenerator {
             // Those that `prepare()` adds may not be there yet.
             let siblings = compound.compound?.prepares == true ? [] : compound.children
             var child = child(depth: 3, siblings: siblings, around: [])
-            if !isCalm, chance(6), child.isAsynchronous || child.leaf?.kind == .throwing {
+            if !isCalm, chance(6), child.isAsynchronous {
                 (child.entry, child.waitsForever) = (.cancelledMeanwhile, true)
                 child.dropsDependency = false
             }
@@ -269,7 +269,7 @@ extension ProgramGenerator {
 
     /// The addition of a child that is there already. Operations of other libraries cannot tell that they were.
     private mutating func refusal(in node: StressNode) -> StressAction.Effect {
-        let children = node.children.filter { $0.isAsynchronous || $0.leaf?.kind == .throwing }
+        let children = node.children.filter(\.isAsynchronous)
         if node.compound?.prepares == true || children.isEmpty { return .addCycle(to: node.id, isPair: chance(2)) }
         return .addAgain(element(of: children).id)
     }
@@ -280,7 +280,4 @@ extension StressNode {
 
     /// As a child of a compound: whether it is an `AsyncOperation`.
     var isAsynchronous: Bool { leaf?.isStock != true }
-
-    /// As a child of a compound: whether others can tell that it did not succeed.
-    var knowsItsEnd: Bool { isAsynchronous || leaf?.kind == .throwing }
 }

@@ -95,12 +95,13 @@ extension ProgramOracle {
     private func uses(of resource: StressResource) -> [(name: String, start: Int, begin: Int, end: Int)] {
         facts.nodes.values.flatMap { node -> [(name: String, start: Int, begin: Int, end: Int)] in
             var uses: [(name: String, start: Int, begin: Int, end: Int)] = []
-            if node.policies.resources.contains(resource), let begin = beginning(of: node),
+            let requests = node.policies.resources.contains(resource)
+            if requests, node.retry?.sharesRequests != true, let begin = beginning(of: node),
                 let end = log.completed[node.id]?.first?.position, begin < end
             {
                 uses.append((node.name, earliestStart(of: node), begin, end))
             }
-            if node.retry?.resource == resource {
+            if let retry = node.retry, retry.resource == resource || requests && retry.sharesRequests {
                 for (number, unit) in log.units[node.id] ?? [:] {
                     guard let begin = unit.began.first, let end = unit.ended.first else { continue }
                     let isHedged = node.retry?.form == .hedging
@@ -131,13 +132,10 @@ extension ProgramOracle {
         guard case .circuitOpen(node.id, let seconds)? = log.outcome(of: node.id),
             let position = log.completed[node.id]?.first?.position
         else { return }
-        let others = facts.nodes.values.filter { $0.policies.hasCircuit && $0.id != node.id }
-        let calls = others.filter { other in
-            guard let end = log.completed[other.id]?.first, end.position < position else { return false }
-            if case .circuitOpen = end.outcome { return false }
-            return true
-        }
-        if calls.count < 2 || !calls.contains(where: { log.outcome(of: $0.id)?.isFailure == true }) {
+        let all = facts.nodes.values.filter(\.policies.hasCircuit)
+        let others = all.filter { $0.id != node.id }
+        let calls = all.flatMap { calls(of: $0, before: position) }
+        if calls.count < 2 || !calls.contains(true) {
             complain("\(node.name) found the circuit open, and nothing had failed")
         }
         guard let seconds else { return }
@@ -147,5 +145,16 @@ extension ProgramOracle {
                 complain("\(other.name) ran after \(node.name) had found the circuit open")
             }
         }
+    }
+
+    /// For each call of a circuit breaker that a node had made before, whether it failed.
+    private func calls(of node: StressNode, before position: Int) -> [Bool] {
+        if let retry = node.retry, retry.sharesRequests {
+            let ended = (log.units[node.id] ?? [:]).filter { $0.value.ended.contains { $0 < position } }
+            return ended.map { retry.failure(of: node.id, after: $0.key) != nil }
+        }
+        guard let end = log.completed[node.id]?.first, end.position < position else { return [] }
+        if case .circuitOpen = end.outcome { return [] }
+        return [end.outcome.isFailure]
     }
 }

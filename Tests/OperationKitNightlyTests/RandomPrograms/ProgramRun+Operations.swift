@@ -171,9 +171,6 @@ extension ProgramRun {
 extension ProgramRun {
     func begin(_ node: StressNode) {
         log.add(.began(node.id))
-        if let queue = OperationQueue.current, queue !== OperationQueue.main {
-            tracker.track(queue, "the queue of \(node.name)")
-        }
         probeLocks()
         actInside(node)
     }

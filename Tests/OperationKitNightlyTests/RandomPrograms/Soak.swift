@@ -65,7 +65,7 @@ final class Soak: @unchecked Sendable {
             // A report that comes before the shrinking survives if that hangs or crashes.
             print("STRESS_SEED=\(program.seed) failed: \(violations)\n\(program)")
             var last = violations
-            let budget = Date(timeIntervalSinceNow: 60)
+            let budget = Date(timeIntervalSinceNow: TestExtent.choose(10, long: 60))
             var shrinker = Shrinker { candidate in
                 for _ in 0..<30 where Date() < budget {
                     let violations = Self.violations(of: candidate, hangTimeout: 3)

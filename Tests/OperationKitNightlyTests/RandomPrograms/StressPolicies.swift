@@ -143,6 +143,9 @@ struct StressRetry: Equatable, Sendable {
 
     static let attemptTimeout = 2
 
+    /// Whether each attempt requests what the operation requires.
+    var sharesRequests: Bool { form != .hedging }
+
     /// How many attempts there are if nothing else ends the operation, and none is hedged.
     var attempts: Int { min(failures + 1, maximum) }
 

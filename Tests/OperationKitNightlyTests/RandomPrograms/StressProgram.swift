@@ -310,7 +310,7 @@ extension StressLeaf {
     }
 
     /// Whether it is no `AsyncOperation`, where it is no step.
-    var isStock: Bool { kind == .block || kind == .throwing || kind == .foreign }
+    var isStock: Bool { kind == .block || kind == .foreign }
 }
 
 extension StressCollection {
