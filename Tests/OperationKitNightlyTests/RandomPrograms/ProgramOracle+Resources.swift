@@ -134,7 +134,7 @@ extension ProgramOracle {
         else { return }
         let all = facts.nodes.values.filter(\.policies.hasCircuit)
         let others = all.filter { $0.id != node.id }
-        let calls = all.flatMap { calls(of: $0, before: position) }
+        let calls = all.flatMap { outcomes(ofCalls: $0, before: position) }
         if calls.count < 2 || !calls.contains(true) {
             complain("\(node.name) found the circuit open, and nothing had failed")
         }
@@ -148,7 +148,7 @@ extension ProgramOracle {
     }
 
     /// For each call of a circuit breaker that a node had made before, whether it failed.
-    private func calls(of node: StressNode, before position: Int) -> [Bool] {
+    private func outcomes(ofCalls node: StressNode, before position: Int) -> [Bool] {
         if let retry = node.retry, retry.sharesRequests {
             let ended = (log.units[node.id] ?? [:]).filter { $0.value.ended.contains { $0 < position } }
             return ended.map { retry.failure(of: node.id, after: $0.key) != nil }

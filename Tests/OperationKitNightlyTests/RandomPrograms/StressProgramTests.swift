@@ -57,6 +57,21 @@ extension Stress {
                     actions: [StressAction(trigger: .inside(2), effect: .add(late, to: 0))]), times: 50)
         }
 
+        @Test(
+            "Observers of many kinds of programs get the events that the oracle expects",
+            arguments: StressObservation.allCases)
+        func programs(observation: StressObservation) async {
+            for seed in 0..<TestExtent.choose(60, long: 3_000) as Range<UInt64> {
+                var program = ProgramGenerator.program(seed: seed)
+                program.observation = observation
+                let failure = await onThread { [program] in Soak.check(program) }
+                if let failure {
+                    Issue.record("\(failure.report)")
+                    return
+                }
+            }
+        }
+
         @Test("A seed always makes the same program") func seed() {
             for seed in 0..<200 as Range<UInt64> {
                 let program = ProgramGenerator.program(seed: seed)

@@ -89,48 +89,4 @@ extension Stress {
             }
         }
     }
-
-    /// The checks of shapes have to see what is wrong.
-    @Suite("Stress: the reference itself") struct StressReferenceTests {
-        private let shape = StressShape(
-            name: "three", dependencies: [[], [0], []], priorities: [.normal, .veryHigh, .high])
-
-        @Test("The reference prefers priority, then the order of addition") func reference() {
-            #expect(ReferenceScheduler(shape: shape).order == [2, 0, 1])
-            #expect(ReferenceScheduler(shape: .flat(4)).order == [0, 1, 2, 3])
-        }
-
-        private func record(_ events: [(Int, begins: Bool)]) -> ShapeRecord.Result {
-            let record = ShapeRecord(3)
-            for (child, begins) in events { if begins { record.began(child) } else { record.ended(child) } }
-            return record.result
-        }
-
-        @Test("A right run is accepted") func rightRun() {
-            let right = record([(0, true), (0, false), (1, true), (2, true), (2, false), (1, false)])
-            #expect(ReferenceScheduler.violations(of: shape, right, limit: 2) == [])
-        }
-
-        @Test("A child that started too early is seen") func early() {
-            let early = record([(0, true), (1, true), (0, false), (1, false), (2, true), (2, false)])
-            #expect(
-                ReferenceScheduler.violations(of: shape, early, limit: 2) == ["child 1 began before 0 had ended"])
-        }
-
-        @Test("Children that ran twice or never are seen") func wrongCounts() {
-            let twice = record([(0, true), (0, false), (0, true), (0, false), (1, true), (1, false)])
-            #expect(
-                ReferenceScheduler.violations(of: shape, twice, limit: 2) == [
-                    "child 0 ran 2 times", "child 2 ran 0 times",
-                ])
-        }
-
-        @Test("Too many children at the same time are seen") func tooMany() {
-            let crowd = record([(0, true), (2, true), (0, false), (2, false), (1, true), (1, false)])
-            #expect(
-                ReferenceScheduler.violations(of: shape, crowd, limit: 1) == [
-                    "2 children ran at the same time, with a limit of 1"
-                ])
-        }
-    }
 }
