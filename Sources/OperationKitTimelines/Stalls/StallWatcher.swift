@@ -29,7 +29,7 @@ final class StallWatcher: OperationObserver {
     private let state = Guarded(State())
     private let threshold: Duration
     private let now: @Sendable () -> Duration
-    /// Sleeps on the clock; `nil` for the clock of the system, on which no thread has to be there for that.
+    /// Sleeps on the clock until a time; `nil` for the clock of the system, on which no thread has to be there for that.
     private let sleep: (@Sendable (Duration) async -> Void)?
     private let handler: @Sendable (StallReport) -> Void
     /// On which operations are examined, and the handler is called.
@@ -43,7 +43,8 @@ final class StallWatcher: OperationObserver {
         if clock is ContinuousClock {
             sleep = nil
         } else {
-            sleep = { time in try? await clock.sleep(for: time) }
+            // Not for a time: it begins when the task does, which may be later.
+            sleep = { due in try? await clock.sleep(until: origin.advanced(by: due), tolerance: nil) }
         }
     }
 
@@ -119,7 +120,7 @@ final class StallWatcher: OperationObserver {
             return queue.asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { [weak self] in self?.look(due) }
         }
         Task { [weak self, queue] in
-            await sleep(time)
+            await sleep(due)
             guard let watcher = self else { return }
             queue.async { watcher.look(due) }
         }
