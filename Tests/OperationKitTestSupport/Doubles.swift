@@ -2,11 +2,6 @@ package import Foundation
 @_exported public import OperationKitTesting
 package import Testing
 
-extension Trait where Self == TimeLimitTrait {
-    /// What hangs fails with its name. Far beyond what any test takes, also with a sanitizer on a busy machine.
-    package static var hangGuard: Self { .timeLimit(.minutes(10)) }
-}
-
 /// How long a wait that blocks a thread, or that cannot be cancelled, lasts at most before it is reported as a failure.
 package let hangTimeout: TimeInterval = 200
 

@@ -101,11 +101,6 @@ extension ProgramOracle {
         if let end, let last = signals.last, last.position > end.position {
             complain("an attempt of \(node.name) had an event after its end")
         }
-        // What is not there was refused, and belongs to nothing.
-        guard isThere(node.id), let end, let parent = facts.parents[node.id],
-            let parentEnd = log.signals[parent]?.last(where: { $0.signal.isEnd })
-        else { return }
-        if end.position > parentEnd.position { complain("the end of \(node.name) came after that of n\(parent)") }
     }
 
     /// Whether it had an observer before it could start.
