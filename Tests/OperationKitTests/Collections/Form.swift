@@ -10,10 +10,8 @@ enum Form: CaseIterable, Sendable {
     /// Whether items that have not started are reported.
     var isArray: Bool { self != .sequence && self != .asyncSequence }
 
-    /// Performs the numbers below `count`.
-    ///
-    /// - Parameter read: Called with the index of each item that is asked of a sequence and exists.
-    /// - Returns: What became of the items that failed or did not start.
+    /// Performs the numbers below `count`, and returns what became of the items that failed or did not start. `read` is called
+    /// with the index of each item that is asked of a sequence and exists.
     func failures(
         of operation: some CollectionOperation<Int>, on count: Int, read: @escaping @Sendable (Int) -> Void = { _ in }
     ) async throws -> [CollectionFailure<Int>] {

@@ -112,7 +112,9 @@ import Testing
 
     // MARK: - Attempts
 
-    @Test("What a retry requires each of its attempts requires, and nothing is held in between") func retry() async throws {
+    @Test("What a retry requires each of its attempts requires, and nothing is held in between") func retry()
+        async throws
+    {
         let clock = ManualClock()
         let retry = RetryOperation(RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(5)))) { [log] attempt in
             TaskOperation {
@@ -140,7 +142,8 @@ import Testing
     {
         let (clock, breaker) = (ManualClock(), CircuitBreaker("service", minimumCalls: 1, openDuration: .seconds(3)))
         let count = Shared(0)
-        let task = TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(5)))) {
+        let task = TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(5))))
+        {
             let number = count.change { count in
                 count += 1
                 return count
