@@ -54,7 +54,7 @@ extension OperationDiagnostics {
     }
 }
 
-/// Ends the reports of ``OperationDiagnostics/reportStalls(longerThan:clock:handler:)``.
+/// Ends the reports of ``OperationKit/OperationDiagnostics/reportStalls(longerThan:clock:handler:)``.
 public final class StallMonitor: Sendable {
     private let watcher: Guarded<StallWatcher?>
 
@@ -79,7 +79,7 @@ public final class StallMonitor: Sendable {
     }
 }
 
-/// An operation that has executed for longer than ``OperationDiagnostics/reportStalls(longerThan:clock:handler:)`` allows.
+/// An operation that has executed for longer than ``OperationKit/OperationDiagnostics/reportStalls(longerThan:clock:handler:)`` allows.
 ///
 /// It holds texts, not the operation: keeping a report keeps nothing alive.
 public struct StallReport: Sendable, CustomStringConvertible {
