@@ -30,46 +30,4 @@ import Testing
             }
         }
     }
-
-    @Test("The default sizes grow from a thousand to a million") func defaultSizes() {
-        let scale = Scale(count: Options().count)
-        #expect(scale.sizes == [1000, 10_000, 100_000, 1_000_000])
-        #expect(scale.flatFrom == 10_000)
-        #expect(scale.stockChain == 4000)
-        #expect(scale.steps == 1000)
-    }
-
-    @Test("Sizes grow, and those that are compared are among them", arguments: counts)
-    func sizes(count: Int) {
-        let scale = Scale(count: count)
-        #expect(scale.sizes == scale.sizes.sorted())
-        #expect(scale.sizes.allSatisfy { $0 > 0 })
-        for size in [scale.flatFrom, scale.count, scale.many] { #expect(scale.sizes.contains(size)) }
-    }
-
-    @Test("The guarded loop takes one item after the other", arguments: [false, true])
-    func guardedLoop(isAsynchronous: Bool) async {
-        final class Log: @unchecked Sendable {
-            var items: [Int] = []
-        }
-        let log = Log()
-        // Many enough to overflow the stack, if one item began inside the completion of another.
-        let items = Array(0..<(isAsynchronous ? 1000 : 200_000))
-        let errors = await withCheckedContinuation { continuation in
-            let loop = GuardedLoop(
-                items,
-                work: { item, completion in
-                    log.items.append(item)
-                    let error = item.isMultiple(of: 10) ? CocoaError(.userCancelled) : nil
-                    if isAsynchronous {
-                        DispatchQueue.global().async { completion(error) }
-                    } else {
-                        completion(error)
-                    }
-                }, completion: { continuation.resume(returning: $0) })
-            Thread { loop.run() }.start()
-        }
-        #expect(log.items == items)
-        #expect(errors.map { $0 != nil } == items.map { $0.isMultiple(of: 10) })
-    }
 }

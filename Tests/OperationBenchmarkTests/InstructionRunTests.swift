@@ -53,19 +53,6 @@ import Testing
         #expect(row.hasPrefix("| life | ") && row.hasSuffix(" | \(cost) | creation \(cost) | 1.00× |"), "\(row)")
     }
 
-    @Test("Without a tool that counts, both are named", arguments: [[:], ["perf": perfWithoutCounter]])
-    func noTool(scripts: [String: String]) async throws {
-        let folder = try Self.tools(scripts)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let result = try await BenchmarkProcess.run(
-            arguments: ["--instructions"], environment: ["PATH": "/no/such/folder:" + folder.path])
-        #expect(result.status == 3)
-        #expect(result.output == "")
-        let sentence = InstructionCounterError.noTool.localizedDescription
-        #expect(sentence.contains("perf") && sentence.contains("valgrind"))
-        #expect(result.errors == "OperationBenchmark: \(sentence)\n")
-    }
-
     @Test(
         "A count that fails is told by the exit status",
         arguments: [

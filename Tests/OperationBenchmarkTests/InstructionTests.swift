@@ -24,31 +24,19 @@ import Testing
     }
 
     @Test(
-        "The count is found in the output of perf",
+        "The count is found in the output of the tools",
         arguments: [
-            ("123456,,instructions:u,1000200,100.00,,\n", 123_456),
-            ("A word of the program, instructions, say\n42,,instructions:u,9,100.00,,", 42),
-            ("40,,cpu_core/instructions/u,9,80.00,,\n2,,cpu_atom/instructions/u,9,20.00,,\n", 42),
-            ("42,,cpu_core/instructions/u,9,80.00,,\n<not counted>,,cpu_atom/instructions/u,0,0.00,,\n", 42),
-            ("<not supported>,,instructions:u,0,100.00,,\n", nil),
-            ("7,,cycles:u,9,100.00,,\n", nil),
-            ("", nil),
-        ])
-    func perf(output: String, count: Int?) {
-        #expect(InstructionCounter.Tool.perf.count(in: output) == count)
-    }
-
-    @Test(
-        "The count is found in the output of valgrind",
-        arguments: [
-            ("==31== Callgrind, a call-graph\n==31== Events    : Ir\n==31== Collected : 123456\n==31== \n", 123_456),
-            ("==31== Collected: 7", 7),
-            ("Collected : 8\n", nil),
-            ("==31== Events    : Ir\n", nil),
-            ("", nil),
-        ])
-    func valgrind(output: String, count: Int?) {
-        #expect(InstructionCounter.Tool.valgrind.count(in: output) == count)
+            (InstructionCounter.Tool.perf, "123456,,instructions:u,1000200,100.00,,\n", 123_456),
+            (.perf, "A word of the program, instructions, say\n42,,instructions:u,9,100.00,,", 42),
+            (.perf, "40,,cpu_core/instructions/u,9,80.00,,\n2,,cpu_atom/instructions/u,9,20.00,,\n", 42),
+            (.perf, "42,,cpu_core/instructions/u,9,80.00,,\n<not counted>,,cpu_atom/instructions/u,0,0.00,,\n", 42),
+            (.perf, "<not supported>,,instructions:u,0,100.00,,\n", nil),
+            (.perf, "7,,cycles:u,9,100.00,,\n", nil),
+            (.valgrind, "==31== Callgrind, a call-graph\n==31== Events    : Ir\n==31== Collected : 123456\n", 123_456),
+            (.valgrind, "Collected : 8\n", nil),
+        ] as [(InstructionCounter.Tool, String, Int?)])
+    func counts(tool: InstructionCounter.Tool, output: String, count: Int?) {
+        #expect(tool.count(in: output) == count)
     }
 
     @Test("What happens once does not count", arguments: [InstructionCase.Counts.ordinary, .composites])
@@ -79,21 +67,6 @@ import Testing
         #expect(texts.prefix(3) == ["round 1 of 5: 2,000", "round 1 of 5: 12,000", "round 2 of 5: 2,000"])
     }
 
-    @Test("A case that others are compared with is counted once") func baselines() throws {
-        let costs = ["plain": 10, "creation": 15, "life": 30]
-        var counted: [String] = []
-        let meter = InstructionMeter(rounds: 5) { probe in
-            counted.append(probe.id)
-            return try #require(costs[probe.id]) * probe.count
-        }
-        let results = try meter.results(of: [.life, .creation])
-        #expect(results.map(\.id) == ["life", "creation"])
-        #expect(results.map(\.cost) == [30, 15])
-        #expect(results.map(\.baseline) == [.init(id: "creation", cost: 15), .init(id: "plain", cost: 10)])
-        #expect(results.map(\.ratio) == [2, 1.5])
-        #expect(counted == ["life", "life", "creation", "creation", "plain", "plain"])
-    }
-
     private static let report = InstructionReport(
         machine: Samples.machine, tool: .valgrind, rounds: 5,
         results: [
@@ -114,19 +87,6 @@ import Testing
                 "plain  a subclass         4,000",
                 "life   its life          10,000  plain 4,000  2.50×",
                 "odd    more                  10       none 0",
-            ])
-    }
-
-    @Test("Markdown of instructions is a table of the documentation") func markdown() {
-        #expect(
-            Self.report.markdown == [
-                Self.head,
-                "",
-                "| Case | What | Instructions | Baseline | Ratio |",
-                "| --- | --- | ---: | ---: | ---: |",
-                "| plain | a subclass | 4,000 |  |  |",
-                "| life | its life | 10,000 | plain 4,000 | 2.50× |",
-                "| odd | more | 10 | none 0 |  |",
             ])
     }
 }

@@ -49,14 +49,6 @@ import Testing
             ])
     }
 
-    @Test("A bar is never empty") func bars() {
-        let point = { (size: Int, cost: Double) in GrowthResult.Point(size: size, cost: Statistics([cost])) }
-        let growth = GrowthResult(what: "children", points: [point(1, 1), point(10, 100_000)])
-        let bars = Plot(growth: growth).lines.map { $0.count { $0 == "█" } }
-        #expect(bars == [1, Plot.width])
-        #expect(Plot(growth: GrowthResult(what: "children", points: [])).lines == [])
-    }
-
     @Test("Markdown has the machine and the tables") func markdown() {
         let lines = Markdown(report: Samples.report()).lines
         #expect(lines[0].hasPrefix("Measured on Abacus, 2 cores, 8 GiB, Linux, Swift 6.2, release build, in 3 rounds."))
@@ -81,43 +73,5 @@ import Testing
     @Test("A report reads back as it was written") func coding() throws {
         let data = try JSONEncoder().encode(Samples.report())
         #expect(try JSONDecoder().decode(Report.self, from: data) == Samples.report())
-    }
-
-    @Test("The keys of a report are the documented ones") func keys() throws {
-        let json = try JSONSerialization.jsonObject(with: JSONEncoder().encode(Samples.report()))
-        let report = try #require(json as? [String: Any])
-        #expect(Set(report.keys) == ["format", "machine", "rounds", "count", "cases"])
-        #expect(report["format"] as? Int == 1)
-        let machine = try #require(report["machine"] as? [String: Any])
-        #expect(Set(machine.keys) == ["processor", "cores", "memory", "system", "swift", "configuration"])
-        let result = try #require((report["cases"] as? [[String: Any]])?.first)
-        #expect(Set(result.keys) == ["id", "summary", "baseline", "experiments"])
-        let experiment = try #require((result["experiments"] as? [[String: Any]])?.first)
-        #expect(Set(experiment.keys) == ["quantity", "sides", "comparisons", "growth"])
-        #expect(experiment["quantity"] as? String == "nanoseconds")
-        let side = try #require((experiment["sides"] as? [[String: Any]])?.first)
-        #expect(Set(side.keys) == ["name", "cost"])
-        #expect((side["cost"] as? [String: Double])?.keys.sorted() == ["max", "median", "min"])
-        let comparisons = try #require(experiment["comparisons"] as? [[String: Any]])
-        #expect(Set(comparisons[0].keys) == ["what", "ours", "baseline", "ratio", "goal", "verdict"])
-        #expect(comparisons.map { $0["verdict"] as? String } == ["met", "open"])
-        #expect(comparisons[1]["goal"] == nil)
-        let growth = try #require(experiment["growth"] as? [String: Any])
-        #expect(Set(growth.keys) == ["what", "points"])
-        let point = try #require((growth["points"] as? [[String: Any]])?.first)
-        #expect(Set(point.keys) == ["size", "cost"])
-    }
-
-    @Test("The processor is found in what Linux says of it") func processor() {
-        let intel = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Xeon: the large one\n"
-        #expect(Machine.processor(inProcessorInformation: intel) == "Xeon: the large one")
-        let board = "processor\t: 0\nBogoMIPS\t: 108.00\n\nModel\t\t: Raspberry Pi 4\n"
-        #expect(Machine.processor(inProcessorInformation: board) == "Raspberry Pi 4")
-        #expect(Machine.processor(inProcessorInformation: "processor\t: 0\n") == nil)
-    }
-
-    @Test("The peak of memory is found in what Linux says of a process") func memoryPeak() {
-        #expect(MemoryProbe.peak(inStatus: "VmPeak:\t  900 kB\nVmHWM:\t   128 kB\nVmRSS:\t  100 kB\n") == 128 * 1024)
-        #expect(MemoryProbe.peak(inStatus: "VmPeak:\t  900 kB\n") == nil)
     }
 }

@@ -55,24 +55,6 @@ import Testing
         #expect(result.errors.contains("OperationBenchmark: Standard output cannot be written."))
     }
 
-    @Test("A report that is lost is a file that cannot be written", .enabled(if: hasFullDevice))
-    func lostReport() async throws {
-        let result = try await BenchmarkProcess.run("--count", "20", "--only", "chain", "--json", Self.fullDevice)
-        #expect(result.status == 2)
-        #expect(result.errors.contains("“\(Self.fullDevice)” cannot be written"))
-        #expect(result.output.contains("chain"))
-    }
-
-    @Test("The report is written although standard output is lost", .enabled(if: hasFullDevice))
-    func reportWithoutOutput() async throws {
-        let file = Self.temporaryFile()
-        defer { try? FileManager.default.removeItem(at: file) }
-        let result = try await BenchmarkProcess.run(
-            arguments: ["--count", "20", "--only", "chain", "--json", file.path], redirection: ">\(Self.fullDevice)")
-        #expect(result.status == 3)
-        #expect(try JSONDecoder().decode(Report.self, from: Data(contentsOf: file)).cases.map(\.id) == ["chain"])
-    }
-
     @Test("All cases are measured, and the status of `--check` says whether a goal was missed")
     func allCases() async throws {
         let file = Self.temporaryFile()

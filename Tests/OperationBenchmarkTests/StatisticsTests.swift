@@ -53,23 +53,6 @@ import Testing
         #expect(run == trials)
     }
 
-    @Test("What a trial leaves is freed before the next one is made") func leftovers() throws {
-        final class Leftover {}
-        weak var last: Leftover?
-        var isFreed: [Bool] = []
-        let side = Side("a", units: 1, least: 3) {
-            isFreed.append(last == nil)
-            return {
-                let leftover = Leftover()
-                last = leftover
-                return leftover
-            }
-        }
-        _ = try side.measure()
-        #expect(isFreed == [true, true, true])
-        #expect(last == nil)
-    }
-
     @Test("The median ratio decides whether a goal is met") func verdict() {
         let met = Samples.report().cases[0].experiments[0].comparisons
         #expect(met.map(\.verdict) == [.met, .open])

@@ -88,14 +88,4 @@ import Testing
         #expect(try ArgumentParser.parse([]) == .scenario(.tour, Options()))
         #expect(try ArgumentParser.parse(["--interactive"]) == .interactive(Options()))
     }
-
-    @Test("After two dashes everything is an operand") func operands() throws {
-        #expect(try ArgumentParser.parse(["files", "--", "--help"]) == .files(directory: "--help", Options()))
-        #expect(try ArgumentParser.parse(["--", "files", "-"]) == .files(directory: "-", Options()))
-    }
-
-    @Test("Help and version are given whatever follows") func help() throws {
-        #expect(try ArgumentParser.parse(["-h", "--bogus"]) == .help)
-        #expect(try ArgumentParser.parse(["--version", "--help"]) == .version)
-    }
 }

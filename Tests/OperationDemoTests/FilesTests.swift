@@ -56,23 +56,6 @@ import Testing
         #expect(total.numbers == (0..<3).map { column in expected.values.map { $0[column] }.reduce(0, +) })
     }
 
-    @Test("The largest files are in a table, the largest first") func largestFiles() async throws {
-        let directory = try TemporaryDirectory()
-        for size in 1...12 { try directory.write(String(repeating: "x", count: size * 10), to: "\(size % 3)/\(size)") }
-        let result = try await DemoProcess.run("files", directory.path)
-        let heading = try #require(result.lines.firstIndex(of: "The largest files:"))
-        let table = result.lines[(heading + 2)...].filter { $0 != "" }
-        let paths = table.compactMap { $0.split(separator: " ").last.map(String.init) }
-        #expect(paths == (3...12).reversed().map { "\(directory.path)/\($0 % 3)/\($0)" })
-    }
-
-    @Test("An empty directory has a total of 0 files") func emptyDirectory() async throws {
-        let directory = try TemporaryDirectory()
-        let result = try await DemoProcess.run("files", directory.path)
-        #expect(result.status == 0)
-        #expect(Self.rows(result).map(\.name) == ["total of 0 files"])
-    }
-
     @Test("Links, pipes and cycles are not files") func noFiles() async throws {
         let directory = try TemporaryDirectory()
         try directory.write("one line\n", to: "sub/file")
@@ -81,13 +64,6 @@ import Testing
         let result = try await DemoProcess.run("files", directory.path)
         #expect(result.status == 0)
         #expect(Self.rows(result).map(\.name) == ["\(directory.path)/sub/file", "total of 1 file"])
-    }
-
-    @Test("Names of files can neither break lines nor control the terminal") func names() async throws {
-        let directory = try TemporaryDirectory()
-        try directory.write("x", to: "a\nb\u{1B}[31m c")
-        let result = try await DemoProcess.run("files", directory.path)
-        #expect(Self.rows(result).first?.name == "\(directory.path)/a\\u{a}b\\u{1b}[31m c")
     }
 
     /// A path that is too long to be opened stands for what cannot be read: it keeps the superuser out, too.
@@ -109,23 +85,6 @@ import Testing
         #expect(complaints.first?.hasPrefix("OperationDemo: cannot read “\(directory.path)/\(name)/") == true)
     }
 
-    @Test(
-        "Files and directories without permission are reported in the order of their paths",
-        .enabled(if: getuid() != 0, "The superuser can read everything")
-    )
-    func permissions() async throws {
-        let directory = try TemporaryDirectory()
-        for file in ["a", "b", "c/d"] { try directory.write("x", to: file) }
-        _ = try await Shell.output(of: "chmod 000 b c", in: directory.url)
-        let result = try await DemoProcess.run("files", directory.path)
-        _ = try await Shell.output(of: "chmod 700 b c", in: directory.url)
-        #expect(result.status == 1)
-        #expect(Self.rows(result).last?.name == "total of 1 file")
-        let complaints = result.errors.split(separator: "\n")
-        #expect(complaints.map { $0.contains("/b”") } == [true, false])
-        #expect(complaints.map { $0.contains("/c”") } == [false, true])
-    }
-
     @Test("Control-C stops reading, prints what was done and ends with status 130") func interruption() async throws {
         let directory = try TemporaryDirectory()
         try directory.write("done before\n", to: "small")
@@ -137,45 +96,6 @@ import Testing
         #expect(result.status == 130)
         #expect(Self.rows(result).map(\.name) == ["\(directory.path)/small", "total of 1 file"])
         #expect(result.errors.contains("interrupted"))
-    }
-
-    @Test("A reader that goes away ends the demo without a word") func closedPipe() async throws {
-        let directory = try TemporaryDirectory()
-        let demo = try BuildProducts.executable("OperationDemo").path
-        let sources = BuildProducts.repository.appendingPathComponent("Sources").path
-        // Once with the signal as a shell's child gets it, once with a parent that ignores it.
-        for prefix in ["", "trap '' PIPE; "] {
-            let line = "\(prefix)'\(demo)' files '\(sources)' 2> errors | true; cat errors; echo end"
-            #expect(try await Shell.output(of: line, in: directory.url) == ["end"])
-        }
-    }
-
-    @Test("What has taken the place of a file is reported, and neither counted nor waited for")
-    func replacedFile() async throws {
-        let directory = try TemporaryDirectory()
-        try directory.write("x", to: "file")
-        _ = try await Shell.output(of: "mkfifo pipe; ln -s file link; mkdir directory", in: directory.url)
-        let errors: [String: FileError] = [
-            "pipe": .noRegularFile, "link": FileError(code: ELOOP), "directory": .noRegularFile,
-            "vanished": FileError(code: ENOENT),
-        ]
-        for (name, error) in errors {
-            let counting = await Self.count("\(directory.path)/\(name)")
-            #expect(counting.count == nil && counting.error as? FileError == error, "\(name)")
-            #expect(counting.name == "\(directory.path)/\(name)" && error.localizedDescription != "")
-        }
-        let counting = await Self.count("\(directory.path)/file")
-        #expect(counting.count?.bytes == 1 && counting.error == nil)
-    }
-
-    /// An operation that counts in a file, once it has finished by itself.
-    private static func count(_ path: String) async -> CountFile {
-        let operation = CountFile(RawPath(path))
-        await withCheckedContinuation { continuation in
-            (operation as Operation).completionBlock = { continuation.resume() }
-            OperationQueue().addOperation(operation)
-        }
-        return operation
     }
 
     @Test("Many files are counted with few file descriptors") func fewDescriptors() async throws {

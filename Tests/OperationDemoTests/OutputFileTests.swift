@@ -29,28 +29,6 @@ import Testing
         #expect(try Self.names(directory) == ["a.json", "a.svg"])
     }
 
-    @Test("Files are drawn as what they were counted by, and the table stays the same") func files() async throws {
-        let directory = try TemporaryDirectory()
-        try directory.write("a\n", to: "in/one")
-        try directory.write("b\n", to: "in/two")
-        let plain = try await DemoProcess.run("files", "\(directory.path)/in", "--mode", "serial")
-        let drawn = try await DemoProcess.run(
-            "files", "\(directory.path)/in", "--mode", "serial", "--svg", "\(directory.path)/out.svg")
-        #expect(drawn.status == 0 && drawn.output == plain.output)
-        #expect(try Self.text(directory, "out.svg").contains("/in/two"))
-        let chart = try await DemoProcess.run("files", "\(directory.path)/in", "--mermaid")
-        #expect(chart.status == 0 && chart.output.hasPrefix("gantt\n") && chart.output.contains("/in/one"))
-        #expect(!chart.output.contains("total of"))
-    }
-
-    @Test("A chart for Mermaid is all that is printed") func mermaid() async throws {
-        let result = try await DemoProcess.run("critical-path", "--mermaid", "--speed", "20")
-        #expect(result.status == 0 && result.errors == "")
-        #expect(result.output.hasPrefix("gantt\n    title critical-path"))
-        #expect(result.lines.dropFirst().allSatisfy { $0.isEmpty || $0.hasPrefix("    ") })
-        #expect(result.lines.contains { $0.contains("compile-core :done, crit") })
-    }
-
     @Test(
         "A file that cannot be written is named with the reason before anything runs",
         arguments: [
@@ -71,30 +49,6 @@ import Testing
         #expect(try Self.names(directory) == ["directory", "file"])
     }
 
-    #if os(Linux)
-    @Test("A full disk is reported when the run has ended") func fullDisk() async throws {
-        let result = try await DemoProcess.run("async", "--speed", "100", "--svg", "/dev/full")
-        #expect(result.status == 74 && result.output.contains("async, concurrent queue"))
-        #expect(result.errors == "OperationDemo: cannot write “/dev/full”: No space left on device\n")
-    }
-    #endif
-
-    @Test("An existing file is replaced as a whole, and links stay links") func replacement() async throws {
-        let directory = try TemporaryDirectory()
-        try directory.write(String(repeating: "old ", count: 100_000), to: "old.svg")
-        for link in ["ln -s old.svg link.svg", "ln -s new.svg dangling.svg"] {
-            _ = try await Shell.output(of: link, in: directory.url)
-        }
-        for name in ["link.svg", "dangling.svg"] {
-            let result = try await DemoProcess.run("sync", "--speed", "100", "--svg", "\(directory.path)/\(name)")
-            #expect(result.status == 0)
-        }
-        #expect(!(try Self.text(directory, "old.svg")).contains("old "))
-        #expect(try Self.text(directory, "new.svg").contains("sync-1"))
-        let links = try await Shell.output(of: "find . -type l | sort", in: directory.url)
-        #expect(links == ["./dangling.svg", "./link.svg"])
-    }
-
     @Test("Control-C leaves neither a file nor a change of one") func interruption() async throws {
         let directory = try TemporaryDirectory()
         try directory.write("kept", to: "old.json")
@@ -106,17 +60,6 @@ import Testing
         #expect(await process.result().status == 130)
         #expect(try Self.names(directory) == ["old.json"])
         #expect(try Self.text(directory, "old.json") == "kept")
-    }
-
-    @Test("After an interruption of `files`, what was done is drawn") func interruptedFiles() async throws {
-        let directory = try TemporaryDirectory()
-        try directory.write("x", to: "in/small")
-        try directory.writeHole(of: 1 << 40, to: "in/large")
-        let process = try DemoProcess.start(["files", "\(directory.path)/in", "--svg", "\(directory.path)/out.svg"])
-        process.when("/small") { _ in process.interrupt() }
-        #expect(await process.result().status == 130)
-        let svg = try Self.text(directory, "out.svg")
-        #expect(svg.contains("/in/large") && XMLCheck.isComplete(svg))
     }
 }
 

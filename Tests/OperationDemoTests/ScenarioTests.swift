@@ -44,44 +44,16 @@ import Testing
         }
     }
 
-    @Test("The times of events never decrease") func times() async throws {
-        for section in try await Self.sections("tour") {
-            let times = section.events.map(\.milliseconds)
-            #expect(!times.isEmpty && times == times.sorted())
-        }
-    }
-
-    @Test("A compound is complete after its children have worked") func compound() async throws {
-        for section in try await Self.sections("compound") {
-            for compound in ["album", "video"] {
-                let end = try #require(section.execution(of: compound)).upperBound
-                for child in 1...3 {
-                    #expect(try #require(section.execution(of: "\(compound)-\(child)")).upperBound < end)
-                }
-            }
-        }
-    }
-
-    @Test("On a serial queue correct operations never overlap") func serialQueue() async throws {
-        let tour = try await Self.sections("tour", "--mode", "serial")[0]
-        #expect(!tour.overlaps(["sync", "async", "compound"]))
-        #expect(!tour.overlaps(["sync", "async", "compound-1", "compound-2", "compound-3"]))
-        #expect(!(try await Self.sections("sync", "--mode", "serial")[0]).overlaps(["sync-1", "sync-2", "sync-3"]))
-        #expect(!(try await Self.sections("async", "--mode", "serial")[0]).overlaps(["async-1", "async-2", "async-3"]))
-        #expect(!(try await Self.sections("compound", "--mode", "serial")[0]).overlaps(["album", "video"]))
-    }
-
-    @Test("On a concurrent queue operations overlap") func concurrentQueue() async throws {
-        let tour = try await Self.sections("tour", "--mode", "concurrent", speed: 1)[0]
-        #expect(tour.overlaps(["sync", "async", "compound"]))
-        #expect(tour.overlaps(["compound-1", "compound-2", "compound-3"]))
-    }
-
-    @Test("A concurrent queue of width 1 is serial, and nothing is said of a gain") func widthOfOne() async throws {
-        let section = try await Self.sections("async", "--mode=concurrent", "--width=1")[0]
-        #expect(!section.overlaps(["async-1", "async-2", "async-3"]))
-        let both = try await DemoProcess.run("async", "--width=1")
-        #expect(!both.output.contains("The same work"))
+    @Test("On a serial queue correct operations never overlap, on a concurrent one they do") func overlaps()
+        async throws
+    {
+        let names = ["sync", "async", "compound-1", "compound-2", "compound-3"]
+        let (serial, concurrent) = try await (
+            Self.sections("tour", "--mode", "serial"), Self.sections("tour", "--mode", "concurrent", speed: 1)
+        )
+        #expect(!serial[0].overlaps(names) && concurrent[0].overlaps(names))
+        let narrow = try await Self.sections("async", "--mode=concurrent", "--width=1")[0]
+        #expect(!narrow.overlaps(["async-1", "async-2", "async-3"]))
     }
 
     @Test("Work of naive operations overlaps on a serial queue, and findings say so") func naiveOperations()
@@ -190,19 +162,6 @@ import Testing
             // How many are at work together is up to the machine, below the limit.
             #expect(strategy.hasPrefix("Parallel") ? (2...4).contains(most) : most == 1)
         }
-    }
-
-    @Test("A collection is drawn in less than a screen for each strategy") func collectionLength() async throws {
-        let result = try await DemoProcess.run("collection", "--speed", "20")
-        #expect(result.status == 0)
-        #expect(result.lines.count < 100)
-    }
-
-    @Test("The mode chooses the strategies of a collection") func collectionMode() async throws {
-        let serial = try await Self.sections("collection", "--mode", "serial", speed: 20)
-        #expect(serial.count == 2 && serial.allSatisfy { $0.title.contains("Sequential") })
-        let parallel = try await Self.sections("collection", "--mode", "concurrent", "--width", "2", speed: 20)
-        #expect(parallel.count == 2 && parallel.allSatisfy { $0.title.contains("up to 2 ") })
     }
 
     @Test("Control-C ends a scenario with status 130") func interruption() async throws {

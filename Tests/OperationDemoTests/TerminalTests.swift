@@ -86,21 +86,6 @@ import Testing
         #expect((await terminal.output()).contains("× cancelled"))
     }
 
-    @Test("Every line fits the terminal, however narrow or wide", arguments: [40, 200] as [UInt16])
-    func widths(columns: UInt16) async throws {
-        let terminal = try PseudoTerminal(columns: columns)
-        let process = try Self.start(["--interactive", "--no-color", "--speed", "20"], on: terminal)
-        terminal.when("q quit") { _ in try? terminal.type("aasnc") }
-        terminal.when("9 finished") { _ in try? terminal.type("q") }
-        #expect(await Self.status(of: process) == 0)
-        let output = await terminal.output()
-        #expect(output.contains("9 finished") && output.contains("▶ unfinished"))
-        for line in output.split(whereSeparator: \.isNewline) {
-            let text = line.replacing(/\u{1B}\[[0-9;]*[A-Za-z]/, with: "")
-            #expect(text.count < columns, "\(text)")
-        }
-    }
-
     @Test("On a terminal a scenario is drawn while it runs, and its end is that of a pipe") func live() async throws {
         let terminal = try PseudoTerminal()
         let process = try Self.start(["async", "--no-color", "--speed", "0.5"], on: terminal)
@@ -112,17 +97,6 @@ import Testing
         #expect(lines.first == "async, serial queue: one operation at a time")
         #expect(lines.last?.hasPrefix("The same work took ") == true)
         #expect(!lines.contains { $0.contains("▶") })
-    }
-
-    @Test("Control-C cancels, waits, and leaves the terminal as it was found") func interruption() async throws {
-        let terminal = try PseudoTerminal()
-        let before = terminal.settings
-        let process = try Self.start(["--interactive", "--no-color", "--speed", "0.01"], on: terminal)
-        terminal.when("2 working, 3 waiting") { if $0 { process.interrupt() } }
-        try terminal.type("cs")
-        #expect(await Self.status(of: process) == 130)
-        #expect(terminal.settings == before)
-        #expect((await terminal.output()).contains("0 working, 0 waiting, 5 finished"))
     }
 
     #if os(Linux)
@@ -143,30 +117,4 @@ import Testing
         #expect((await terminal.output()).contains("0 working, 0 waiting, 5 finished"))
     }
     #endif
-
-    @Test("Colors are used on a terminal unless they are turned off") func colors() async throws {
-        for (arguments, isColored) in [(["async"], true), (["async", "--no-color"], false)] {
-            let terminal = try PseudoTerminal()
-            let process = try Self.start(arguments + ["--speed", "50"], on: terminal)
-            #expect(await terminal.hasWritten("async-3"))
-            #expect(await Self.status(of: process) == 0)
-            #expect(Self.hasColors(await terminal.output()) == isColored)
-        }
-    }
-
-    @Test("`files` has a progress bar that makes room for the total") func progressBar() async throws {
-        let directory = try TemporaryDirectory()
-        try directory.write("text\n", to: "small")
-        // So large that the bar is there for certain, until the interruption.
-        try directory.writeHole(of: 1 << 40, to: "large")
-        let terminal = try PseudoTerminal()
-        let process = try Self.start(["files", directory.path, "--no-color"], on: terminal)
-        #expect(await terminal.hasWritten("████████████░░░░░░░░░░░░  50 %  1 of 2 files, 5 bytes"))
-        process.interrupt()
-        #expect(await Self.status(of: process) == 130)
-        let output = await terminal.output()
-        let end = try #require(output.range(of: "total of 1 file", options: .backwards))
-        #expect(!output[end.upperBound...].contains("░"))
-        #expect(output.contains("\r\u{1B}[K"))
-    }
 }

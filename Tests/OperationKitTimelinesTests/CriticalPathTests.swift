@@ -52,13 +52,6 @@ import Testing
             ])
     }
 
-    @Test("Of the siblings that ended before the start, the last one that ended while there was no room made it")
-    func placesTogether() {
-        let timeline = composite(
-            limit: 2, end: 12, .child(2, "a", (0, 4)), .child(3, "b", (0, 5)), .child(4, "c", (6, 12)))
-        #expect(timeline.criticalPath.last == step(4, .place(in: id(1), from: id(2)), 4, 12, waited: 2))
-    }
-
     @Test("A sibling that ended while there was room made no room") func noPlaces() {
         let timeline = composite(limit: 3, end: 10, .child(2, "a", (0, 4)), .child(3, "b", (5, 10)))
         #expect(timeline.criticalPath == [step(3, .parent(id(1)), 0, 10, waited: 5)])
@@ -110,30 +103,6 @@ import Testing
                 ].filter { $0.from < $0.to })
     }
 
-    @Test("What waits for no other operation, on a stock queue, begins the path") func queues() {
-        #expect(OperationTimeline.plain((0, 2), (3, 5)).criticalPath == [step(2, .queue, 0, 5, waited: 3)])
-    }
-
-    @Test("A dependency whose end was recorded a moment after its consequence counts") func lateRecords() {
-        let timeline = composite(end: 10, .child(2, "a", (0, 5)), .child(3, "b", (4, 10), after: [2]))
-        #expect(timeline.criticalPath == [step(2, .parent(id(1)), 0, 4), step(3, .dependency(id(2)), 4, 10)])
-    }
-
-    @Test("A cancelled operation waits for no dependency, and one that never started is on no path") func cancelled() {
-        let timeline = composite(
-            end: 10, .child(2, "a", (0, 8)), .child(3, "b", (2, 10), after: [2]) { $0.cancelled = .milliseconds(1) },
-            .child(4, "c", nil, after: [2]) { $0.finished = .milliseconds(10) })
-        #expect(timeline.criticalPath == [step(3, .parent(id(1)), 0, 10, waited: 2)])
-    }
-
-    @Test("Hand-overs in a cycle, at equal times, end the path") func cycles() {
-        let timeline = OperationTimeline(entries: [
-            .child(1, "a", (5, 5), after: [2]) { $0.parent = nil },
-            .child(2, "b", (5, 5), after: [1]) { $0.parent = nil },
-        ])
-        #expect(timeline.criticalPath.count == 1)
-    }
-
     @Test("Steps say in words why an operation began") func explanations() {
         let reasons: [(Step.Reason, String)] = [
             (.beginning, "at the beginning"), (.dependency(id(1)), "after “1”, which it depends on"),
@@ -146,15 +115,6 @@ import Testing
         for (reason, text) in reasons {
             #expect(step(1, reason, 0, 1).explanation(naming: { "\($0)" }) == text)
         }
-    }
-
-    @Test("The description of a step has its length, its reason and how long it waited") func descriptions() {
-        let timeline = composite(end: 10, .child(2, "a", (0, 5)), .child(3, "b\u{7}", (6, 10), after: [2]))
-        #expect(
-            timeline.criticalPath.map(timeline.description) == [
-                "“a”: 5 ms, when “all” started its children",
-                "“b\u{FFFD}”: 5 ms, after “a”, which it depends on, then waited 1 ms",
-            ])
     }
 
     @Test("A summary counts outcomes, work, parallelism, and what operations waited for") func summary() {
@@ -173,17 +133,5 @@ import Testing
                 """)
         #expect(summary.work == .milliseconds(6_500) && summary.wallTime == .milliseconds(3_100))
         #expect(OperationTimeline(entries: []).summary.description.hasPrefix("0 operations\n0 s for 0 s of work"))
-    }
-
-    @Test("A composite does no work, also if its children are not recorded") func compositesDoNoWork() {
-        let summary = composite(end: 10).summary
-        #expect(summary.work == .zero && summary.maximumParallelism == 0 && summary.wallTime == .milliseconds(10))
-    }
-
-    @Test("Work that follows other work is not at the same time, and work that takes no time is some")
-    func parallelism() {
-        #expect(OperationTimeline.plain((0, 2), (2, 4), (4, 6)).summary.maximumParallelism == 1)
-        #expect(OperationTimeline.plain((0, 3), (2, 4), (4, 4)).summary.maximumParallelism == 2)
-        #expect(OperationTimeline.plain((1, 1)).summary.maximumParallelism == 1)
     }
 }

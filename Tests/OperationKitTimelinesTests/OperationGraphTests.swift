@@ -104,18 +104,6 @@ import Testing
         #expect(OperationGraph(of: compound, maximumCount: 11).omittedCount == 0)
     }
 
-    @Test("Compounds inside each other at great depth have a graph") func deep() {
-        let root = CompoundOperation(name: "root")
-        var parent = root
-        for _ in 0..<2_000 {
-            let child = CompoundOperation()
-            expectNoError { try parent.addOperation(child) }
-            parent = child
-        }
-        let graph = OperationGraph(of: root, maximumCount: 5_000)
-        #expect(graph.nodes.count == 2_001 && graph.dot.hasSuffix("}\n") && graph.mermaid.contains("subgraph n1999"))
-    }
-
     @Test("The graph of a timeline has the operations that have finished") func timeline() {
         let graph = OperationTimeline.sample.graph
         #expect(

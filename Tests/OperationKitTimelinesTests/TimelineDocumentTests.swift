@@ -10,20 +10,6 @@ import Testing
 
     // MARK: - Chrome trace
 
-    /// A number or a string: the format allows both.
-    private struct Identifier: Decodable, Hashable {
-        let text: String
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.singleValueContainer()
-            if let number = try? container.decode(Int.self) {
-                text = "\(number)"
-            } else {
-                text = try container.decode(String.self)
-            }
-        }
-    }
-
     private struct TraceEvent: Decodable {
         let ph: String
         let name: String
@@ -32,8 +18,6 @@ import Testing
         let ts: Double?
         let dur: Double?
         let cat: String?
-        let id: Identifier?
-        let bp: String?
 
         var end: Double { (ts ?? 0) + (dur ?? 0) }
     }
@@ -65,35 +49,6 @@ import Testing
         }
     }
 
-    @Test(
-        "Events of a Chrome trace have what their phase asks for, and pairs belong together",
-        arguments: OperationTimeline.all.indices)
-    func traceFormat(number: Int) throws {
-        let events = try trace(OperationTimeline.all[number])
-        #expect(events.allSatisfy { $0.pid == 1 && $0.tid >= 1 && !$0.ph.isEmpty })
-        for event in events {
-            #expect((event.ts ?? 0) >= 0 && (event.ts != nil) == (event.ph != "M"), "\(event)")
-            #expect(event.dur.map { $0 >= 0 } ?? (event.ph != "X"), "\(event)")
-            #expect((event.id != nil && event.cat != nil) == "sf".contains(event.ph), "\(event)")
-            #expect((event.bp == "e") == (event.ph == "f"), "\(event)")
-        }
-        for (first, second) in [("s", "f")] {
-            let beginnings = events.filter { $0.ph == first }
-            let ends = events.filter { $0.ph == second }
-            #expect(beginnings.map(\.id) == ends.map(\.id) && Set(ends.map(\.id)).count == ends.count)
-            for (beginning, end) in zip(beginnings, ends) {
-                #expect(beginning.cat == end.cat && beginning.name == end.name)
-                #expect(beginning.ts ?? 0 <= end.ts ?? 0)
-            }
-        }
-        // Both ends of an arrow are in a slice.
-        let lanes = Dictionary(grouping: events.filter { $0.ph == "X" }, by: \.tid)
-        for arrow in events where "sf".contains(arrow.ph) {
-            let time = arrow.ts ?? 0
-            #expect(lanes[arrow.tid]?.contains { $0.ts ?? 0 <= time && time <= $0.end } ?? false, "\(arrow)")
-        }
-    }
-
     @Test("A Chrome trace has attempts, cancellations and the critical path") func traceEvents() throws {
         let events = try trace(.sample)
         let phases = Dictionary(grouping: events, by: \.ph).mapValues(\.count)
@@ -107,13 +62,6 @@ import Testing
     private let chain = OperationTimeline(entries: [
         .child(1, "first", (0, 1)) { $0.parent = nil }, .child(2, "second", (1, 3), after: [1]) { $0.parent = nil },
     ])
-
-    @Test("Nanoseconds are not lost in a Chrome trace") func traceDigits() {
-        let timeline = OperationTimeline(entries: [
-            Entry(id: OperationID(1), name: "a", running: .nanoseconds(1_000_007), finished: .nanoseconds(2_000_020))
-        ])
-        #expect(timeline.chromeTrace.contains("\"ts\":1000.007,") && timeline.chromeTrace.contains("\"dur\":1000.013}"))
-    }
 
     // MARK: - Hostile text
 
@@ -197,14 +145,5 @@ import Testing
         for line in chart.split(separator: "\n").dropFirst(5) {
             #expect(line.count { $0 == ":" } == 1)
         }
-    }
-
-    @Test("A gantt chart counts in a unit in which its length has some digits") func mermaidUnits() {
-        let chart = { (end: Duration) in
-            OperationTimeline(entries: [Entry(id: OperationID(1), name: "a", running: .zero, finished: end)]).mermaid()
-        }
-        #expect(chart(.microseconds(70)).contains("(µs)") && chart(.microseconds(70)).contains(", 0, 70\n"))
-        #expect(chart(.seconds(2)).contains("(ms)") && chart(.seconds(2)).contains(", 0, 2000\n"))
-        #expect(chart(.seconds(20)).contains("axisFormat %s") && chart(.seconds(20)).contains(", 0, 20000\n"))
     }
 }

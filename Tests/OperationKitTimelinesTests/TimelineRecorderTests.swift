@@ -103,17 +103,6 @@ import Testing
         #expect(entry.name.utf8.count <= 1_000 && entry.name.hasPrefix("éé") && entry.name.hasSuffix("é…"))
     }
 
-    @Test("A copy of a list stays as it was while the list grows and changes") func lists() {
-        var list = ChunkedList<Int>()
-        for number in 0..<3_000 { list.append(number) }
-        let copy = list
-        for number in 3_000..<5_000 { list.append(number) }
-        list[0] = -1
-        #expect(copy.count == 3_000 && copy[0] == 0 && copy[2_999] == 2_999)
-        #expect(list.count == 5_000 && list[0] == -1 && list[4_999] == 4_999)
-        #expect(MemoryLayout<TimelineRows.Row>.stride <= 112)
-    }
-
     @Test("What did not run because of another operation is recorded, counted and drawn so, and is no failure")
     func skipped() async throws {
         let failing = ScriptedOperation("login") { $0.finish(withError: TestError.first) }
@@ -181,27 +170,6 @@ import Testing
         #expect(recorder.timeline.duration == recorder.timeline.entries[0].finished)
     }
 
-    @Test("A recorder that is added late records what follows") func addedLate() throws {
-        let operation = ScriptedOperation.idle("late")
-        operation.start()
-        operation.addObserver(recorder)
-        operation.finish()
-        let entry = try entry(operation)
-        #expect(entry.started == nil && entry.finished == .zero && entry.outcome == .success)
-        #expect(recorder.timeline.text(columns: 40).contains("late"))
-        #expect(recorder.timeline.summary.operationCount == 1 && recorder.timeline.criticalPath.count == 1)
-    }
-
-    @Test("The steps of a macro are inside the one that continues it") func macros() async throws {
-        let steps = (0..<3).map { _ in IOBlockOperation<Int, Int> { $0 + 1 } }
-        let chain = chain(of: steps).with(input: 1)
-        chain.addObserver(recorder)
-        try await OperationQueue().run(chain)
-        let parents = try steps.map { try entry($0).parent }
-        #expect(parents.allSatisfy { $0 == chain.observationID })
-        #expect(recorder.timeline.entries.allSatisfy { $0.outcome == .success })
-    }
-
     @Test("Operations above the maximum are counted when they finish") func maximumCount() {
         let small = OperationTimelineRecorder(maximumCount: 2)
         for number in 0..<5 {
@@ -225,35 +193,27 @@ import Testing
         #expect(recorder.timeline.entries.count == 4)
     }
 
-    @Test("Timelines can be taken while many threads record, and each is consistent") func concurrency() async {
-        let isOver = Shared(false)
-        await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<3 {
-                group.addTask {
-                    await onThread {
-                        for number in 0..<300 {
-                            let operation = ScriptedOperation("item \(number)")
-                            operation.addObserver(recorder)
-                            operation.start()
-                        }
-                    }
-                }
-            }
-            group.addTask {
-                await onThread {
-                    while !isOver.value {
-                        let timeline = recorder.timeline
-                        #expect(timeline.entries.allSatisfy { $0.name.hasPrefix("item ") && $0.started != nil })
-                    }
-                }
-            }
-            for _ in 0..<3 { await group.next() }
-            isOver.value = true
-        }
-        #expect(recorder.timeline.entries.count == 900)
-    }
-
     @Test("A recorder cannot be made for less than one operation") func noMaximum() async {
         await #expect(processExitsWith: .failure) { _ = OperationTimelineRecorder(maximumCount: 0) }
+    }
+
+    @Test("Events and timelines have the sentence of an error that has one") func sentencesOfErrors() async throws {
+        let error = OperationTimeoutError(operation: "load", timeout: .seconds(5))
+        let sentence = "The operation “load” took longer than its timeout of 5.0 seconds."
+        let kinds: [OperationEvent.Kind] = [
+            .retrying(attempt: 2, error: error, delay: .seconds(3)), .finished(error: error),
+        ]
+        #expect(
+            kinds.map(\.description) == [
+                "retries in 3.0 seconds, because attempt 2 failed: \(sentence)", "failed: \(sentence)",
+            ])
+        let policy = RetryPolicy(maximumAttempts: 2, backoff: .none)
+        let retry = RetryOperation(policy, name: "load") { _ in TaskOperation<Int> { throw error } }
+        retry.addObserver(recorder)
+        await #expect(throws: OperationTimeoutError.self) { try await OperationQueue().run(retry) }
+        // Another thread may be telling the recorder of the end.
+        await eventually("the end is not recorded") { recorder.timeline[retry.observationID]?.outcome != nil }
+        let entry = try #require(recorder.timeline[retry.observationID])
+        #expect(entry.outcome == .failed(sentence) && entry.retries.map(\.error) == [sentence])
     }
 }

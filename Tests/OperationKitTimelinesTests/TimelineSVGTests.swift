@@ -147,32 +147,6 @@ import FoundationXML
         }
     }
 
-    @Test("An operation with a blank name is called unnamed in a drawing") func blankName() throws {
-        let entries = ["", " \n"].enumerated().map { Entry(id: OperationID(UInt64($0)), name: $1, running: .zero) }
-        let reader = try #require(read(OperationTimeline(entries: entries).svg()))
-        #expect(reader.elements.count { $0.name == "text" && $0.text == "unnamed" } == 2)
-    }
-
-    @Test("A note that is too long for a drawing is broken into lines") func notes() throws {
-        let narrow = try #require(read(OperationTimeline.sample.svg(width: 200)))
-        let lines = ["2 other operations were", "not recorded."].compactMap { narrow.text($0)?.number("y") }
-        #expect(lines.count == 2 && lines[1] == lines[0] + 20)
-        let height = narrow.elements[0].number("height")
-        #expect(lines.allSatisfy { $0 < height })
-    }
-
-    @Test("The legend has nothing that is behind the right end") func legend() throws {
-        let whole = try #require(read(OperationTimeline.sample.svg()))
-        let part = try #require(read(OperationTimeline.sample.svg(end: .seconds(1))))
-        for title in ["waiting", "did not run", "tried again", "failed", "cancelled", "unfinished"] {
-            #expect(whole.text(title) != nil && part.text(title) == nil, "\(title)")
-        }
-        for style in ["waiting", "skipped", "retry", "failed"] { #expect(part.elements(style).isEmpty, "\(style)") }
-        for title in ["not started", "executing", "has children", "critical path"] {
-            #expect(part.text(title) != nil, "\(title)")
-        }
-    }
-
     // MARK: - Critical path
 
     /// The frames and the lines of a drawing, without the frame in the legend, with places from 0 to 1,000.
@@ -197,25 +171,6 @@ import FoundationXML
         #expect(frames == [[0, 100], [800, 200], [100, 300], [500, 300]])
         // Down to the first child, along the delay of the second one, and back up.
         #expect(lines == ["M186 66V70", "M486 86V118h100", "M886 110V66"])
-    }
-
-    @Test("The size of a drawing does not depend on the number of waits and attempts") func manyWaits() {
-        let timeline = { (count: Int) in
-            let times = (0..<count).map { Duration.seconds($0) / count * 10 }
-            return OperationTimeline(entries: [
-                Entry(
-                    id: OperationID(1), name: "one", started: .zero, running: .seconds(10), finished: .seconds(11),
-                    waits: times.map { Wait(reason: "waiting", from: $0, to: $0 + .seconds(10) / count) },
-                    retries: times.enumerated().map { .init(attempt: $0, error: "", time: $1, delay: .zero) },
-                    outcome: .success)
-            ])
-        }
-        // All that is known is in the tooltip.
-        let size = { (count: Int) in
-            timeline(count).svg().split(separator: "\n").count { $0.hasPrefix("<rect") || $0.hasPrefix("<path") }
-        }
-        #expect(size(4_000) <= 3 * 960)
-        #expect(size(3) < 20)
     }
 
     private typealias Wait = OperationTimeline.Wait

@@ -131,27 +131,6 @@ import Testing
         #expect(forms(of: timeline).allSatisfy { !$0.isEmpty } && Duration.seconds(Int64.min).nanoseconds == .min)
     }
 
-    @Test("Many operations at the same time take as long as others", arguments: [false, true])
-    func sameTime(isLimited: Bool) {
-        // Quadratic work would take minutes.
-        let count = 40_000
-        let composite = Entry(
-            id: OperationID(1), name: "all", started: .zero, running: .zero, finished: .milliseconds(1),
-            isComposite: true, limit: isLimited ? 1 : nil)
-        let children = (0..<count).map { number -> Entry in
-            let time = Duration.nanoseconds(500_000 + number % 7)
-            return .child(UInt64(number + 2), "item", nil) {
-                ($0.started, $0.running, $0.finished) = (time, time, time)
-                $0.resources = ["r"]
-                $0.waits = [.init(reason: "r", from: time, to: time)]
-            }
-        }
-        let timeline = OperationTimeline(entries: [composite] + children)
-        let start = ContinuousClock.now
-        #expect(!timeline.criticalPath.isEmpty && timeline.summary.operationCount == count + 1)
-        #expect(ContinuousClock.now - start < .seconds(20))
-    }
-
     @Test("Any subset of the entries makes a timeline, in which missing parents are none") func subsets() {
         let entries = Array(OperationTimeline.sample.entries.dropFirst())
         let timeline = OperationTimeline(entries: entries)
@@ -175,20 +154,6 @@ import Testing
         #expect(
             timeline.entries(inside: OperationID(99)).isEmpty && timeline.part(inside: OperationID(99)).entries == [])
         #expect(timeline[OperationID(9)]?.name == "inner" && timeline[OperationID(99)] == nil)
-    }
-
-    @Test("Outer entries are selected rather than inner ones, and earlier ones rather than later ones") func selection()
-    {
-        let parents: [UInt64?] = [nil, 1, 2, 1, 4, nil]
-        let timeline = OperationTimeline(
-            entries: parents.enumerated().map { number, parent in
-                Entry(
-                    id: OperationID(UInt64(number + 1)), name: "", parent: parent.map { OperationID($0) },
-                    started: .seconds(number))
-            })
-        let index = TimelineIndex(timeline.entries)
-        let selected = (0...6).map { index.selection(atMost: $0) }
-        #expect(selected == [[], [0], [0, 5], [0, 1, 5], [0, 1, 3, 5], [0, 1, 2, 3, 5], [0, 1, 2, 3, 4, 5]])
     }
 
     @Test("Composites inside each other at great depth are indexed and drawn") func deep() {

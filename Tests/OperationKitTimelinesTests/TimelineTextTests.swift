@@ -69,13 +69,6 @@ import Testing
         }
     }
 
-    @Test("A timeline without entries says so") func empty() {
-        #expect(OperationTimeline(entries: []).text() == "No operations were recorded.")
-        #expect(
-            OperationTimeline(entries: [], droppedCount: 1).text()
-                == "No operations were recorded.\n1 other operation was not recorded.")
-    }
-
     @Test("If there are more operations than rows, a line says how many others there are") func maximumRows() {
         let lines = OperationTimeline.wide(300).text(columns: 60, maximumRows: 39).split(separator: "\n")
         #expect(lines[38].hasPrefix("  item 37") && lines[39] == "… and 262 others")
@@ -88,13 +81,6 @@ import Testing
         let lines = OperationTimeline.plain((0, 0), (4, 4)).text(columns: 30).split(separator: "\n")
         #expect(lines[0] == "operation 1   █" && lines[1] == "operation 2 ◆ " + String(repeating: " ", count: 15) + "█")
         #expect(OperationTimeline.plain((0, 0)).text(columns: 20).hasPrefix("oper…n 1 ◆ █\n"))
-    }
-
-    @Test("Only a composite is said to have children: another operation with some inside it executes") func children() {
-        let text = OperationTimeline(entries: [
-            .child(1, "naive", (0, 2)) { $0.parent = nil }, .child(2, "work", (1, 5)),
-        ]).text()
-        #expect(!text.contains("has children") && text.contains("█ executing"))
     }
 
     @Test("Of two timelines that are drawn with the same end, the same times have the same place") func commonScale() {

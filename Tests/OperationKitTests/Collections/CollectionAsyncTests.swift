@@ -195,29 +195,6 @@ import Testing
         #expect(failed.events.sorted() == (0..<width).map { "\($0) true" })
     }
 
-    @Test("In a task that was cancelled before, no item starts", arguments: Strategy.allCases)
-    func taskCancelledBefore(strategy: Strategy) async {
-        let (log, mayBegin) = (WorkLog(), Gate())
-        let operation = strategy.make { items, _ in log.began(items) }
-        let task = Task {
-            // Returns immediately: the task has been cancelled.
-            await mayBegin.opened()
-            return await operation.performOperation(on: [1, 2])
-        }
-        task.cancel()
-        #expect(await task.value.map(text) == ["cancelled", "cancelled"] && log.units.isEmpty)
-    }
-
-    @Test("A task that starts after the cancellation of its run is cancelled")
-    func taskAfterTheCancellation() async {
-        let tasks = InFlightTasks()
-        tasks.cancel()
-        let error = await withCheckedContinuation { continuation in
-            tasks.run(0, { try await cancellation() }, completion: { continuation.resume(returning: $0) })
-        }
-        #expect(error is CancellationError)
-    }
-
     // MARK: - Completions
 
     @Test(
@@ -264,11 +241,13 @@ import Testing
         #expect(operation.failures(in: retry, errors: await operation.performOperation(on: retry)).isEmpty)
     }
 
-    @Test("With invalid options, every item has failed")
-    func failuresOfInvalidOptions() async {
-        let operation = SequentialBatches(1, 0, .continueAll) { _, _ in }
-        let failures = operation.failures(in: [7, 8], errors: await operation.performOperation(on: [7, 8]))
-        #expect(failures.map(\.item) == [7, 8] && failures.allSatisfy { $0.error is CoordinationError })
-        #expect(operation.failures(in: [7, 8], errors: []).isEmpty)
+    @Test("A task that starts after the cancellation of its run is cancelled")
+    func taskAfterTheCancellation() async {
+        let tasks = InFlightTasks()
+        tasks.cancel()
+        let error = await withCheckedContinuation { continuation in
+            tasks.run(0, { try await cancellation() }, completion: { continuation.resume(returning: $0) })
+        }
+        #expect(error is CancellationError)
     }
 }

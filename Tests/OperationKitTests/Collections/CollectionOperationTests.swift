@@ -47,21 +47,6 @@ import Testing
         }
     }
 
-    @Test("Ends that come out of order fill their own slots", arguments: Strategy.allCases.filter(\.isParallel))
-    func endsOutOfOrder(strategy: Strategy) async {
-        let log = WorkLog()
-        let seed = SplitMix64.freshSeed()
-        let random = Shared(SplitMix64(seed: seed))
-        let operation = strategy.make(limit: 8) { items, completion in
-            log.keep { _ in completion(TestError.numbered(items[0])) }
-            // All in flight, in one step: a unit that is kept while these end belongs to the next eight.
-            let kept = random.change { log.takeKept(atLeast: 8).shuffled(using: &$0) }
-            for completion in kept { completion(nil) }
-        }
-        let (errors, _) = await operation.run(on: Array(0..<64))
-        #expect(errors.map(text) == (0..<64).map { "numbered(\($0))" }, "seed \(seed)")
-    }
-
     /// When and how often the end of a unit is reported.
     enum Report: CaseIterable, Sendable {
         case onAnotherThread, twice, onTwoThreads, lateAgain
@@ -95,19 +80,6 @@ import Testing
         }
     }
 
-    @Test("Ends may be reported from within each other", arguments: Strategy.allCases)
-    func nestedReports(strategy: Strategy) async {
-        // Each unit reports the end of the one before it, from inside its own call; the last one its own, too.
-        let log = WorkLog()
-        let operation = strategy.make(limit: 2) { items, completion in
-            if !strategy.isParallel || items[0] == 999 { return [completion].forEach { $0(nil) } }
-            for earlier in log.exchangeKept(for: completion) { earlier(nil) }
-            if items[0] == 998 { log.takeKept().forEach { $0(nil) } }
-        }
-        let (errors, calls) = await operation.run(on: Array(0..<1000))
-        #expect(errors.count == 1000 && errors.allSatisfy { $0 == nil } && calls == 1)
-    }
-
     @Test(
         "The first failure, not a cancellation, ends the run if the policy says so", arguments: Strategy.allCases,
         Form.allCases)
@@ -123,42 +95,6 @@ import Testing
     }
 
     // MARK: - Threads and stacks
-
-    @Test(
-        "Nothing is read or performed on the stack of the caller or of a completion", arguments: Strategy.allCases,
-        [false, true])
-    func stacks(strategy: Strategy, isSequence: Bool) async throws {
-        let (inside, wrong) = (Shared<Set<ObjectIdentifier>>([]), Shared(0))
-        let look: @Sendable () -> Void = {
-            if inside.value.contains(ObjectIdentifier(Thread.current)) { wrong.change { $0 += 1 } }
-        }
-        let marked: @Sendable (() -> Void) -> Void = { body in
-            let thread = ObjectIdentifier(Thread.current)
-            inside.change { _ = $0.insert(thread) }
-            body()
-            inside.change { _ = $0.remove(thread) }
-        }
-        let operation = strategy.make { items, completion in
-            look()
-            elsewhere { marked { completion(items[0] % 3 == 0 ? TestError.first : nil) } }
-        }
-        if isSequence {
-            let sequence = Reads { index in
-                look()
-                return index < 300 ? index : nil
-            }
-            try await operation.performOperation(onEach: sequence) { _ in look() }
-        } else {
-            await onThread {
-                marked {
-                    let over = DispatchSemaphore(value: 0)
-                    operation.performOperation(on: Array(0..<300)) { _ in over.signal() }
-                    over.wait()
-                }
-            }
-        }
-        #expect(wrong.value == 0)
-    }
 
     /// Debug builds with all checks take a twentieth.
     #if DEBUG
@@ -208,22 +144,6 @@ import Testing
     }
 
     @Test(
-        "Items that block their threads reach the limit, too", arguments: Strategy.allCases.filter(\.isParallel),
-        twoForms)
-    func blockingItems(strategy: Strategy, form: Form) async throws {
-        let (log, line) = (WorkLog(), StartLine(3))
-        let operation = strategy.make(limit: 3) { items, completion in
-            log.began(items)
-            // No thread goes on until as many are here.
-            line.meet()
-            log.ended()
-            completion(nil)
-        }
-        #expect(try await form.failures(of: operation, on: 30).isEmpty)
-        #expect(log.mostInFlight == 3 && log.units.count == 30)
-    }
-
-    @Test(
         "An item is in flight, and the run not over, until its call has returned", arguments: Strategy.allCases,
         Form.allCases)
     func callThatLasts(strategy: Strategy, form: Form) async throws {
@@ -249,20 +169,6 @@ import Testing
     }
 
     // MARK: - Options
-
-    @Test("By default a failure cancels nothing, and as many run as there are processors")
-    func defaults() {
-        final class Items: ParallelItemOperation {
-            func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
-        }
-        final class Batches: ParallelBatchOperation {
-            let batchSize = 2
-            func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) { completion(nil) }
-        }
-        #expect(Items().maxConcurrentOperationCount == ProcessInfo.processInfo.activeProcessorCount)
-        #expect(Batches().maxConcurrentOperationCount == ProcessInfo.processInfo.activeProcessorCount)
-        #expect(Items().failurePolicy == .continueAll && Items().clock is ContinuousClock)
-    }
 
     @Test("An empty collection completes immediately", arguments: Strategy.allCases)
     func emptyCollection(strategy: Strategy) {
@@ -304,12 +210,6 @@ import Testing
             }
         }
         #expect(log.events.isEmpty)
-    }
-
-    @Test("The largest limit and batch size work", arguments: Strategy.allCases)
-    func largestValues(strategy: Strategy) async {
-        let operation = strategy.make(limit: .max, batchSize: .max) { _, completion in completion(nil) }
-        #expect(await operation.run(on: [1, 2, 3]).errors.count == (strategy.isBatch ? 1 : 3))
     }
 
     // MARK: - Lifetimes

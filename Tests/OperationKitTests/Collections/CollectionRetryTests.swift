@@ -81,13 +81,6 @@ import Testing
         #expect(work.log.value == [1, 2, 3, 4, 3, 4, 5, 6, 5, 6, 5, 6])
     }
 
-    @Test("A run over a sequence performs items again, too") func sequence() async throws {
-        let work = Items()
-        let failures = try await work.passing { try await work.performOperation(onEach: 1...6) }
-        #expect(failures.map(\.index) == [4])
-        #expect(work.log.value == [1, 2, 3, 3, 4, 5, 5, 5, 6])
-    }
-
     @Test("Cancelling a run ends the pause before a retry") func cancelled() async {
         let work = Items()
         let run = work.makeOperation(on: [5, 1])
@@ -152,15 +145,5 @@ import Testing
         }
         #expect(try await map.value == [10, 20, 30])
         #expect(attempts.value == [1, 2, 2, 2, 3])
-    }
-
-    @Test("A map with a policy that makes no sense ends with an error that names it") func invalidMap() async {
-        let map = MapOperation<Int, Int>(name: "lengths", retry: RetryPolicy(maximumAttempts: -1)) { $0 }
-        map.input = [1]
-        map.start()
-        await #expect(throws: RetryError.self) { try await map.finished() }
-        #expect(
-            map.error?.localizedDescription
-                == "The operation “lengths” did not run, because of its policy: its maximumAttempts is -1.")
     }
 }

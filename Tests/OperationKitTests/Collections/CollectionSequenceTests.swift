@@ -55,44 +55,6 @@ import Testing
         #expect(seen.events == Array(repeating: "0 true", count: 8) + ["1 false", "1 false"])
     }
 
-    @Test("A completion may be called with a lock held that receiving the failure takes", arguments: Strategy.allCases)
-    func lockHeld(strategy: Strategy) async throws {
-        for endsElsewhere in [false, true] {
-            let (lock, failed) = (NSLock(), Shared(0))
-            let operation = strategy.make { _, completion in
-                let end: @Sendable () -> Void = { lock.withLock { completion(TestError.first) } }
-                if endsElsewhere { elsewhere(end) } else { end() }
-            }
-            try await operation.performOperation(onEach: 0..<20) { _ in
-                lock.withLock {}
-                failed.change { $0 += 1 }
-            }
-            #expect(failed.value == 20)
-        }
-    }
-
-    @Test("An item is in flight until its failure has been received", arguments: Strategy.allCases, [false, true])
-    func failureThatLasts(strategy: Strategy, endsElsewhere: Bool) async throws {
-        let (log, receiving, mayGoOn, isOver) = (WorkLog(), Gate(), Gate(), Gate())
-        let operation = strategy.make(limit: 1) { items, completion in
-            log.began(items)
-            let error = items[0] == 0 ? TestError.first : nil
-            if endsElsewhere { elsewhere { completion(error) } } else { completion(error) }
-        }
-        let task = Task {
-            defer { isOver.open() }
-            try await operation.performOperation(onEach: 0..<2) { _ in
-                receiving.open()
-                mayGoOn.pass()
-            }
-        }
-        await receiving.opened()
-        #expect(log.units.count == 1 && !isOver.isOpen)
-        mayGoOn.open()
-        try await task.value
-        #expect(log.units.count == 2)
-    }
-
     @Test("The error of the sequence is thrown after the items in flight have ended")
     func errorOfTheSequence() async {
         let (log, failed) = (WorkLog(), Shared<[Int]>([]))

@@ -13,19 +13,12 @@ import Testing
         .itemsAndBatches(type: "Sync"),
     ]
 
-    @Test("Domain and codes are stable")
-    func domainAndCodes() {
+    @Test("Errors of coordination have stable codes, and sentences with the names") func descriptions() {
         let errors = Self.errors.map { $0 as NSError }
-        #expect(errors.map(\.domain) == Array(repeating: "OperationKit.CoordinationError", count: 6))
+        #expect(errors.allSatisfy { $0.domain == "OperationKit.CoordinationError" })
         #expect(errors.map(\.code) == [1, 2, 3, 4, 5, 6])
-    }
-
-    @Test("Descriptions are sentences with the names")
-    func descriptions() {
-        let descriptions = Self.errors.map { ($0 as NSError).localizedDescription }
-        #expect(descriptions == Self.errors.map(\.localizedDescription))
         #expect(
-            descriptions == [
+            errors.map(\.localizedDescription) == [
                 "“Sync” asks for batches of -1 items. Set its batchSize to 1 or more.",
                 "“Sync” allows 0 items at a time. Set its maxConcurrentOperationCount to 1 or more.",
                 "The operation “Backup” was not run by “Nightly”, because it has been started before. "

@@ -23,43 +23,12 @@ import Testing
         #expect(map.results.map { try? $0.get() } == (0..<8).map(String.init))
     }
 
-    @Test("The limit is reached and never exceeded, and a single element at a time is the next one", arguments: [1, 3])
-    func limit(limit: Int) async throws {
-        let log = Shared<(begun: [Int], inFlight: Int, most: Int)>(([], 0, 0))
-        let full = Gate()
-        let map = MapOperation<Int, Int>(maxConcurrentOperationCount: limit) { number in
-            let inFlight = log.change { log in
-                log.begun.append(number)
-                log.inFlight += 1
-                log.most = max(log.most, log.inFlight)
-                return log.inFlight
-            }
-            if inFlight == limit { full.open() }
-            await full.opened()
-            log.change { $0.inFlight -= 1 }
-            return number
-        }
-        #expect(try await run(map, Array(0..<50)) == Array(0..<50))
-        #expect(log.value.most == limit)
-        if limit == 1 { #expect(log.value.begun == Array(0..<50)) }
-    }
-
     @Test("It is a step of a chain, and its closure may be synchronous") func chain() async throws {
         let chain = MacroOperation(MapOperation<String, Int> { $0.count })
             .then(IOBlockOperation { $0.reduce(0, +) })
         chain.input = ["one", "three"]
         #expect(try await OperationQueue().run(chain) == 8)
-    }
-
-    @Test("An empty array has an empty output") func emptyInput() async throws {
-        let map = MapOperation<Int, Int> { $0 }
-        #expect(try await run(map, []).isEmpty)
-        #expect(map.progress.fractionCompleted == 1)
-    }
-
-    @Test("A missing input is an error") func missingInput() async {
-        let map = MapOperation<Int, Int>(name: "map") { $0 }
-        await #expect(throws: IOOperationError.missingInput(operation: "map")) { try await OperationQueue().run(map) }
+        #expect(try await run(MapOperation<Int, Int> { $0 }, []).isEmpty)
     }
 
     @Test("A limit below 1 is an error that names it, and nothing runs", arguments: [0, -1]) func invalidLimit(
@@ -237,22 +206,6 @@ import Testing
         #expect(try await map.value.count == 6)
     }
 
-    @Test("Suspending and resuming again and again loses no element") func suspendedOften() async throws {
-        let map = MapOperation<Int, Int>(maxConcurrentOperationCount: 3) { number in
-            if number.isMultiple(of: 7) { await Task.yield() }
-            return number
-        }
-        map.input = Array(0..<2_000)
-        map.start()
-        while !map.isFinished {
-            map.isSuspended = true
-            await Task.yield()
-            map.isSuspended = false
-            await Task.yield()
-        }
-        #expect(try await map.value == Array(0..<2_000))
-    }
-
     @Test("Cancelling cancels those in flight, starts no other one, and ends after them") func cancelled() async {
         let work = Work()
         let map = work.make(limit: 2)
@@ -267,30 +220,6 @@ import Testing
         #expect(errors.isEmpty && reason as? TestError == .reason)
         #expect(work.begun.value == 2)
         #expect(map.results.map { text($0) } == Array(repeating: "cancelled", count: 6))
-    }
-
-    @Test("One that is cancelled before its start runs nothing", arguments: Start.allCases)
-    func cancelledBeforeTheStart(start: Start) async {
-        let work = Work()
-        let map = work.make()
-        await start(map) { map.cancel() }
-        #expect(map.error is CancellationError)
-        #expect(work.begun.value == 0)
-    }
-
-    @Test("Elements that succeed although it is cancelled have succeeded") func tooLate() async throws {
-        let (begun, mayEnd) = (Gate(), Gate())
-        let map = MapOperation<Int, Int> { number in
-            begun.open()
-            await onThread { _ = mayEnd.pass() }
-            return number
-        }
-        map.input = [1]
-        map.start()
-        await begun.opened()
-        map.cancel()
-        mayEnd.open()
-        #expect(try await map.value == [1])
     }
 }
 

@@ -148,20 +148,6 @@ import Testing
         }
     }
 
-    @Test("Options may perform a run of the same type while they are read")
-    func optionsThatRun() async {
-        let (outer, inner, over) = (Busy(), Busy(), Gate())
-        outer.whenAsked {
-            inner.performOperation(on: [9]) { errors in
-                #expect(errors.map(text) == ["success"])
-                over.open()
-            }
-        }
-        #expect(await outer.performOperation(on: [1, 2]).map(text) == ["success", "success"])
-        await over.opened()
-        #expect(inner.log.events == ["item 9"] && outer.log.events.count == 2)
-    }
-
     @Test("A run that is ended while its options are read starts no item", arguments: [false, true])
     func optionsThatEndTheRun(isCancelled: Bool) {
         let operation = Busy()

@@ -53,21 +53,6 @@ import Testing
         }
     }
 
-    @Test("Of completions that are called on several threads, one counts") func oneOfConcurrentCallsCounts() async {
-        for _ in 0..<200 {
-            let own = Own { _, completion in
-                for number in 0..<4 { DispatchQueue.global().async { completion([TestError.numbered(number)]) } }
-            }
-            let run = own.makeOperation(on: [1])
-            _ = run.progress
-            let ends = Shared(0)
-            run.asyncCompletionBlock = { _ in ends.change { $0 += 1 } }
-            try? await OperationQueue().run(run)
-            #expect(ends.value == 1 && run.errors.count == 1)
-            #expect((run.error as? CompoundOperationError)?.leafErrors.map(text) == run.errors.map(text))
-        }
-    }
-
     // MARK: - Progress of what succeeds
 
     private static func fractions(
@@ -91,29 +76,6 @@ import Testing
         #expect(run.errors.map(text) == ["cancelled", "success", "cancelled"])
     }
 
-    @Test("A run counts items that ended with CancellationError, and is complete when it has failed")
-    func itemsThatWereCancelledCountAsEndedInAFailedRun() async {
-        let (progress, seen) = (Shared<Progress?>(nil), Shared<Int64?>(nil))
-        let run = SequentialItems(1, 1, .cancelRemaining) { items, completion in
-            if items[0] == 2 { seen.value = progress.value?.completedUnitCount }
-            completion(items[0] == 1 ? CancellationError() : TestError.first)
-        }.makeOperation(on: [1, 2, 3, 4])
-        progress.value = run.progress
-        try? await OperationQueue().run(run)
-        #expect(seen.value == 1)
-        #expect(run.progress.completedUnitCount == 4 && run.progress.totalUnitCount == 4)
-    }
-
-    @Test("A run that succeeds is complete, whatever slots its own strategy reports", arguments: 0...3)
-    func anyNumberOfSlotsIsComplete(count: Int) async throws {
-        for error in [nil, CancellationError()] {
-            let run = Own { _, completion in
-                completion((0..<count).map { $0 == 0 ? error : nil })
-            }.makeOperation(on: [1, 2])
-            #expect(try await Self.fractions(of: run) == [1, 1, 1])
-        }
-    }
-
     @Test("A run that other code finishes successfully is complete", arguments: Strategy.allCases)
     func finishingFromOutsideCompletes(strategy: Strategy) async throws {
         let (begun, mayEnd) = (Gate(), Gate())
@@ -135,30 +97,5 @@ import Testing
         let early = strategy.make { _, completion in completion(nil) }.makeOperation(on: [1, 2])
         early.finish(with: ())
         #expect(try await Self.fractions(of: early) == [1, 1, 1])
-    }
-
-    @Test("Other code may finish the run while it ends")
-    func finishingFromOutsideMayMeetTheEnd() async {
-        let incomplete = EventLog()
-        await race(
-            rounds: 2_000, seed: SplitMix64.freshSeed(),
-            prepare: { _ -> (run: CollectionRun<Int>, progress: Progress) in
-                let run = ParallelItems(2, 1, .continueAll) { _, completion in completion(CancellationError()) }
-                    .makeOperation(on: [1, 2, 3])
-                let progress = run.progress
-                run.asyncCompletionBlock = { error in
-                    if error == nil, progress.fractionCompleted != 1 { incomplete.add("\(progress.fractionCompleted)") }
-                }
-                return (run, progress)
-            },
-            [
-                { @Sendable in
-                    $0.run.start()
-                    $0.run.waitUntilFinished()
-                },
-                { @Sendable in $0.run.finish(with: ()) },
-            ],
-            check: { _, _ in })
-        #expect(incomplete.events == [])
     }
 }

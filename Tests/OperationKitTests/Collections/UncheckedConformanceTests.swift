@@ -60,27 +60,4 @@ import Testing
         await #expect(throws: (any Error).self) { try await OperationQueue().run(run) }
         #expect(both.log.events.isEmpty)
     }
-
-    /// A run is a part of what is around it, with each of its items.
-    @Test("A run counts in the progress of its compound, item by item")
-    func progressOfTheCompound() async throws {
-        let seen = Shared<[Double]>([])
-        let compound = Shared<CompoundOperation?>(nil)
-        final class Counting: SequentialItemOperation, Sendable {
-            let before: @Sendable () -> Void
-            init(_ before: @escaping @Sendable () -> Void) { self.before = before }
-            func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {
-                before()
-                completion(nil)
-            }
-        }
-        let counting = Counting { seen.change { $0.append(compound.value?.progress.fractionCompleted ?? -1) } }
-        let run = counting.makeOperation(on: [1, 2, 3, 4])
-        compound.value = CompoundOperation(operations: [run])
-        let progress = try #require(compound.value?.progress)
-        try await OperationQueue().run(try #require(compound.value))
-        #expect(seen.value == [0, 0.25, 0.5, 0.75])
-        #expect(progress.fractionCompleted == 1 && run.progress.fractionCompleted == 1)
-        compound.value = nil
-    }
 }

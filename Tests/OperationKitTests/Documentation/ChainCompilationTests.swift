@@ -18,6 +18,7 @@ import Testing
             "public final class Join: IOOperation<(Int, Int), Int>, @unchecked Sendable {}",
             "public final class Sum: IOOperation<[Int], Int>, @unchecked Sendable {}",
             "public final class Own: AsyncOperation, @unchecked Sendable { var value = 1; var maybe: Int? }",
+            "let one = Add()",
             "@Sendable func load(_ number: Int) async throws -> Int { number }",
             "@Sendable func name(_ number: Int) async throws -> String { \"\" }",
         ])
@@ -29,6 +30,7 @@ import Testing
     }
 
     private static let waterfall = "Waterfall<Int, Int>()"
+    private static let macro = "MacroOperation(Add())"
     private static let untyped = [
         ".then { x in x + 1 }",
         ".thenAwait { x in try await load(x) }",
@@ -36,90 +38,86 @@ import Testing
         ".thenDecide { x in x > 1 ? .value(x + 1) : .operation(TaskOperation { try await load(x) }) }",
     ]
     private static let typed = untyped.map { $0.replacing(" {", with: "(to: Int.self) {", maxReplacements: 1) }
-
     private static let named = untyped.map { $0.replacing(" {", with: "(name: \"a\") {", maxReplacements: 1) }
 
-    private static let waterfalls =
-        [
-            chain("Short", waterfall, [".then { $0 * 2 + 1 }"]),
-            chain("Changing", waterfall, [".then { x in \"\\(x)\" }", ".then { text in text.count }"]),
-            chain("Naming", waterfall, [".thenAwait { x in try await name(x) }", ".then { text in text.count + 1 }"]),
-            chain("Steps", waterfall, [".thenRun { x in Add().with(input: x) }"]),
-            chain("Closures", waterfall, [".thenRun { x in IOBlockOperation { y in y + 1 }.with(input: x) }"]),
-            chain("Tasks", waterfall, [".thenRun { x in IOTaskOperation { y in try await load(y) }.with(input: x) }"]),
-            chain(
-                "Weights", waterfall,
-                [".then(progressWeight: 2) { x in x + 1 }", ".then(to: Int.self, progressWeight: 3) { x in -x }"]),
-            chain("Mixed", waterfall, untyped), chain("MixedTyped", waterfall, typed), chain("Named", waterfall, named),
-            chain(
-                "NamedTyped", waterfall,
+    private static let chains: [(head: String, jobs: [String])] =
+        (untyped + typed).map { (waterfall, [$0]) } + [
+            (waterfall, untyped), (waterfall, typed), (waterfall, named),
+            (waterfall, [".then { $0 * 2 + 1 }"]),
+            (waterfall, [".then { x in \"\\(x)\" }", ".then { text in text.count }"]),
+            (waterfall, [".thenAwait { x in try await name(x) }", ".then { text in text.count + 1 }"]),
+            (waterfall, [".thenRun { x in Add().with(input: x) }"]),
+            (waterfall, [".thenRun { x in IOBlockOperation { y in y + 1 }.with(input: x) }"]),
+            (waterfall, [".thenRun { x in IOTaskOperation { y in try await load(y) }.with(input: x) }"]),
+            (
+                waterfall,
+                [".then(progressWeight: 2) { x in x + 1 }", ".then(to: Int.self, progressWeight: 3) { x in -x }"]
+            ),
+            (
+                waterfall,
                 [
                     ".then(name: \"a\", to: Int.self) { x in x + 1 }",
                     ".thenRun(name: \"b\", to: Int.self) { x in Add() }",
-                ]),
-            chain("Inside", waterfall, [".then(to: Int.self) { x in [x, x + 1].map { $0 * 2 }.reduce(0, +) }"]),
-        ] + zip(untyped, ["Then", "Await", "Run", "Decide"]).map { chain($1, waterfall, [$0]) }
-        + zip(typed, ["Then", "Await", "Run", "Decide"]).map { chain("Typed\($1)", waterfall, [$0]) }
-
-    private static let macro = "MacroOperation(Add())"
-    private static let macros = [
-        chain("Macro", macro, [".then(Add())"]),
-        chain("MacroClosures", macro, [".then(IOBlockOperation { x in x + 1 })"]),
-        chain(
-            "MacroTasks", macro,
-            [".then(IOTaskOperation { x in try await load(x) })", ".then(IOBlockOperation { x in x * 2 + 1 })"]),
-        chain(
-            "MacroNames", macro,
-            [".then(IOTaskOperation(name: \"a\") { (x: Int) in try await load(x) }, progressWeight: 3)"]),
-        chain(
-            "MacroFrom", "MacroOperation(one)",
-            [".then(IOBlockOperation { x in x + 1 }, inputFrom: one)", ".then(Join(), inputFrom: one, one)"]
-        ).after("let one = Add()"),
-        chain(
-            "MacroPairs", macro,
-            [".then(concurrently: IOBlockOperation { x in x + 1 }, Add())", ".then(IOBlockOperation { $0.0 + $0.1 })"]),
-        chain(
-            "MacroLists", macro,
-            [".then(concurrently: [IOBlockOperation { x in x + 1 }, IOBlockOperation { x in x - 1 }])", ".then(Sum())"]),
-        chain("MacroFinishing", macro, [".then(IOBlockOperation.finishing { x, finish in finish(with: x + 1) })"]),
-        chain(
-            "MacroHandles", macro,
-            [
-                ".then(IOBlockOperation<Int, Int>.finishing { x, finish in finish.onCancel {}; finish(with: x + 1) })",
-                ".then(IOBlockOperation<Int, Int>.observing { x, work in try work.checkCancellation(); return x + 1 })",
-                ".then(IOBlockOperation { x in x + 1 })",
-            ]),
-        chain("MacroMaps", macro, [".then(Add().map { x in x + 1 })"]),
-    ]
-
-    private static let transforms = [
-        chain("Maps", "Add()", [".map { x in x + 1 }"]),
-        chain("MapsTyped", "Add()", [".map(to: Int.self) { x in [x, x + 1].map { $0 * 2 }.reduce(0, +) }"]),
-        chain("MapsChanging", "Add()", [".map { x in \"\\(x)\" }", ".map { text in text.count }"]),
-        chain("Recoveries", "Add()", [".map { x in x + 1 }", ".recover { _ in 1 }", ".mapError { $0 }"]),
-        chain("OperationsInstead", "Add()", [".recoverRun { _ in TaskOperation { try await load(1) } }"]),
-        chain(
-            "OperationsInsteadMixed", "Add()",
-            [
-                ".recoverRun { error in Add().with(input: error.isCancellation ? 1 : 2) }", ".map { x in x + 1 }",
-                ".recover { _ in 1 }", ".recoverRun { _ in IOBlockOperation { x in x + 1 }.with(input: 1) }",
-            ]),
-        chain(
-            "Gathered", "[Add().with(input: 1), Add().with(input: 2)].gathered()",
-            [".map { numbers in numbers.count }", ".map { x in [x] }"]),
-        chain(
-            "GatheredInside", waterfall,
-            [
-                ".thenRun { x in (0..<x).map { y in TaskOperation { try await load(y) } }.gathered() }",
-                ".then { numbers in numbers.count }",
-            ]),
-        chain(
-            "GatheredTyped", waterfall,
-            [
-                ".thenRun(to: [Int].self) { x in [x, x + 1].map { y in Add().with(input: y) }.gathered() }",
-                ".then(to: Int.self) { numbers in numbers.reduce(0, +) }",
-            ]),
-    ]
+                ]
+            ),
+            (waterfall, [".then(to: Int.self) { x in [x, x + 1].map { $0 * 2 }.reduce(0, +) }"]),
+            (
+                waterfall,
+                [
+                    ".thenRun { x in (0..<x).map { y in TaskOperation { try await load(y) } }.gathered() }",
+                    ".then { numbers in numbers.count }",
+                ]
+            ),
+            (macro, [".then(Add())"]),
+            (macro, [".then(IOBlockOperation { x in x + 1 })"]),
+            (
+                macro,
+                [".then(IOTaskOperation { x in try await load(x) })", ".then(IOBlockOperation { x in x * 2 + 1 })"]
+            ),
+            (macro, [".then(IOTaskOperation(name: \"a\") { (x: Int) in try await load(x) }, progressWeight: 3)"]),
+            (
+                "MacroOperation(one)",
+                [".then(IOBlockOperation { x in x + 1 }, inputFrom: one)", ".then(Join(), inputFrom: one, one)"]
+            ),
+            (
+                macro,
+                [
+                    ".then(concurrently: IOBlockOperation { x in x + 1 }, Add())",
+                    ".then(IOBlockOperation { $0.0 + $0.1 })",
+                ]
+            ),
+            (
+                macro,
+                [
+                    ".then(concurrently: [IOBlockOperation { x in x + 1 }, IOBlockOperation { x in x - 1 }])",
+                    ".then(Sum())",
+                ]
+            ),
+            (
+                macro,
+                [
+                    ".then(IOBlockOperation<Int, Int>.finishing { x, finish in finish.onCancel {}; finish(with: x + 1) })",
+                    ".then(IOBlockOperation<Int, Int>.observing { x, work in try work.checkCancellation(); return x + 1 })",
+                    ".then(Add().map { x in x + 1 })",
+                ]
+            ),
+            (
+                "Add()",
+                [".map { x in \"\\(x)\" }", ".map { text in text.count }", ".recover { _ in 1 }", ".mapError { $0 }"]
+            ),
+            ("Add()", [".map(to: Int.self) { x in [x, x + 1].map { $0 * 2 }.reduce(0, +) }"]),
+            (
+                "Add()",
+                [
+                    ".recoverRun { error in Add().with(input: error.isCancellation ? 1 : 2) }", ".recover { _ in 1 }",
+                    ".recoverRun { _ in TaskOperation { try await load(1) } }",
+                ]
+            ),
+            (
+                "[Add().with(input: 1), Add().with(input: 2)].gathered()",
+                [".map { numbers in numbers.count }", ".map { x in [x] }"]
+            ),
+        ]
 
     private static let others = [
         CodeBlock(
@@ -143,8 +141,9 @@ import Testing
     ]
 
     @Test("Chains of twelve of every kind compile, without annotations and with `to:`") func chains() async throws {
-        let chains = Self.waterfalls + Self.macros + Self.transforms + Self.others
-        let messages = try await TypeChecker().check([Self.declarations] + chains, scopeLimit: Self.scopeLimit)
+        let chains = Self.chains.enumerated().map { Self.chain("Chain\($0)", $1.head, $1.jobs) }
+        let messages = try await TypeChecker().check(
+            [Self.declarations] + chains + Self.others, scopeLimit: Self.scopeLimit)
         #expect(messages == nil, "\(messages ?? "")")
     }
 
@@ -169,13 +168,6 @@ import Testing
         }
         for chain in chains { #expect(errors.contains { $0.contains("\(chain.file):8:") }, "\(chain.file): \(errors)") }
         for error in errors { #expect(error.contains(".swift:8:")) }
-    }
-}
-
-extension CodeBlock {
-    /// The block after another line.
-    fileprivate func after(_ line: String) -> CodeBlock {
-        CodeBlock(file: file, line: self.line, code: [line] + code)
     }
 }
 #endif

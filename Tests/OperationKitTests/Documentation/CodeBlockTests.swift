@@ -36,11 +36,6 @@ struct CodeBlockTests {
         #expect(!messages.contains("Good.md"))
     }
 
-    @Test("A manifest that does not compile is reported with its place") func brokenManifest() async throws {
-        let code = ["// swift-tools-version: 6.2", "import PackageDescription", "let package = Package(title: \"\")"]
-        let messages = try await TypeChecker().check(manifest: CodeBlock(file: "Broken.md", line: 7, code: code))
-        #expect(messages?.contains("Broken.md:9") == true)
-    }
     #endif
 
     @Test("Blocks of Markdown are found with their lines") func blocksOfMarkdown() {
@@ -84,23 +79,5 @@ struct CodeBlockTests {
                 CodeBlock(file: "A.swift", line: 4, code: ["A().b()"]),
                 CodeBlock(file: "A.swift", line: 8, code: ["is never closed"], isClosed: false),
             ])
-    }
-
-    @Test("Imports of a block move to the top, and lines keep their numbers") func imports() {
-        let block = CodeBlock(file: "A.md", line: 5, code: ["import Testing", "try await work()"])
-        #expect(
-            block.program(number: 3) == """
-                import Dispatch
-                import Foundation
-                import OperationKit
-                import Testing
-                func block3() async throws {
-                #sourceLocation(file: "A.md", line: 5)
-
-                try await work()
-                #sourceLocation()
-                }
-
-                """)
     }
 }

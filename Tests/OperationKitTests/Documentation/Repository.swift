@@ -3,7 +3,7 @@ import OperationKitTestSupport
 
 /// The files of the package, as they are on disk.
 enum Repository {
-    static let root = URL(fileURLWithPath: #filePath)
+    static let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     static func text(_ path: String) throws -> String {

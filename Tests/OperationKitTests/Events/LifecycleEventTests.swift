@@ -1,194 +1,230 @@
 import Foundation
-import OperationKit
 import OperationKitTestSupport
 import Testing
+
+@testable import OperationKit
 
 /// All events of one operation, in each way in which its life can go.
 @Suite("Events of a life", .hangGuard) struct LifecycleEventTests {
     private let recorder = EventRecorder()
-
-    private func load(
-        main: @escaping ScriptedOperation.Script = { $0.finish() },
-        didCancel: @escaping ScriptedOperation.Script = { $0.finish(withError: CancellationError()) }
-    ) -> ScriptedOperation {
-        recorder.observe(ScriptedOperation("load", main: main, didCancel: didCancel))
-    }
-
-    /// The events since the last one that a test has seen.
     private var events: [String] { recorder.events(of: "load") }
 
-    // MARK: - Ends
+    /// What happens to an operation that executes until it is told to end, and ends when it is cancelled.
+    struct Life: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let events: [String]
+        let steps: @Sendable (ScriptedOperation) -> Void
 
-    @Test("An operation starts, runs and finishes, and its outcome is in the last event", arguments: Start.allCases)
-    func outcome(start: Start) async {
-        for error in [nil, TestError.first] {
-            let recorder = EventRecorder()
-            let operation = recorder.observe(ScriptedOperation("load") { $0.finish(withError: error) })
-            await start(operation)
-            #expect(
-                await recorder.end(of: "load") == [
-                    "load: started", "load: running", error == nil ? "load: finished" : "load: finished: first",
-                ])
+        init(_ name: String, _ events: [String], _ steps: @escaping @Sendable (ScriptedOperation) -> Void) {
+            (testDescription, self.events, self.steps) = (name, events, steps)
         }
+
+        static let all = [
+            Life("never started", []) { _ in },
+            Life("never started, but cancelled", ["cancelled"]) { $0.cancel() },
+            Life("succeeds, is finished, started and cancelled again", ["started", "running", "finished"]) {
+                $0.start()
+                $0.finish()
+                $0.finish(withError: TestError.second)
+                $0.start()
+                $0.cancel(withError: TestError.reason)
+            },
+            Life("fails", ["started", "running", "finished: first"]) {
+                $0.start()
+                $0.finish(withError: TestError.first)
+            },
+            Life("finished before the start", ["finished: first"]) {
+                $0.finish(withError: TestError.first)
+                $0.start()
+            },
+            Life("cancelled before the start", ["cancelled", "finished: cancelled"]) {
+                $0.cancel()
+                $0.start()
+            },
+            Life("cancelled with a reason before the start", ["cancelled", "finished: reason"]) {
+                $0.cancel(withError: TestError.reason)
+                $0.start()
+            },
+            Life("cancelled and finished before the start", ["cancelled", "finished"]) {
+                $0.cancel()
+                $0.finish()
+                $0.start()
+            },
+            Life("finished and cancelled before the start", ["cancelled", "finished: first"]) {
+                $0.finish(withError: TestError.first)
+                $0.cancel()
+                $0.start()
+            },
+            Life("cancelled twice", ["started", "running", "cancelled", "finished: cancelled"]) {
+                $0.start()
+                $0.cancel()
+                $0.cancel(withError: TestError.reason)
+            },
+            Life("cancelled with a reason", ["started", "running", "cancelled", "finished: reason"]) {
+                $0.start()
+                $0.cancel(withError: TestError.reason)
+            },
+        ]
     }
 
-    @Test("An operation without a `main()` of its own has the same events") func defaultMain() {
-        let operation = recorder.observe(AsyncOperation())
-        operation.name = "load"
-        operation.start()
-        #expect(events == ["started", "running", "finished"])
-    }
-
-    @Test("An operation that finishes on another thread has the same events, and finishing it again adds none")
-    func finishedElsewhere() async {
-        let operation = load { operation in
-            elsewhere {
-                operation.finish(withError: TestError.first)
-                operation.finish(withError: TestError.second)
-            }
-        }
-        operation.start()
-        await recorder.end(of: "load")
+    @Test("Each life has its events, and its outcome is in the last one", arguments: Life.all)
+    func lives(life: Life) {
+        let operation = recorder.observe(
+            ScriptedOperation("load", main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) }))
+        life.steps(operation)
+        #expect(events == life.events)
         operation.finish()
-        #expect(events == ["started", "running", "finished: first"])
     }
-
-    @Test("Of several threads that finish an operation, the one that counts makes an event")
-    func finishedConcurrently() async {
-        let operation = load { _ in }
-        operation.start()
-        await concurrently((0..<4).map { number in { operation.finish(withError: TestError.numbered(number)) } })
-        await recorder.end(of: "load")
-        #expect(events.dropLast() == ["started", "running"] && events.last == "finished: \(text(operation.error))")
-    }
-
-    @Test("An operation that was finished before its start has one event, when it is started")
-    func finishedBeforeTheStart() {
-        for (error, end) in [(nil, "finished"), (TestError.first, "finished: first")] {
-            let recorder = EventRecorder()
-            let operation = recorder.observe(ScriptedOperation("load"))
-            operation.finish(withError: error)
-            #expect(recorder.events.isEmpty)
-            operation.start()
-            #expect(recorder.events(of: "load") == [end])
-        }
-    }
-
-    @Test("Starting an operation again adds no event") func startedAgain() {
-        let operation = load()
-        for _ in 1...3 { operation.start() }
-        #expect(events == ["started", "running", "finished"])
-        let executing = recorder.observe(ScriptedOperation.idle("executing"))
-        for _ in 1...3 { executing.start() }
-        #expect(recorder.events(of: "executing") == ["started", "running"])
-        executing.finish()
-    }
-
-    @Test("An operation that is never started has no events, other than that of its cancellation") func neverStarted() {
-        do { _ = load() }
-        #expect(events.isEmpty)
-        do { load().cancel() }
-        #expect(events == ["cancelled"])
-    }
-
-    // MARK: - Cancellation
 
     @Test(
-        "An operation that is cancelled before its start says so immediately, and does not run",
+        "Wherever an operation is started, and on whatever thread it ends, its events are the same",
         arguments: Start.allCases)
-    func cancelledBeforeTheStart(start: Start) async {
-        let operation = load()
-        operation.cancel()
-        #expect(events == ["cancelled"])
+    func starts(start: Start) async {
+        let operation = recorder.observe(ScriptedOperation("load") { operation in elsewhere { operation.finish() } })
         await start(operation)
+        #expect(await recorder.end(of: "load") == ["started", "running", "finished"].map { "load: \($0)" })
+    }
+
+    @Test("Of several threads that finish or cancel an operation, one of each makes an event") func concurrentEnds()
+        async
+    {
+        let (finished, cancelled) = (
+            recorder.observe(ScriptedOperation.idle("load")), recorder.observe(ScriptedOperation.idle("cancelled"))
+        )
+        for operation in [finished, cancelled] { operation.start() }
+        await concurrently((0..<4).map { number in { finished.finish(withError: TestError.numbered(number)) } })
+        await concurrently(Array(repeating: { cancelled.cancel() }, count: 4))
+        cancelled.finish()
         await recorder.end(of: "load")
+        await recorder.end(of: "cancelled")
+        #expect(events == ["started", "running", "finished: \(text(finished.error))"])
+        #expect(recorder.events(of: "cancelled") == ["started", "running", "cancelled", "finished"])
+    }
+
+    // MARK: - Kinds of work
+
+    /// Operations whose work is a closure, which ends as an error says, or succeeds.
+    enum Kind: CaseIterable {
+        case none, block, typedBlock, finishingBlock, task, typedTask, collection
+
+        func make(_ error: TestError?) -> AsyncOperation {
+            switch self {
+            case .none: return ScriptedOperation("load") { $0.finish(withError: error) }
+            case .block: return AsyncBlockOperation(name: "load") { finish in elsewhere { finish(error) } }
+            case .typedBlock:
+                return IOBlockOperation<Void, Int>(name: "load") { _ in
+                    if let error { throw error }
+                    return 1
+                }
+            case .finishingBlock:
+                return IOBlockOperation<Void, Int>.finishing(name: "load") { _, finish in
+                    elsewhere { if let error { finish(error) } else { finish(with: 1) } }
+                }
+            case .task: return TaskOperation(name: "load") { if let error { throw error } }
+            case .typedTask: return IOTaskOperation<Void, Void>(name: "load") { _ in if let error { throw error } }
+            case .collection:
+                let run = Strategy.sequentialItems.make { _, completion in elsewhere { completion(error) } }
+                    .makeOperation(on: [1])
+                run.name = "load"
+                return run
+            }
+        }
+    }
+
+    @Test("Operations of every kind have the same events", arguments: Kind.allCases) func kinds(kind: Kind) async {
+        for error in [nil, TestError.first] {
+            let recorder = EventRecorder()
+            recorder.observe(kind.make(error)).start()
+            await recorder.end(of: "load")
+            let failure = kind == .collection ? "finished: failures of item 0" : "finished: first"
+            #expect(recorder.events(of: "load") == ["started", "running", error == nil ? "finished" : failure])
+        }
+        let cancelled = recorder.observe(kind.make(nil))
+        cancelled.cancel()
+        cancelled.start()
         #expect(events == ["cancelled", "finished: cancelled"])
     }
 
-    @Test("The outcome before the start is in the last event, cancelled before or after that")
-    func finishedAndCancelledBeforeTheStart() {
-        for cancelsFirst in [true, false] {
-            for (error, end) in [(nil, "finished"), (TestError.first, "finished: first")] {
-                let recorder = EventRecorder()
-                let operation = recorder.observe(ScriptedOperation("load"))
-                if cancelsFirst { operation.cancel() }
-                operation.finish(withError: error)
-                if !cancelsFirst { operation.cancel() }
-                operation.start()
-                #expect(recorder.events(of: "load") == ["cancelled", end])
-            }
-        }
-    }
-
-    @Test("A cancellation while the operation executes comes before `didCancel()` and what that does")
-    func cancelledWhileExecuting() {
-        let recorder = recorder
-        let seen = Shared<[String]>([])
-        let operation = load(
-            main: { _ in },
-            didCancel: {
-                seen.value = recorder.events(of: "load")
-                $0.finish(withError: CancellationError())
-            })
-        operation.start()
-        #expect(events == ["started", "running"])
-        operation.cancel()
-        #expect(seen.value == ["started", "running", "cancelled"])
-        #expect(events == ["started", "running", "cancelled", "finished: cancelled"])
-    }
-
-    @Test("An outcome other than a cancellation stands in the last event of an operation that was cancelled")
-    func outcomeAfterCancellation() {
-        for (error, end) in [(nil, "finished"), (TestError.first, "finished: first")] {
+    @Test("A missing input and a lost `finish` are outcomes in the last event") func mistakes() async {
+        let mistakes: [(AsyncOperation, String)] = [
+            (IOBlockOperation<Int, Int>(name: "load") { $0 }, "finished: IOOperationError"),
+            (AsyncBlockOperation(name: "load") { _ in }, "finished: LostFinishError"),
+        ]
+        for (operation, end) in mistakes {
             let recorder = EventRecorder()
-            let operation = recorder.observe(ScriptedOperation.idle("load"))
-            operation.start()
-            operation.cancel()
-            operation.finish(withError: error)
-            #expect(recorder.events(of: "load") == ["started", "running", "cancelled", end])
+            recorder.observe(operation).start()
+            await recorder.end(of: "load")
+            #expect(recorder.events(of: "load") == ["started", "running", end])
         }
+    }
+
+    // MARK: - What observers find
+
+    @Test("Events come around the work, and find the operation in their state") func states() {
+        let log = EventLog()
+        let recorder = EventRecorder { operation, event in
+            let states = [
+                operation.isExecuting ? "executing" : nil, operation.isCancelled ? "cancelled" : nil,
+                operation.isFinished ? "finished" : nil, operation.error == nil ? nil : text(operation.error),
+            ]
+            log.add("\(event.kind.line): \(states.compactMap(\.self).joined(separator: ", "))")
+        }
+        let operation = ScriptedOperation(
+            "load", main: { _ in log.add("main") },
+            didCancel: {
+                log.add("didCancel")
+                $0.finish(withError: TestError.first)
+            })
+        operation.asyncCompletionBlock = { _ in log.add("asyncCompletionBlock") }
+        recorder.observe(operation).start()
+        operation.cancel()
+        #expect(
+            log.events == [
+                "started: executing", "running: executing", "main", "cancelled: executing, cancelled", "didCancel",
+                "asyncCompletionBlock", "finished: first: cancelled, finished, first",
+            ])
     }
 
     @Test("A cancellation inside `main()` is an event immediately") func cancelledInMain() {
-        let recorder = recorder
-        let seen = Shared<[String]>([])
-        let operation = load { operation in
-            operation.cancel()
-            seen.value = recorder.events(of: "load")
-        }
+        let (recorder, seen) = (recorder, Shared<[String]>([]))
+        let operation = recorder.observe(
+            ScriptedOperation(
+                "load",
+                main: {
+                    $0.cancel()
+                    seen.value = recorder.events(of: "load")
+                }, didCancel: { $0.finish(withError: CancellationError()) }))
         operation.start()
         #expect(seen.value == ["started", "running", "cancelled"])
         #expect(events == ["started", "running", "cancelled", "finished: cancelled"])
     }
 
-    @Test("A cancellation after the outcome is no event") func cancelledTooLate() {
-        let operation = load()
-        operation.asyncCompletionBlock = { [weak operation] _ in operation?.cancel() }
+    @Test("Events call an operation what it is called when they are delivered") func names() {
+        let operation = recorder.observe(ScriptedOperation.idle("first"))
+        let compound = CompoundOperation(name: "all", operations: [operation])
+        operation.name = "second"
         operation.start()
-        operation.cancel(withError: TestError.reason)
-        #expect(events == ["started", "running", "finished"])
+        operation.name = "third"
+        operation.finish()
+        #expect(
+            recorder.events == [
+                "first: added to all", "second: started", "second: running", "third: finished",
+            ])
+        compound.cancel()
     }
 
-    @Test("Cancelling again is no event, on whatever thread") func cancelledAgain() async {
-        let operation = load(main: { _ in }, didCancel: { _ in })
-        operation.start()
-        await concurrently(Array(repeating: { operation.cancel() }, count: 4))
-        operation.cancel(withError: TestError.reason)
-        operation.finish(withError: CancellationError())
-        await recorder.end(of: "load")
-        #expect(events == ["started", "running", "cancelled", "finished: cancelled"])
-    }
-
-    @Test("The reason of a cancellation is in the last event") func reason() {
-        for isStarted in [true, false] {
-            let recorder = EventRecorder()
-            let operation = recorder.observe(
-                ScriptedOperation("load", main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) }))
-            if isStarted { operation.start() }
-            operation.cancel(withError: TestError.reason)
-            operation.start()
-            let head = isStarted ? ["started", "running"] : []
-            #expect(recorder.events(of: "load") == head + ["cancelled", "finished: reason"])
-        }
+    @Test("Each kind of event has a sentence") func sentences() {
+        let kinds: [OperationEvent.Kind] = [
+            .added(to: OperationID(1), name: "sync"), .started, .waiting(for: "waiting for the network"), .running,
+            .cancelled(reason: nil),
+            .retrying(attempt: 2, error: TestError.first, delay: .seconds(3)), .finished(error: nil),
+            .finished(error: TestError.second), .finished(error: CancellationError()),
+        ]
+        #expect(
+            kinds.map(\.description) == [
+                "was added to “sync”", "started", "is waiting for the network", "runs", "was cancelled",
+                "retries in 3.0 seconds, because attempt 2 failed: first", "finished", "failed: second",
+                "finished as cancelled",
+            ])
     }
 }

@@ -19,30 +19,6 @@ import Testing
         await recorder.occurrence(of: "load: \(event)")
     }
 
-    // MARK: - Dependencies and bindings
-
-    @Test("Bindings are no events: an operation starts when what it is bound to has finished") func bindings() async {
-        let source = recorder.observe(TaskOperation(name: "source") { 1 })
-        let target = recorder.observe(IOBlockOperation<Int, Int>(name: "target") { $0 + 1 })
-        target.bind(\.input, to: source, \.output)
-        let queue = OperationQueue()
-        for operation in [target, source] as [Operation] { queue.addOperation(operation) }
-        await recorder.end(of: "target")
-        for name in ["source", "target"] { #expect(recorder.events(of: name) == ["started", "running", "finished"]) }
-        let order = recorder.events.filter { $0 == "source: running" || $0 == "target: started" }
-        #expect(order == ["source: running", "target: started"])
-    }
-
-    @Test("An operation whose dependency has failed starts, and finishes without running") func failedDependency() async
-    {
-        let source = ScriptedOperation("source") { $0.finish(withError: TestError.first) }
-        let operation = load()
-        operation.requireSuccess(of: source)
-        source.start()
-        operation.start()
-        #expect(events == ["started", "finished: DependencyError"])
-    }
-
     // MARK: - Conditions
 
     @Test("Each condition is waited for, in its order, and the operation runs after the last one") func conditions()
@@ -84,21 +60,6 @@ import Testing
         await recorder.end(of: "load")
         let end = way < 2 ? ["finished: ConditionError"] : ["cancelled", "finished: cancelled"]
         #expect(events == ["started", "evaluating its condition “online”"] + end)
-    }
-
-    @Test("An operation that is cancelled or finished during an evaluation ends immediately", arguments: [true, false])
-    func endedDuringAnEvaluation(isCancelled: Bool) async {
-        let gate = Gate()
-        let operation = load()
-        operation.addCondition(name: "online") { _ in
-            await gate.opened()
-            return .satisfied
-        }
-        operation.start()
-        if isCancelled { operation.cancel(withError: TestError.reason) } else { operation.finish() }
-        let end = isCancelled ? ["cancelled", "finished: reason"] : ["finished"]
-        #expect(events == ["started", "evaluating its condition “online”"] + end)
-        gate.open()
     }
 
     /// A condition that needs an operation, which is made when a gate is open.
@@ -145,27 +106,6 @@ import Testing
 
     private let waitingForDatabase = "waiting for exclusive access to “database”, held by “holder”"
 
-    @Test("A resource that is granted immediately is no event") func grantedImmediately() {
-        let operation = load()
-        operation.require(ExclusiveAccess("database"))
-        operation.require(ConcurrencyLimit("host", 2))
-        operation.start()
-        #expect(events == ["started", "running", "finished"])
-    }
-
-    @Test("A resource that is not there is waited for, and the operation runs when it is granted") func granted() async
-    {
-        let database = ExclusiveAccess("database")
-        let holder = holder(database)
-        let operation = load()
-        operation.require(database)
-        operation.start()
-        #expect(events == ["started", waitingForDatabase])
-        holder.finish()
-        await recorder.end(of: "load")
-        #expect(events == ["started", waitingForDatabase, "running", "finished"])
-    }
-
     @Test("Several resources are waited for together, after the conditions") func severalResources() async {
         let (database, host, gate) = (ExclusiveAccess("database"), ConcurrencyLimit("host", 1), Gate())
         let holder = ScriptedOperation.idle("holder")
@@ -189,56 +129,58 @@ import Testing
             ])
     }
 
-    @Test("An operation that waits too long for a resource finishes without running") func timedOut() async {
-        let database = ExclusiveAccess("database")
-        let holder = holder(database)
-        let operation = load()
-        operation.clock = clock
-        operation.require(database, within: .seconds(5))
-        operation.start()
-        await clock.pass(.seconds(5))
-        await recorder.end(of: "load")
-        #expect(events == ["started", waitingForDatabase, "finished: ResourceError"])
-        holder.finish()
-    }
-
     @Test(
-        "An operation that is cancelled or finished while it waits for a resource ends immediately",
-        arguments: [true, false])
-    func endedWhileWaiting(isCancelled: Bool) {
-        let database = ExclusiveAccess("database")
+        "An operation that is cancelled or finished while it waits ends immediately", arguments: [true, false],
+        [true, false])
+    func endedWhileWaiting(isCancelled: Bool, hasCondition: Bool) {
+        let (database, gate) = (ExclusiveAccess("database"), Gate())
         let holder = holder(database)
         let operation = load()
         operation.require(database)
-        operation.start()
-        if isCancelled { operation.cancel() } else { operation.finish(withError: TestError.first) }
-        let end = isCancelled ? ["cancelled", "finished: cancelled"] : ["finished: first"]
-        #expect(events == ["started", waitingForDatabase] + end)
-        holder.finish()
-    }
-
-    @Test("An operation that may not wait for a resource finishes immediately") func refused() {
-        let host = ConcurrencyLimit("host", 1, maximumWaiting: 0)
-        let holder = ScriptedOperation.idle("holder")
-        holder.require(host)
-        holder.start()
-        let operation = load()
-        operation.require(host)
-        operation.start()
-        #expect(events == ["started", "finished: ResourceError"])
-        holder.finish()
-    }
-
-    @Test("An operation whose circuit breaker is open finishes without running") func circuitOpen() {
-        let circuit = CircuitBreaker("service", minimumCalls: 1, clock: clock)
-        for end in ["finished: first", "finished: CircuitOpenError"] {
-            let recorder = EventRecorder()
-            let operation = recorder.observe(ScriptedOperation("load") { $0.finish(withError: TestError.first) })
-            operation.require(circuit)
-            operation.start()
-            let isRejected = end.contains("Circuit")
-            #expect(recorder.events(of: "load") == ["started"] + (isRejected ? [] : ["running"]) + [end])
+        if hasCondition {
+            operation.addCondition(name: "online") { _ in
+                await gate.opened()
+                return .satisfied
+            }
         }
+        operation.start()
+        if isCancelled { operation.cancel(withError: TestError.reason) } else { operation.finish() }
+        let end = isCancelled ? ["cancelled", "finished: reason"] : ["finished"]
+        #expect(events == ["started", hasCondition ? "evaluating its condition “online”" : waitingForDatabase] + end)
+        holder.finish()
+        gate.open()
+    }
+
+    @Test("An operation that does not come to its work finishes without an event of that") func withoutWork() async {
+        let failed = ScriptedOperation { $0.finish(withError: TestError.first) }
+        failed.start()
+        let (database, circuit) = (
+            ExclusiveAccess("database", maximumWaiting: 1), CircuitBreaker("service", minimumCalls: 1, clock: clock)
+        )
+        let holder = holder(database)
+        let first = ScriptedOperation { $0.finish(withError: TestError.first) }
+        first.require(circuit)
+        first.start()
+        let ways: [(@Sendable (ScriptedOperation) -> Void, [String])] = [
+            ({ $0.requireSuccess(of: failed) }, ["finished: DependencyError"]),
+            ({ $0.require(circuit) }, ["finished: CircuitOpenError"]),
+            ({ $0.timeout = .zero }, ["cancelled", "finished: OperationTimeoutError"]),
+            ({ $0.require(database, within: .seconds(5)) }, [waitingForDatabase, "finished: ResourceError"]),
+            ({ $0.require(database) }, ["finished: ResourceError"]),
+        ]
+        var operations: [ScriptedOperation] = []
+        for (number, (prepare, events)) in ways.enumerated() {
+            let operation = recorder.observe(ScriptedOperation("\(number)"))
+            operations.append(operation)
+            operation.clock = clock
+            prepare(operation)
+            operation.start()
+            if number != 3 { #expect(recorder.events(of: "\(number)") == ["started"] + events) }
+        }
+        await clock.pass(.seconds(5))
+        await recorder.end(of: "3")
+        #expect(recorder.events(of: "3") == ["started"] + ways[3].1)
+        holder.finish()
     }
 
     // MARK: - Timeouts and delays
@@ -273,56 +215,122 @@ import Testing
         #expect(events == ["started", "running", "cancelled", "finished"])
     }
 
-    @Test("A timeout that does not come is no event") func unusedTimeout() async {
-        let operation = limited()
-        operation.start()
-        operation.finish()
-        await clock.expectNoSleepers()
-        #expect(events == ["started", "running", "finished"])
+    // MARK: - Attempts
+
+    /// Three attempts with a second in between, of an operation whose attempts fail up to a number.
+    private func retry(failures: Int, _ change: (inout RetryPolicy) -> Void = { _ in }) -> RetryOperation<Void, Void> {
+        var policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(.seconds(1)), jitter: .none)
+        change(&policy)
+        let retry = RetryOperation(policy, name: "load") { number in
+            ScriptedOperation(
+                main: { $0.finish(withError: number <= failures ? TestError.numbered(number) : nil) })
+        }
+        retry.clock = clock
+        return recorder.observe(retry)
     }
 
-    @Test("A timeout of no time cancels an operation that then does not run") func noTime() {
-        let operation = limited()
-        operation.timeout = .zero
-        operation.start()
-        #expect(events == ["started", "cancelled", "finished: OperationTimeoutError"])
+    /// All events of one attempt or run that ends in this way.
+    private func attempt(_ number: Int, _ ends: String...) -> [String] {
+        (["added to load", "started", "running"] + ends).map { "load, attempt \(number): \($0)" }
     }
 
-    @Test("The timeout of an operation that waits has not begun") func timeoutAfterWaiting() async {
-        let database = ExclusiveAccess("database")
-        let holder = holder(database)
-        let operation = limited()
-        operation.require(database)
-        operation.start()
-        clock.advance(by: .seconds(60))
-        holder.finish()
-        await occurrence(of: "running")
-        await clock.pass(.seconds(5))
-        await recorder.end(of: "load")
-        #expect(
-            events == ["started", waitingForDatabase, "running", "cancelled", "finished: OperationTimeoutError"])
+    private func retrying(after number: Int, _ error: String) -> String {
+        "load: retrying after attempt \(number) and \(Duration.seconds(1)): \(error)"
     }
 
-    @Test("A delay runs while its time passes, and is cancelled like others", arguments: [true, false])
-    func delay(isCancelled: Bool) async {
-        let delay = recorder.observe(DelayOperation(for: .seconds(5), name: "load"))
-        delay.clock = clock
-        delay.start()
+    private let start = ["load: started", "load: running"]
+
+    @Test(
+        "Each attempt is a child, and a retry is an event of the operation between them, but not after the last one",
+        arguments: [2, 3])
+    func retries(failures: Int) async {
+        retry(failures: failures).start()
+        for number in 1...2 {
+            await recorder.occurrence(of: retrying(after: number, "numbered(\(number))"))
+            await clock.pass(.seconds(1))
+        }
+        let attempts = (1...2).flatMap {
+            attempt($0, "finished: numbered(\($0))") + [retrying(after: $0, "numbered(\($0))")]
+        }
+        let end = failures == 2 ? "finished" : "finished: numbered(3)"
+        #expect(await recorder.end(of: "load") == start + attempts + attempt(3, end) + ["load: \(end)"])
+    }
+
+    @Test("An error that is not worth a retry, or for which there is no budget, is not followed by one")
+    func notWorthARetry() async {
+        let budget = RetryBudget(fraction: 0, minimumRetries: 0, clock: clock)
+        retry(failures: 9) { $0.shouldRetry = { _, _ in false } }.start()
+        let events = start + attempt(1, "finished: numbered(1)")
+        #expect(await recorder.end(of: "load") == events + ["load: finished: numbered(1)"])
+        let other = EventRecorder()
+        other.observe(retry(failures: 9) { $0.budget = budget }).start()
+        #expect(await other.end(of: "load") == events + ["load: finished: RetryError"])
+    }
+
+    @Test("Cancelling during a delay ends the operation, and the delay has no events") func cancelledDuringADelay()
+        async
+    {
+        let retry = retry(failures: 9)
+        retry.start()
         await clock.sleepers()
-        #expect(events == ["started", "running"])
-        if isCancelled { delay.cancel() } else { clock.advance(by: .seconds(5)) }
-        await recorder.end(of: "load")
+        retry.cancel(withError: TestError.reason)
         #expect(
-            events == ["started", "running"] + (isCancelled ? ["cancelled", "finished: cancelled"] : ["finished"]))
+            await recorder.end(of: "load") == start + attempt(1, "finished: numbered(1)")
+                + [retrying(after: 1, "numbered(1)"), "load: cancelled", "load: finished: reason"])
     }
 
-    @Test("An operation that is added with a delay has its first event after that") func addedWithADelay() async {
-        let operation = load()
-        OperationQueue().addOperation(operation, after: .seconds(5), clock: clock)
-        await clock.sleepers()
-        #expect(events.isEmpty)
-        clock.advance(by: .seconds(5))
-        await recorder.end(of: "load")
-        #expect(events == ["started", "running", "finished"])
+    @Test("A closure that is called again is one operation, with an event for each retry") func taskRetries() async {
+        let policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(.seconds(1)), jitter: .none)
+        let task = TaskOperation(name: "load", retry: policy) { throw TestError.first }
+        task.clock = clock
+        recorder.observe(task).start()
+        await clock.pass(.seconds(1))
+        await recorder.occurrence(of: retrying(after: 2, "first"))
+        task.cancel()
+        let retries = (1...2).map { retrying(after: $0, "first") }
+        #expect(await recorder.end(of: "load") == start + retries + ["load: cancelled", "load: finished: cancelled"])
+    }
+
+    @Test("Each run of a repeated operation is a child, and there are no retries") func repetition() async {
+        let poll = RepeatOperation(
+            every: .seconds(10), continuesAfterFailure: true, name: "poll", until: { $0 == 3 },
+            makeOperation: { run in
+                IOBlockOperation<Void, Int> { _ in
+                    if run == 2 { throw TestError.second }
+                    return run
+                }
+            })
+        poll.clock = clock
+        recorder.observe(poll).start()
+        for _ in 2...3 { await clock.pass(.seconds(10)) }
+        let runs = (1...3).flatMap { run in
+            ["added to poll", "started", "running", run == 2 ? "finished: second" : "finished"].map {
+                "poll, run \(run): \($0)"
+            }
+        }
+        #expect(await recorder.end(of: "poll") == ["poll: started", "poll: running"] + runs + ["poll: finished"])
+    }
+
+    @Test("The attempt that loses is cancelled after the end of the one that wins, and both end before the operation")
+    func hedging() async {
+        let begun = Shared<[Int: ScriptedOperation]>([:])
+        let hedged = HedgedOperation(after: .seconds(1), name: "load") { number in
+            ScriptedOperation(
+                main: { [weak begun] attempt in begun?.change { $0[number] = attempt } },
+                didCancel: { $0.finish(withError: CancellationError()) })
+        }
+        hedged.clock = clock
+        recorder.observe(hedged).start()
+        await clock.pass(.seconds(1))
+        await eventually("not both attempts have begun") { begun.value.count == 2 }
+        begun.value[2]?.finish()
+        let events = await recorder.end(of: "load")
+        #expect(
+            Array(events.suffix(4)) == [
+                "load, attempt 2: finished", "load, attempt 1: cancelled", "load, attempt 1: finished: cancelled",
+                "load: finished",
+            ])
+        #expect(events.count == 3 + 5 + 4)
+        begun.value = [:]
     }
 }

@@ -1,9 +1,217 @@
+import Foundation
 import OperationKitTestSupport
 import Testing
 
 @testable import OperationKit
 
-@Suite("CircuitBreaker") struct CircuitBreakerTests {
+/// Circuit breakers that operations require.
+@Suite("Circuit breakers of operations", .hangGuard) struct CircuitBreakerTests {
+    /// A clock that calls a closure when it is asked for the time.
+    private struct TellingClock: Clock {
+        typealias Instant = ManualClock.Instant
+        let clock = ManualClock()
+        let body = Shared<(@Sendable () -> Void)?>(nil)
+
+        var now: Instant {
+            body.change { $0.take() }?()
+            return clock.now
+        }
+        var minimumResolution: Duration { clock.minimumResolution }
+        func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+            try await clock.sleep(until: deadline, tolerance: tolerance)
+        }
+    }
+
+    private let clock = ManualClock()
+    private let log = EventLog()
+
+    private func makeCircuit(minimumCalls: Int = 2, halfOpenCalls: Int = 1) -> CircuitBreaker {
+        CircuitBreaker(
+            "service", minimumCalls: minimumCalls, openDuration: .seconds(30), halfOpenCalls: halfOpenCalls,
+            clock: clock)
+    }
+
+    /// An operation that ends with an outcome, or is left executing.
+    private func call(
+        _ circuit: CircuitBreaker, _ outcome: Result<Void, any Error>? = .success(())
+    ) -> ScriptedOperation {
+        let operation = ScriptedOperation(
+            "call",
+            main: { [log] operation in
+                log.add("call")
+                switch outcome {
+                case .success: operation.finish()
+                case .failure(let error): operation.finish(withError: error)
+                case nil: break
+                }
+            }, didCancel: { $0.finish(withError: CancellationError()) })
+        operation.require(circuit)
+        return operation
+    }
+
+    private func open(_ circuit: CircuitBreaker) {
+        for _ in 0..<2 { call(circuit, .failure(TestError.first)).start() }
+        #expect(circuit.state == .open)
+    }
+
+    @Test("When enough operations have failed, others end with an error that says for how long, and without their work")
+    func opens() {
+        let circuit = makeCircuit(minimumCalls: 4)
+        for outcome in [.success(()), .failure(TestError.first), .success(())] as [Result<Void, any Error>] {
+            call(circuit, outcome).start()
+        }
+        #expect(circuit.state == .closed)
+        call(circuit, .failure(TestError.second)).start()
+        #expect(circuit.state == .open)
+        clock.advance(by: .seconds(12))
+        let rejected = call(circuit)
+        rejected.start()
+        #expect(
+            rejected.error as? CircuitOpenError
+                == CircuitOpenError(operation: "call", circuit: "service", retryAfter: .seconds(18)))
+        #expect(log.events.count == 4 && rejected.isFinished)
+    }
+
+    @Test("When its time is over, an open circuit lets operations through on trial, and closes if they succeed")
+    func halfOpen() {
+        let circuit = makeCircuit(halfOpenCalls: 2)
+        open(circuit)
+        clock.advance(by: .seconds(30))
+        #expect(circuit.state == .halfOpen)
+        let trials = [call(circuit, nil), call(circuit, nil)]
+        for trial in trials { trial.start() }
+        let rejected = call(circuit)
+        rejected.start()
+        #expect((rejected.error as? CircuitOpenError)?.retryAfter == nil && rejected.error != nil)
+        trials[0].finish()
+        #expect(circuit.state == .halfOpen)
+        trials[1].finish()
+        #expect(circuit.state == .closed)
+    }
+
+    @Test(
+        "A trial that fails opens the circuit again, and one that is cancelled or released leaves its place to another")
+    func trialsThatDoNotSucceed() async {
+        let circuit = makeCircuit()
+        open(circuit)
+        clock.advance(by: .seconds(30))
+        let cancelled = call(circuit, nil)
+        cancelled.start()
+        cancelled.cancel()
+        #expect(cancelled.isFinished && circuit.state == .halfOpen)
+        call(circuit, nil).start()
+        await eventually("the place is taken") { circuit.rejection() == nil }
+        call(circuit, .failure(TestError.first)).start()
+        #expect(circuit.state == .open)
+    }
+
+    @Test("Cancellations do not count, timeouts do") func outcomes() async throws {
+        let circuit = makeCircuit()
+        for _ in 0..<9 {
+            let operation = call(circuit, nil)
+            operation.start()
+            operation.cancel()
+            call(circuit, .failure(CancellationError())).start()
+        }
+        #expect(circuit.state == .closed)
+        let late = [call(circuit, nil), call(circuit, nil)]
+        for operation in late {
+            operation.clock = clock
+            operation.timeout = .seconds(5)
+            operation.start()
+        }
+        await clock.pass(.seconds(5))
+        for operation in late { try await operation.waitForFinish() }
+        #expect(circuit.state == .open)
+    }
+
+    @Test("Errors that are no failures of the service count as successes") func classification() {
+        let circuit = CircuitBreaker("service", minimumCalls: 3, clock: clock) { $0 as? TestError == .first }
+        for _ in 0..<4 { call(circuit, .failure(TestError.second)).start() }
+        for _ in 0..<3 { call(circuit, .failure(TestError.first)).start() }
+        #expect(circuit.state == .closed)
+        call(circuit, .failure(TestError.first)).start()
+        #expect(circuit.state == .open)
+    }
+
+    @Test(
+        "It is asked before anything is waited for, and again at the grant, when everything is given back immediately")
+    func askedTwice() async throws {
+        let circuit = makeCircuit()
+        let (database, api) = (ExclusiveAccess("database"), RateLimit("api", 2, per: .seconds(10), clock: clock))
+        let holder = ScriptedOperation.idle("holder")
+        holder.require(database)
+        holder.start()
+        let (waiting, completed) = (call(circuit), Gate())
+        let isFree = Shared(false)
+        for resource in [database, api] as [OperationResource] { waiting.require(resource) }
+        let next = ScriptedOperation("next") { [log] operation in
+            log.add("next")
+            operation.finish()
+        }
+        for resource in [database, api] as [OperationResource] { next.require(resource) }
+        waiting.asyncCompletionBlock = { _ in
+            isFree.value = database.waitingCount == 0
+            completed.open()
+        }
+        waiting.start()
+        next.start()
+        open(circuit)
+        let rejected = call(circuit)
+        rejected.require(database)
+        rejected.start()
+        #expect(rejected.error is CircuitOpenError && database.waitingCount == 2)
+        holder.finish()
+        await completed.opened()
+        await eventually("next does not run") { log.events.last == "next" }
+        #expect(isFree.value && waiting.error is CircuitOpenError)
+        #expect(clock.deadlines.count <= 1)
+        let last = ScriptedOperation("last")
+        last.require(api)
+        last.start()
+        #expect(last.error == nil && last.isFinished)
+    }
+
+    @Test("An operation that ends while its circuit breaker is asked uses no permit, and its work does not begin")
+    func endedWhileAsked() {
+        let clock = TellingClock()
+        let (api, server) = (
+            RateLimit("api", 1, per: .seconds(10), clock: clock), CircuitBreaker("server", clock: clock)
+        )
+        let operation = ScriptedOperation("first") { [log] _ in log.add("first") }
+        operation.require(server)
+        operation.require(api)
+        // It is asked before the request, and when that is granted.
+        clock.body.value = { [body = clock.body] in
+            body.value = { operation.finish(withError: TestError.first) }
+        }
+        operation.start()
+        #expect(operation.isFinished && text(operation.error) == "first" && log.events.isEmpty)
+        let next = ScriptedOperation.named("next", in: log, requiring: [api])
+        next.start()
+        #expect(next.isFinished && log.events == ["next"])
+    }
+
+    @Test("The outcome of a compound and of operations that never began counts as that of others") func compounds()
+        async throws
+    {
+        let circuit = makeCircuit(minimumCalls: 1)
+        let skipped = call(circuit)
+        skipped.addStartHandler(.last) { _ in throw TestError.first }
+        skipped.start()
+        #expect(skipped.error as? TestError == .first && circuit.state == .closed)
+        let compound = CompoundOperation(operations: [
+            ScriptedOperation { $0.finish(withError: TestError.second) }
+        ])
+        compound.require(circuit)
+        compound.start()
+        try await compound.waitForFinish()
+        #expect(circuit.state == .open)
+    }
+}
+
+/// What a breaker decides, without operations.
+@Suite("CircuitBreaker") struct CircuitBreakerDecisionTests {
     private typealias Machine = CircuitBreakerStateMachine
 
     private static let configuration = Machine.Configuration(
@@ -43,28 +251,6 @@ import Testing
         }
     }
 
-    @Test("The circuit opens when enough calls were made, and the part of failures is reached") func opening() {
-        var circuit = Circuit()
-        circuit.calls(.failure, .failure, .failure)
-        #expect(circuit.machine.state == .closed)
-        circuit.calls(.failure)
-        #expect(circuit.machine.state == .open(until: .seconds(30)))
-
-        circuit = Circuit()
-        circuit.calls(.success, .success, .success, .failure, .failure)
-        #expect(circuit.machine.state == .closed)
-        circuit.calls(.failure)
-        #expect(circuit.machine.state == .open(until: .seconds(30)))
-    }
-
-    @Test("Cancellations count neither as calls nor as failures") func cancellations() {
-        var circuit = Circuit()
-        circuit.calls(.failure, .failure, .failure, .cancellation, .cancellation, .cancellation)
-        #expect(circuit.machine.state == .closed)
-        circuit.calls(.failure)
-        #expect(circuit.machine.state != .closed)
-    }
-
     @Test("A success may be the call that was missing for the circuit to open") func success() {
         var circuit = Circuit()
         circuit.calls(.failure, .failure, .failure, .success)
@@ -73,7 +259,7 @@ import Testing
 
     @Test("A part of the calls is what it says, without rounding errors", arguments: [0.07, 0.14, 0.29, 0.56, 0.57])
     func ratio(ratio: Double) {
-        var configuration = CircuitBreakerTests.configuration
+        var configuration = CircuitBreakerDecisionTests.configuration
         (configuration.failureRatio, configuration.minimumCalls) = (ratio, 100)
         let count = Int((ratio * 100).rounded())
         for failures in [count - 1, count] {
@@ -83,64 +269,11 @@ import Testing
         }
     }
 
-    @Test("No time of a clock is too long to count", arguments: [1, -1] as [Int64])
-    func longTimes(sign: Int64) {
-        var configuration = CircuitBreakerTests.configuration
-        configuration.window = .nanoseconds(1)
-        var circuit = Circuit(machine: Machine(configuration))
-        circuit.calls(.failure)
-        circuit.now = .seconds(sign * (Int64.max / 4))
-        circuit.calls(.failure, .failure, .failure, .failure)
-        #expect(circuit.machine.state != .closed)
-    }
-
     @Test("Calls that are no longer in the window do not count") func window() {
         var circuit = Circuit()
         circuit.calls(.failure, .failure, .failure)
         circuit.now = .seconds(11)
         circuit.calls(.failure)
-        #expect(circuit.machine.state == .closed)
-    }
-
-    @Test("An open circuit rejects all calls, and says for how long") func rejection() {
-        var circuit = Circuit.open
-        circuit.now = .seconds(12)
-        #expect(circuit.machine.called(at: circuit.now) == .rejected(.init(retryAfter: .seconds(18))))
-        #expect(circuit.machine.rejection(at: circuit.now) == .init(retryAfter: .seconds(18)))
-    }
-
-    @Test("When its time is over, an open circuit lets a fixed number of calls through") func trials() {
-        var circuit = Circuit.ready
-        #expect(circuit.machine.rejection(at: circuit.now) == nil)
-        #expect(circuit.machine.state == .open(until: .seconds(30)))
-        let (first, second) = (circuit.call(), circuit.call())
-        #expect(circuit.machine.state == .halfOpen(inFlight: 2, succeeded: 0))
-        #expect(circuit.machine.called(at: circuit.now) == .rejected(.init(retryAfter: nil)))
-        circuit.end(first, .success)
-        #expect(circuit.call() == nil)
-        circuit.end(second, .success)
-        #expect(circuit.machine.state == .closed)
-    }
-
-    @Test("A trial that fails opens the circuit again, for the same time") func failedTrial() {
-        var circuit = Circuit.ready
-        let (first, second) = (circuit.call(), circuit.call())
-        circuit.now += .seconds(5)
-        circuit.end(first, .failure)
-        #expect(circuit.machine.state == .open(until: .seconds(65)))
-        circuit.end(second, .failure)
-        #expect(circuit.machine.state == .open(until: .seconds(65)))
-    }
-
-    @Test("A trial that is cancelled makes way for another one") func cancelledTrial() {
-        var circuit = Circuit.ready
-        let (first, second) = (circuit.call(), circuit.call())
-        #expect(circuit.call() == nil)
-        circuit.end(first, .cancellation)
-        let third = circuit.call()
-        #expect(third != nil)
-        circuit.end(second, .success)
-        circuit.end(third, .success)
         #expect(circuit.machine.state == .closed)
     }
 
@@ -172,14 +305,6 @@ import Testing
         #expect(circuit.machine.state == .open(until: .seconds(2)))
     }
 
-    @Test("An open duration beyond all measure does not overflow") func hugeDuration() {
-        var configuration = Self.configuration
-        configuration.openDuration = .longest
-        var circuit = Circuit(machine: Machine(configuration))
-        circuit.calls(.failure, .failure, .failure, .failure)
-        #expect(circuit.machine.state == .open(until: .century))
-    }
-
     @Test("What is wrong with a configuration is said") func problems() {
         func problem(_ change: (inout Machine.Configuration) -> Void) -> String? {
             var configuration = Self.configuration
@@ -195,40 +320,5 @@ import Testing
         #expect(problem { $0.window = .zero }?.hasPrefix("a window of") == true)
         #expect(problem { $0.openDuration = .seconds(-1) }?.hasPrefix("an open duration of") == true)
         #expect(problem { $0.trialCount = 0 } == "0 calls when it is half open")
-    }
-
-    @Test("Every history keeps the rules", arguments: 1...30 as ClosedRange<UInt64>) func histories(seed: UInt64) {
-        var random = SplitMix64(seed: seed)
-        var circuit = Circuit()
-        var inFlight: [Machine.Call] = []
-        var opened = 0
-        for _ in 0..<3_000 {
-            let before = circuit.machine.state
-            if random.next() % 2 == 0 {
-                let isRejected = circuit.machine.rejection(at: circuit.now) != nil
-                let call = circuit.call()
-                #expect((call == nil) == isRejected)
-                if let call { inFlight.append(call) }
-                if case .open(let end) = before { #expect((call != nil) == (circuit.now >= end)) }
-                if case .closed = before { #expect(call != nil) }
-            } else if !inFlight.isEmpty {
-                let call = inFlight.remove(at: Int(random.next() % UInt64(inFlight.count)))
-                let outcome: Machine.Outcome = [.success, .failure, .cancellation][Int(random.next() % 3)]
-                circuit.end(call, outcome)
-                if case .cancellation = outcome, case .halfOpen = before {
-                } else if case .cancellation = outcome {
-                    #expect(circuit.machine.state == before)
-                }
-            }
-            if case .halfOpen(let inFlight, let succeeded) = circuit.machine.state {
-                #expect(inFlight >= 0 && succeeded >= 0 && inFlight + succeeded <= 2 && succeeded < 2)
-            }
-            if case .open(let end) = circuit.machine.state, before != circuit.machine.state {
-                #expect(end == circuit.now + .seconds(30))
-                opened += 1
-            }
-            circuit.now += .milliseconds(random.next() % 3_000)
-        }
-        #expect(opened > 1)
     }
 }

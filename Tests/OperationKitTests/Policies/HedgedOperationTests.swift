@@ -174,14 +174,6 @@ import Testing
         #expect(hedged.attemptCount == 3)
     }
 
-    @Test("Each attempt of a hedged operation gets the input, and a compound can be one") func forms() async throws {
-        let count = HedgedOperation(after: .seconds(1)) { _ in IOBlockOperation<String, Int> { $0.count } }
-        #expect(try await OperationQueue().run(count.with(input: "four")) == 4)
-        let sync = HedgedOperation(after: .seconds(1)) { _ in CompoundOperation(operations: [ThrowingBlockOperation {}])
-        }
-        try await OperationQueue().run(sync)
-    }
-
     // MARK: - Cancelling
 
     @Test("Cancelling a hedged operation cancels all attempts, and ends after them") func cancelled() async {
@@ -233,31 +225,6 @@ import Testing
         await #expect(throws: CancellationError.self) { try await hedged.finished() }
     }
 
-    @Test("A hedged operation that is cancelled before its start, or dropped, leaves nothing behind")
-    func neverBegun() async {
-        do {
-            let hedged = hedged(Attempts())
-            hedged.cancel()
-            hedged.start()
-            await #expect(throws: CancellationError.self) { try await hedged.value }
-            #expect(hedged.attemptCount == 0)
-            _ = self.hedged(Attempts())
-        }
-        await expectNothingLeft()
-    }
-
-    @Test("Its own timeout ends a hedged operation") func timeout() async {
-        let attempts = Attempts()
-        let hedged = hedged(attempts)
-        hedged.timeout = .seconds(1)
-        hedged.start()
-        await attempts.begun(1)
-        await clock.pass(.seconds(1))
-        await #expect(throws: OperationTimeoutError(operation: "page", timeout: .seconds(1))) {
-            try await hedged.value
-        }
-    }
-
     // MARK: - Descriptions and misuse
 
     @Test("The description of a hedged operation tells which attempt is next") func description() async {
@@ -269,32 +236,5 @@ import Testing
         #expect(lines[1].hasPrefix("  “page, attempt 1”: executing"))
         hedged.cancel()
         try? await hedged.waitForFinish()
-    }
-
-    @Test("A closure of a hedged operation that throws ends it with the error, and cancels the attempts that run")
-    func throwingClosure() async {
-        let attempts = Attempts()
-        let hedged = HedgedOperation(after: .seconds(1)) { attempt in
-            if attempt == 2 { throw TestError.second }
-            return attempts.make(attempt)
-        }
-        hedged.clock = clock
-        hedged.start()
-        await attempts.begun(1)
-        await clock.pass(.seconds(1))
-        await #expect(throws: TestError.second) { try await hedged.value }
-        #expect(attempts[1]?.isCancelled == true)
-    }
-
-    @Test("A closure of a hedged operation that returns the same operation again is an error") func reused() async {
-        let operation = TaskOperation { throw TestError.first }
-        let hedged = HedgedOperation(after: .seconds(1), name: "page") { _ in operation }
-        hedged.start()
-        do {
-            try await hedged.finished()
-        } catch RetryError.operationReused("page", attempt: 2) {
-        } catch {
-            Issue.record(error)
-        }
     }
 }

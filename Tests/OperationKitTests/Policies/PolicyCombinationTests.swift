@@ -46,18 +46,6 @@ import Testing
         return holder
     }
 
-    private func expectTimeout(of compound: CompoundOperation) async {
-        do {
-            try await compound.finished()
-            Issue.record("It has succeeded")
-        } catch CompoundOperationError.cancelled("import", let errors, let reason) {
-            #expect(errors.isEmpty)
-            #expect(reason as? OperationTimeoutError == .init(operation: "import", timeout: .seconds(60)))
-        } catch {
-            Issue.record(error)
-        }
-    }
-
     /// The database can be had, and nothing sleeps.
     private func expectNothingLeft() async throws {
         let next = ScriptedOperation("next")
@@ -92,49 +80,32 @@ import Testing
         try await expectNothingLeft()
     }
 
-    @Test("The timeout ends an attempt that waits for access") func expiryInWait() async throws {
-        let holder = holder()
-        let compound = compound(.fails(times: 0))
-        compound.start()
-        await eventually("the attempt does not wait") { database.waitingCount == 1 }
-        clock.advance(by: .seconds(60))
-        await expectTimeout(of: compound)
-        #expect(database.waitingCount == 0 && log.events.isEmpty)
-        holder.finish()
-        try await expectNothingLeft()
-    }
-
-    @Test("The timeout ends an attempt at work") func expiryAtWork() async throws {
-        let compound = compound(.neverEnds)
-        compound.start()
-        await eventually("the attempt does not work") { log.events == ["attempt 1"] }
-        clock.advance(by: .seconds(60))
-        await expectTimeout(of: compound)
-        try await expectNothingLeft()
-    }
-
-    @Test("The timeout ends the pause between two attempts") func expiryInPause() async throws {
-        let compound = compound(.fails(times: 3))
+    @Test(
+        "The timeout ends an attempt that waits for access, one that works, and the pause between two",
+        arguments: ["wait", "work", "pause"])
+    func expiry(moment: String) async throws {
+        let holder = moment == "wait" ? holder() : nil
+        let compound = compound(moment == "work" ? .neverEnds : .fails(times: 3))
         compound.timeout = .seconds(4)
         compound.start()
-        await eventually("no pause") { log.events == ["attempt 1"] && clock.deadlines == [.seconds(4)] }
-        clock.advance(by: .seconds(4))
-        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
-        #expect(log.events == ["attempt 1"])
-        try await expectNothingLeft()
-    }
-
-    @Test("The error of the last attempt is that of the macro, and a failure of the compound") func failure()
-        async throws
-    {
-        let compound = compound(.fails(times: 3))
-        compound.start()
-        for pause in 1...2 {
-            await eventually("no pause") { clock.deadlines.first == .seconds(5 * pause) }
-            clock.advance(by: .seconds(5))
+        switch moment {
+        case "wait": await eventually("the attempt does not wait") { database.waitingCount == 1 }
+        case "work": await eventually("the attempt does not work") { log.events == ["attempt 1"] }
+        default: await eventually("no pause") { log.events == ["attempt 1"] && clock.deadlines == [.seconds(4)] }
         }
-        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
-        #expect((compound.error as? CompoundOperationError)?.leafErrors.map { $0 as? TestError } == [.first])
+        clock.advance(by: .seconds(4))
+        do {
+            try await compound.finished()
+            Issue.record("It has succeeded")
+        } catch CompoundOperationError.cancelled("import", let errors, let reason) {
+            #expect(errors.isEmpty)
+            #expect(reason as? OperationTimeoutError == .init(operation: "import", timeout: .seconds(4)))
+        } catch CompoundOperationError.suboperationFailure(_, let errors) {
+            // The failure of the attempt stands.
+            #expect(moment == "pause" && errors.count == 1)
+        }
+        #expect(database.waitingCount == 0 && log.events == (moment == "wait" ? [] : ["attempt 1"]))
+        holder?.finish()
         try await expectNothingLeft()
     }
 

@@ -4,130 +4,83 @@ import OperationKitTestSupport
 import Testing
 
 @Suite("Errors of policies") struct PolicyErrorTests {
-    struct Expectation: Sendable, CustomTestStringConvertible {
-        let error: any LocalizedError & CustomNSError
-        let domain: String
-        let code: Int
-        let description: String
-        var underlying: CocoaError.Code?
-        var testDescription: String { description }
-    }
-
     private static let cause = CocoaError(.fileNoSuchFile, userInfo: [NSLocalizedDescriptionKey: "There is no file."])
 
-    static var all: [Expectation] {
-        [
-            Expectation(
-                error: OperationTimeoutError(operation: "load", timeout: .seconds(5)), domain: "OperationTimeoutError",
-                code: 1,
-                description: "The operation “load” took longer than its timeout of 5.0 seconds."),
-            Expectation(
-                error: ConditionError.failed(operation: "load", condition: "signed in", error: cause),
-                domain: "ConditionError",
-                code: 1,
-                description:
-                    "The operation “load” did not run, because its condition “signed in” failed: There is no file.",
-                underlying: .fileNoSuchFile),
-            Expectation(
-                error: ConditionError.prerequisiteFailed(
-                    operation: "load", condition: "signed in", prerequisite: "sign in", error: cause),
-                domain: "ConditionError", code: 2,
-                description:
-                    "The operation “load” did not run, because “sign in”, which its condition “signed in” needs, failed: There is no file.",
-                underlying: .fileNoSuchFile),
-            Expectation(
-                error: ConditionError.satisfied(operation: "load", condition: "offline"),
-                domain: "ConditionError", code: 3,
-                description: "The condition “offline” of the operation “load” is satisfied."),
-            Expectation(
-                error: RetryError.invalidPolicy(operation: "load", problem: "its maximumAttempts is 0"),
-                domain: "RetryError",
-                code: 1,
-                description: "The operation “load” did not run, because of its policy: its maximumAttempts is 0."),
-            Expectation(
-                error: RetryError.budgetExhausted(operation: "load", attempts: 2, error: cause), domain: "RetryError",
-                code: 2,
-                description:
-                    "The operation “load” was not tried again after 2 attempts, because the retry budget is exhausted. The last one failed: There is no file.",
-                underlying: .fileNoSuchFile),
-            Expectation(
-                error: RetryError.operationReused(operation: "load", attempt: 2), domain: "RetryError", code: 3,
-                description:
-                    "Call 2 of the closure of “load” returned an operation that was used before. Create a new one each time."
-            ),
-            Expectation(
-                error: CircuitOpenError(operation: "load", circuit: "server", retryAfter: .seconds(2)),
-                domain: "CircuitOpenError", code: 1,
-                description:
-                    "The operation “load” did not run, because the circuit breaker “server” is open, for another 2.0 s."
-            ),
-            Expectation(
-                error: CircuitOpenError(operation: "load", circuit: "server", retryAfter: nil),
-                domain: "CircuitOpenError",
-                code: 1,
-                description:
-                    "The operation “load” did not run, because the circuit breaker “server” lets no other operation through until those on trial have ended."
-            ),
-            Expectation(
-                error: ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 0),
-                domain: "ResourceError", code: 1,
-                description:
-                    "The operation “load” did not run, because “disk” was not available, and no operation may wait for it."
-            ),
-            Expectation(
-                error: ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 1),
-                domain: "ResourceError", code: 1,
-                description:
-                    "The operation “load” did not run, because 1 operation waits for “disk” already, and no more may."),
-            Expectation(
-                error: ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 9),
-                domain: "ResourceError", code: 1,
-                description:
-                    "The operation “load” did not run, because 9 operations wait for “disk” already, and no more may."),
-            Expectation(
-                error: ResourceError.heldByComposite(operation: "load", resource: "disk", composite: "sync"),
-                domain: "ResourceError", code: 2,
-                description:
-                    "The operation “load” did not run, because “sync” around it has “disk” until it has ended."
-            ),
-            Expectation(
-                error: ResourceError.timedOut(
-                    operation: "load", resource: "disk", duration: .seconds(1), holders: ["copy", "backup"]),
-                domain: "ResourceError", code: 3,
-                description:
-                    "The operation “load” did not run, because “disk” was not available within 1.0 seconds: it is held by “copy” and “backup”."
-            ),
-            Expectation(
-                error: ResourceError.timedOut(
-                    operation: "load", resource: "disk", duration: .seconds(1), holders: ["copy"]),
-                domain: "ResourceError", code: 3,
-                description:
-                    "The operation “load” did not run, because “disk” was not available within 1.0 seconds: it is held by “copy”."
-            ),
-            Expectation(
-                error: ResourceError.timedOut(
-                    operation: "load", resource: "disk", duration: .seconds(1), holders: ["a", "b", "c"]),
-                domain: "ResourceError", code: 3,
-                description:
-                    "The operation “load” did not run, because “disk” was not available within 1.0 seconds: it is held by “a”, “b” and “c”."
-            ),
-            Expectation(
-                error: ResourceError.timedOut(operation: "load", resource: "disk", duration: .seconds(1), holders: []),
-                domain: "ResourceError", code: 3,
-                description: "The operation “load” did not run, because “disk” was not available within 1.0 seconds."),
-        ]
+    private typealias Row = (error: any LocalizedError & CustomNSError, code: Int, text: String)
+
+    private static func timedOut(_ holders: String...) -> ResourceError {
+        .timedOut(operation: "load", resource: "disk", duration: .seconds(1), holders: holders)
     }
 
-    @Test("Each error of a policy has a domain, a code and a sentence", arguments: all)
-    func conversion(expectation: Expectation) {
-        let error = expectation.error as NSError
-        #expect(error.domain == "OperationKit." + expectation.domain)
-        #expect(error.code == expectation.code)
-        #expect(expectation.error.errorDescription == expectation.description)
-        #expect(error.localizedDescription == expectation.description)
-        let underlying = error.userInfo[NSUnderlyingErrorKey] as? NSError
-        #expect(underlying?.code == expectation.underlying?.rawValue)
-        #expect((expectation.error as any Error).isCancellation == false)
+    private static let rows: [Row] = [
+        (
+            OperationTimeoutError(operation: "load", timeout: .seconds(5)), 1,
+            "The operation “load” took longer than its timeout of 5.0 seconds."
+        ),
+        (
+            ConditionError.failed(operation: "load", condition: "signed in", error: cause), 1,
+            "The operation “load” did not run, because its condition “signed in” failed: There is no file."
+        ),
+        (
+            ConditionError.prerequisiteFailed(
+                operation: "load", condition: "signed in", prerequisite: "sign in", error: cause), 2,
+            "The operation “load” did not run, because “sign in”, which its condition “signed in” needs, failed: There is no file."
+        ),
+        (
+            ConditionError.satisfied(operation: "load", condition: "offline"), 3,
+            "The condition “offline” of the operation “load” is satisfied."
+        ),
+        (
+            RetryError.invalidPolicy(operation: "load", problem: "its maximumAttempts is 0"), 1,
+            "The operation “load” did not run, because of its policy: its maximumAttempts is 0."
+        ),
+        (
+            RetryError.budgetExhausted(operation: "load", attempts: 2, error: cause), 2,
+            "The operation “load” was not tried again after 2 attempts, because the retry budget is exhausted. The last one failed: There is no file."
+        ),
+        (
+            RetryError.operationReused(operation: "load", attempt: 2), 3,
+            "Call 2 of the closure of “load” returned an operation that was used before. Create a new one each time."
+        ),
+        (
+            CircuitOpenError(operation: "load", circuit: "server", retryAfter: .seconds(2)), 1,
+            "The operation “load” did not run, because the circuit breaker “server” is open, for another 2.0 s."
+        ),
+        (
+            CircuitOpenError(operation: "load", circuit: "server", retryAfter: nil), 1,
+            "The operation “load” did not run, because the circuit breaker “server” lets no other operation through until those on trial have ended."
+        ),
+        (
+            ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 0), 1,
+            "The operation “load” did not run, because “disk” was not available, and no operation may wait for it."
+        ),
+        (
+            ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 1), 1,
+            "The operation “load” did not run, because 1 operation waits for “disk” already, and no more may."
+        ),
+        (
+            ResourceError.heldByComposite(operation: "load", resource: "disk", composite: "sync"), 2,
+            "The operation “load” did not run, because “sync” around it has “disk” until it has ended."
+        ),
+        (
+            timedOut("copy", "backup", "move"), 3,
+            "The operation “load” did not run, because “disk” was not available within 1.0 seconds: it is held by “copy”, “backup” and “move”."
+        ),
+        (
+            timedOut(), 3,
+            "The operation “load” did not run, because “disk” was not available within 1.0 seconds."
+        ),
+    ]
+
+    @Test("Each error of a policy has a domain, a code and a sentence") func conversions() {
+        for (original, code, text) in Self.rows {
+            let error = original as NSError
+            #expect(error.domain == "OperationKit.\(type(of: original))" && error.code == code, "\(text)")
+            #expect(original.errorDescription == text && error.localizedDescription == text)
+            let underlying = error.userInfo[NSUnderlyingErrorKey] as? NSError
+            #expect((underlying?.code == CocoaError.fileNoSuchFile.rawValue) == text.contains("There is no file."))
+            #expect((original as any Error).isCancellation == false)
+        }
     }
 
     @Test("What the error of a policy wraps decides whether it stands for a cancellation") func cancellations() {

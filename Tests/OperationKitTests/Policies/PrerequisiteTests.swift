@@ -148,32 +148,4 @@ import Testing
             login.error as? ResourceError
                 == .heldByComposite(operation: "login", resource: "database", composite: "sync"))
     }
-
-    @Test("The description of an operation says what its prerequisite waits for") func description() async throws {
-        let holder = ScriptedOperation.idle("import")
-        holder.require(database)
-        holder.start()
-        let work = work(needing: logged("login", database))
-        work.start()
-        // That “login” waits is known a moment after the resource knows.
-        let description =
-            "“work”: running “login” for its condition “signed in”, which is waiting for exclusive access to “database”, held by “import”"
-        await eventually("is \(work.debugDescription)") { work.debugDescription.hasPrefix(description) }
-        holder.finish()
-        try await work.finished()
-    }
-
-    @Test("The queues of prerequisites are not among those that are searched for operations") func queues() async throws
-    {
-        let known = KnownQueues()
-        let queue = PrivateQueue()
-        known.insert(queue)
-        #expect(known.count == 0)
-        do {
-            let gone = OperationQueue()
-            known.insert(gone)
-            #expect(known.count == 1)
-        }
-        #expect(known.queue(of: BlockOperation {}) == nil && known.count == 0)
-    }
 }

@@ -93,31 +93,7 @@ import Testing
         await #expect(throws: TestError.second) { try await poll.value }
     }
 
-    @Test("Each run gets the input, and a compound can be one") func forms() async throws {
-        let counts = RepeatOperation(every: .seconds(1), maximumCount: 1) { _ in
-            IOBlockOperation<String, Int> { $0.count }
-        }
-        #expect(try await OperationQueue().run(counts.with(input: "four")) == 4)
-        let done = Shared(false)
-        let sync = RepeatOperation(every: .seconds(1), until: { done.value }) { _ in
-            CompoundOperation(operations: [ThrowingBlockOperation { done.value = true }])
-        }
-        try await OperationQueue().run(sync)
-        #expect(sync.attemptCount == 1)
-    }
-
     // MARK: - Cancelling
-
-    @Test("Cancelling a repetition before its start runs nothing") func cancelledBeforeTheStart() async {
-        do {
-            let poll = poll()
-            poll.cancel()
-            poll.start()
-            await #expect(throws: CancellationError.self) { try await poll.value }
-            #expect(poll.attemptCount == 0)
-        }
-        await expectNothingLeft()
-    }
 
     @Test("Cancelling a repetition between runs ends it immediately, and leaves no deadline behind")
     func cancelledBetweenRuns() async {
@@ -157,11 +133,6 @@ import Testing
             }
             #expect(log.events.isEmpty)
         }
-        await expectNothingLeft()
-    }
-
-    @Test("A repetition that is dropped before its start leaves nothing behind") func dropped() async {
-        _ = poll()
         await expectNothingLeft()
     }
 
@@ -222,55 +193,38 @@ import Testing
         #expect(progress.fractionCompleted == 1)
     }
 
-    // MARK: - Misuse
+    // MARK: - Schedules
 
-    @Test("A policy that makes no sense ends a repetition and a hedge with an error that says so") func invalid() async
-    {
-        let make: @Sendable (Int) -> IOOperation<Void, Int> = { _ in TaskOperation { 1 } }
-        let operations: [(IOOperation<Void, Int>, String)] = [
-            (RepeatOperation(every: .zero, name: "poll", makeOperation: make), "its interval is 0.0 seconds"),
-            (RepeatOperation(every: .seconds(-1), name: "poll", makeOperation: make), "its interval is -1.0 seconds"),
-            (
-                RepeatOperation(every: .seconds(1), maximumCount: 0, name: "poll", makeOperation: make),
-                "its maximumCount is 0"
-            ),
-            (
-                RepeatOperation(every: .seconds(1), maximumCount: .min, name: "poll", makeOperation: make),
-                "its maximumCount is \(Int.min)"
-            ),
-            (HedgedOperation(after: .seconds(-1), name: "poll", makeOperation: make), "its delay is -1.0 seconds"),
-            (
-                HedgedOperation(after: .zero, maximumAttempts: 0, name: "poll", makeOperation: make),
-                "its maximumAttempts is 0"
-            ),
+    @Test("A schedule: runs are due at multiples of the interval, and those that passed during a run are skipped")
+    func ticks() {
+        var schedule = RepeatSchedule(every: .seconds(10), maximumCount: nil)
+        let ends: [(elapsed: Duration, delay: Duration)] = [
+            (.zero, .seconds(10)),
+            // It began late, and ended in time.
+            (.seconds(12), .seconds(8)),
+            // It ended when the next one was due.
+            (.seconds(30), .zero),
+            // It lasted for two ticks and a half.
+            (.seconds(55), .seconds(5)),
+            // The timer came early.
+            (.seconds(59), .seconds(11)),
         ]
-        for (operation, problem) in operations {
-            operation.start()
-            await #expect(throws: RetryError.self) { try await operation.value }
-            #expect(
-                operation.error?.localizedDescription
-                    == "The operation “poll” did not run, because of its policy: \(problem).")
+        for (index, (elapsed, delay)) in ends.enumerated() {
+            #expect(schedule.run == index + 1 && !schedule.isLastRun)
+            #expect(schedule.runEnded(elapsed: elapsed) == delay)
         }
     }
 
-    @Test("The largest count, interval and delay overflow nothing") func extremes() async throws {
-        let count = RepeatOperation(every: .seconds(Int64.max), maximumCount: .max, name: "poll", until: { $0 == 1 }) {
-            _ in
-            TaskOperation { 1 }
-        }
-        #expect(try await OperationQueue().run(count) == 1)
-        let repetition = RepeatOperation(every: .seconds(Int64.max), maximumCount: .max) { _ in TaskOperation { 1 } }
-        let hedge = HedgedOperation(after: .seconds(Int64.max), maximumAttempts: .max) { _ in
-            ScriptedOperation(main: { _ in }) { $0.finish(withError: CancellationError()) }
-        }
-        var policy = RetryPolicy(maximumAttempts: .max, backoff: .constant(.seconds(Int64.max)), jitter: .none)
-        policy.attemptTimeout = .seconds(Int64.max)
-        let retry = RetryOperation(policy) { _ in TaskOperation { throw TestError.first } }
-        for operation in [repetition, hedge, retry] as [AsyncOperation] {
-            operation.start()
-            await eventually("\(operation.debugDescription)") { operation.debugDescription.contains("begins in") }
-            operation.cancel()
-            await #expect(throws: CancellationError.self) { try await operation.finished() }
-        }
+    @Test("Runs do not drift, and no interval is too short or too long to count")
+    func extremes() {
+        var month = RepeatSchedule(every: .milliseconds(100), maximumCount: nil)
+        let elapsed = Duration.seconds(30 * 24 * 3_600) + .milliseconds(30)
+        #expect(month.runEnded(elapsed: elapsed) == .milliseconds(70))
+        var third = RepeatSchedule(every: .nanoseconds(333_333_333), maximumCount: nil)
+        #expect(third.runEnded(elapsed: .nanoseconds(333_333_333 * 1_000_000_007 + 1)) == .nanoseconds(333_333_332))
+        var shortest = RepeatSchedule(every: Duration(secondsComponent: 0, attosecondsComponent: 1), maximumCount: nil)
+        #expect(shortest.runEnded(elapsed: .seconds(1_000_000_000)) <= .nanoseconds(1))
+        var longest = RepeatSchedule(every: .seconds(Int64.max), maximumCount: nil)
+        #expect(longest.runEnded(elapsed: .zero) == .century)
     }
 }

@@ -49,17 +49,6 @@ import Testing
         #expect(atWork.value.most == 1 && database.waitingCount == 0)
     }
 
-    @Test("So many operations work at the same time as a concurrency limit says") func limit() async throws {
-        let host = ConcurrencyLimit("host", 2)
-        let operations = (0..<3).map { held("\($0)", host) }
-        for operation in operations { operation.start() }
-        #expect(log.events == ["0", "1"] && host.waitingCount == 1 && operations[2].isExecuting)
-        operations[1].finish()
-        try #require(operations[1].isFinished && host.waitingCount == 0)
-        await begun("2")
-        for operation in operations { operation.finish() }
-    }
-
     @Test("A resource is released when `isFinished` is true, and that of a composite after its children")
     func releasedAfterTheEnd() async throws {
         let database = ExclusiveAccess("database")
@@ -97,37 +86,6 @@ import Testing
         first.finish()
         for operation in operations { try await operation.finished() }
         #expect(log.events == ["first", "0", "3", "1", "2", "4", "5"])
-    }
-
-    @Test(
-        "Resources are taken together or not at all, and an operation does not overtake one that waits for another one, too"
-    )
-    func together() async {
-        let (left, right) = (ExclusiveAccess("left"), ExclusiveAccess("right"))
-        let (holder, both) = (held("left", left), held("both", left, right))
-        let later = held("right", right)
-        holder.start()
-        both.start()
-        later.start()
-        #expect(log.events == ["left"] && right.waitingCount == 2)
-        holder.finish()
-        await begun("both")
-        #expect(right.waitingCount == 1 && left.waitingCount == 0)
-        both.finish()
-        await begun("right")
-        later.finish()
-    }
-
-    @Test("A resource that is required twice counts once, and two resources may have the same name") func twice() async
-    {
-        let host = ConcurrencyLimit("host", 2)
-        let other = ExclusiveAccess("host")
-        let (first, second) = (held("first", host, host, other), held("second", host))
-        first.start()
-        second.start()
-        #expect(log.events == ["first", "second"])
-        first.finish()
-        second.finish()
     }
 
     @Test("More operations than may wait end with an error that names the resource") func tooManyWaiting() async {
@@ -243,19 +201,32 @@ import Testing
         }
     }
 
-    @Test("A limit that lets nothing through traps, with its name", arguments: 0..<5) func traps(index: Int) async {
+    private static let senseless: [(@Sendable () -> Void, String)] = [
+        ({ _ = ConcurrencyLimit("host", 0) }, "host"),
+        ({ _ = RateLimit("host", -1, per: .seconds(1)) }, "host"),
+        ({ _ = RateLimit("host", 1, per: .zero) }, "host"),
+        ({ _ = ExclusiveAccess("host", maximumWaiting: -1) }, "host"),
+        ({ _ = CircuitBreaker("host", failureRatio: .nan) }, "host"),
+        ({ _ = RetryBudget(fraction: -0.1) }, "fraction"),
+        ({ _ = RetryBudget(fraction: .nan) }, "fraction"),
+        ({ _ = RetryBudget(minimumRetries: -1) }, "retries"),
+        ({ _ = RetryBudget(per: .zero) }, "window"),
+    ]
+
+    @Test("A limit or a budget that makes no sense traps, and says so", arguments: 0..<9) func traps(index: Int) async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [index] in
-            switch index {
-            case 0: _ = ConcurrencyLimit("host", 0)
-            case 1: _ = RateLimit("host", -1, per: .seconds(1))
-            case 2: _ = RateLimit("host", 1, per: .zero)
-            case 3: _ = ExclusiveAccess("host", maximumWaiting: -1)
-            default: _ = CircuitBreaker("host", failureRatio: .nan)
-            }
+            ResourceTests.senseless[index].0()
         }
         #if DEBUG
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(text.contains("OperationKit: ") && text.contains("“host”"))
+        #expect(text.contains("OperationKit: ") && text.contains(Self.senseless[index].1), "\(text)")
         #endif
+    }
+
+    @Test("What an operation waits for is described by the kind of the resource") func titles() {
+        #expect(ExclusiveAccess("a").title == "exclusive access to “a”")
+        #expect(ConcurrencyLimit("a", 1).title == "the place of “a”")
+        #expect(ConcurrencyLimit("a", 2).title == "one of 2 places of “a”")
+        #expect(RateLimit("a", 2, per: .seconds(1)).title == "a permit of “a”")
     }
 }

@@ -28,22 +28,6 @@ import Testing
 
     // MARK: - Cancelling
 
-    @Test("Cancelling before the start makes no attempt") func cancelledBeforeTheStart() async {
-        do {
-            let (log, token) = (log, leaks.token("closure"))
-            let retry = retry { _ in
-                token.use()
-                log.add("made")
-                return ScriptedOperation()
-            }
-            retry.cancel()
-            retry.start()
-            await #expect(throws: CancellationError.self) { try await retry.finished() }
-            #expect(log.events.isEmpty && retry.attempts.isEmpty)
-        }
-        await expectNothingLeft()
-    }
-
     @Test("Cancelling during an attempt cancels that, and ends after it") func cancelledDuringAnAttempt() async {
         do {
             let (log, leaks) = (log, leaks)
@@ -69,54 +53,6 @@ import Testing
         await expectNothingLeft()
     }
 
-    @Test(
-        "An outcome of an attempt other than a cancellation stands, also when it was cancelled",
-        arguments: [nil, TestError.first])
-    func outcomeStands(error: TestError?) async {
-        let begun = Gate()
-        let retry = retry { _ in
-            ScriptedOperation(main: { _ in begun.open() }) { $0.finish(withError: error) }
-        }
-        retry.start()
-        await begun.opened()
-        retry.cancel()
-        await #expect(throws: error ?? TestError.second) {
-            try await retry.finished()
-            throw TestError.second
-        }
-        #expect(retry.attempts.count == 1 && retry.attempts[0].duration != nil)
-    }
-
-    @Test("Cancelling during a delay ends it immediately, and leaves no deadline behind")
-    func cancelledDuringADelay() async {
-        do {
-            let (log, leaks) = (log, leaks)
-            let retry = retry { number in
-                log.add("made \(number)")
-                return leaks.track(ScriptedOperation { $0.finish(withError: TestError.first) })
-            }
-            retry.start()
-            await clock.sleepers()
-            #expect(clock.deadlines == [.seconds(1)])
-            retry.cancel()
-            await #expect(throws: CancellationError.self) { try await retry.finished() }
-            #expect(log.events == ["made 1"] && text(retry.attempts.first?.error) == "first")
-        }
-        await expectNothingLeft()
-    }
-
-    @Test("An outcome that is given during a delay ends it") func finishedDuringADelay() async {
-        do {
-            let retry = retry { _ in ScriptedOperation { $0.finish(withError: TestError.first) } }
-            retry.start()
-            await clock.sleepers()
-            retry.finish(withError: TestError.second)
-            await #expect(throws: TestError.second) { try await retry.finished() }
-            #expect(retry.attempts.count == 1)
-        }
-        await expectNothingLeft()
-    }
-
     @Test("Cancelling while the closure makes an operation keeps that from running") func cancelledWhileMaking() async {
         do {
             let (log, leaks) = (log, leaks)
@@ -134,6 +70,45 @@ import Testing
             #expect(log.events.isEmpty && retry.attempts.isEmpty)
         }
         await expectNothingLeft()
+    }
+
+    // MARK: - Attempts
+
+    @Test("Attempts get the input and a name, unless they have their own") func inputAndName() async throws {
+        let log = log
+        let retry = RetryOperation<String, String>(policy, name: "load") { number in
+            let attempt = IOBlockOperation<String, String>(name: number == 1 ? "mine" : nil) { text in
+                if text == "own" { throw TestError.first }
+                return text
+            }
+            attempt.addObserver(
+                EventListener { operation, event in if event.isRunning { log.add(operation.name ?? "") } })
+            return number == 1 ? attempt.with(input: "own") : attempt
+        }
+        retry.clock = clock
+        retry.input = "given"
+        retry.start()
+        await clock.pass(.seconds(1))
+        #expect(try await retry.value == "given" && log.events == ["mine", "load, attempt 2"])
+    }
+
+    @Test("A compound that takes too long as an attempt has failed, with its timeout as the reason")
+    func compoundTimeout() async {
+        var policy = RetryPolicy(maximumAttempts: 1)
+        policy.attemptTimeout = .seconds(10)
+        let retry = retry(policy) { _ in
+            CompoundOperation(operations: [
+                ScriptedOperation(main: { _ in }) { $0.finish(withError: CancellationError()) }
+            ])
+        }
+        retry.start()
+        await clock.pass(.seconds(10))
+        await #expect(throws: CompoundOperationError.self) { try await retry.finished() }
+        guard case CompoundOperationError.cancelled(_, _, let reason)? = retry.error else {
+            Issue.record("\(text(retry.error))")
+            return
+        }
+        #expect(reason as? OperationTimeoutError == .init(operation: "load, attempt 1", timeout: .seconds(10)))
     }
 
     // MARK: - Nothing left behind
@@ -157,31 +132,6 @@ import Testing
             try? await retry.finished()
             #expect((retry.error == nil) == succeeds)
         }
-        await expectNothingLeft()
-    }
-
-    @Test("One that is dropped before the start leaves nothing behind") func dropped() async {
-        do {
-            let token = leaks.token("closure")
-            _ = retry { _ in
-                token.use()
-                return ScriptedOperation()
-            }
-        }
-        await expectNothingLeft()
-    }
-
-    @Test("A delay does not keep it from going on when all references are dropped") func droppedDuringADelay() async {
-        let finished = Gate()
-        do {
-            let retry = retry { number in
-                ScriptedOperation { $0.finish(withError: number == 1 ? TestError.first : nil) }
-            }
-            retry.asyncCompletionBlock = { _ in finished.open() }
-            retry.start()
-        }
-        await clock.pass(.seconds(1))
-        await finished.opened()
         await expectNothingLeft()
     }
 
@@ -217,75 +167,6 @@ import Testing
         }
         #expect(retry.attempts.count == 2)
         await clock.expectNoSleepers()
-    }
-
-    @Test("A retry of a waterfall with a retry in it, in a macro in a compound") func nested() async throws {
-        let (clock, log, policy) = (clock, log, policy)
-        let outer = RetryOperation(policy, name: "outer") { attempt in
-            Waterfall<Int, Int>().then { $0 + 1 }.thenRun { value in
-                let inner = RetryOperation(policy, name: "inner") { innerAttempt in
-                    IOBlockOperation<Int, Int> { value in
-                        log.add("\(attempt).\(innerAttempt)")
-                        if attempt == 1 || innerAttempt == 1 { throw TestError.first }
-                        return value
-                    }
-                }
-                inner.clock = clock
-                return inner.with(input: value)
-            }
-        }
-        outer.clock = clock
-        let result = Shared(0)
-        let macro = MacroOperation(IOBlockOperation<Void, Int> { 40 }).then(outer).then(
-            IOBlockOperation<Int, Void> { value in result.value = value })
-        let compound = CompoundOperation(operations: [macro])
-        compound.timeout = .seconds(3_600)
-        compound.start()
-        // Three inner attempts, the outer delay, and two inner attempts.
-        for _ in 1...4 {
-            await clock.pass(.seconds(1))
-        }
-        try await compound.finished()
-        #expect(log.events == ["1.1", "1.2", "1.3", "2.1", "2.2"] && result.value == 41)
-    }
-
-    @Test("An attempt has conditions, and what it waits for, as other operations do") func attemptThatWaits()
-        async throws
-    {
-        let source = ScriptedOperation.idle("source")
-        let retry = retry { number in
-            let attempt = ScriptedOperation()
-            attempt.addCondition(name: "second time") { _ in number == 2 ? .satisfied : .failed(TestError.first) }
-            if number == 2 { attempt.addDependency(source) }
-            return attempt
-        }
-        retry.start()
-        await clock.pass(.seconds(1))
-        await eventually("there is no second attempt") { retry.attempts.count == 2 }
-        #expect(retry.isExecuting)
-        source.start()
-        source.finish()
-        try await retry.finished()
-        #expect(retry.attempts.first?.error is ConditionError)
-    }
-
-    @Test("What kept the last attempt from running is the cause of its end") func cause() async throws {
-        let (failed, log) = (ScriptedOperation("failed") { $0.finish(withError: TestError.first) }, log)
-        failed.start()
-        let retry = retry { number in
-            log.add("made \(number)")
-            let attempt = ScriptedOperation()
-            attempt.requireSuccess(of: failed)
-            return attempt
-        }
-        let compound = CompoundOperation(operations: [retry])
-        compound.start()
-        for _ in 1...2 {
-            await clock.pass(.seconds(1))
-        }
-        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
-        #expect(log.events.count == 3)
-        #expect(retry.skippedError?.cause.operation === failed)
     }
 
     // MARK: - Descriptions and progress

@@ -7,37 +7,102 @@ import Testing
 @Suite("Misuse of retries", .hangGuard) struct RetryMisuseTests {
     private let immediately = RetryPolicy(maximumAttempts: 3, backoff: .none)
 
-    private static let invalidPolicies: [(RetryPolicy, String)] = [
-        (RetryPolicy(maximumAttempts: 0), "its maximumAttempts is 0"),
-        (RetryPolicy(maximumAttempts: -1), "its maximumAttempts is -1"),
-        (RetryPolicy(backoff: .constant(.seconds(-1))), "its backoff begins with a delay of -1.0 seconds"),
-        (RetryPolicy(backoff: .exponential(.seconds(1), factor: .infinity)), "its backoff grows by a factor of inf"),
-    ]
+    private typealias Make = @Sendable (Int) -> IOOperation<Void, Int>
 
-    @Test("A policy that makes no sense ends the operation without an attempt", arguments: 0..<4)
-    func invalidPolicy(index: Int) async {
-        let (policy, problem) = Self.invalidPolicies[index]
+    @Test("A policy that makes no sense ends the operation with an error that says so, and nothing is made")
+    func invalidPolicies() async {
         let log = EventLog()
-        let retry = RetryOperation(policy, name: "load") { _ in
+        let make: Make = { _ in
             log.add("made")
             return TaskOperation { 1 }
         }
-        retry.start()
-        do {
-            _ = try await retry.value
-            Issue.record("It succeeded.")
-        } catch RetryError.invalidPolicy("load", problem) {
-        } catch {
-            Issue.record(error)
+        let negative = RetryPolicy(backoff: .constant(.seconds(-1)))
+        let operations: [(IOOperation<Void, Int>, String)] = [
+            (
+                RetryOperation(RetryPolicy(maximumAttempts: 0), name: "load", makeOperation: make),
+                "its maximumAttempts is 0"
+            ),
+            (
+                RetryOperation(negative, name: "load", makeOperation: make),
+                "its backoff begins with a delay of -1.0 seconds"
+            ),
+            (TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: -1)) { 1 }, "its maximumAttempts is -1"),
+            (RepeatOperation(every: .zero, name: "load", makeOperation: make), "its interval is 0.0 seconds"),
+            (RepeatOperation(every: .seconds(-1), name: "load", makeOperation: make), "its interval is -1.0 seconds"),
+            (
+                RepeatOperation(every: .seconds(1), maximumCount: .min, name: "load", makeOperation: make),
+                "its maximumCount is \(Int.min)"
+            ),
+            (HedgedOperation(after: .seconds(-1), name: "load", makeOperation: make), "its delay is -1.0 seconds"),
+            (
+                HedgedOperation(after: .zero, maximumAttempts: 0, name: "load", makeOperation: make),
+                "its maximumAttempts is 0"
+            ),
+        ]
+        for (operation, problem) in operations {
+            operation.start()
+            await #expect(throws: RetryError.self) { try await operation.value }
+            let sentence = "The operation “load” did not run, because of its policy: \(problem)."
+            #expect(operation.error?.localizedDescription == sentence)
         }
-        #expect(log.events.isEmpty && retry.attempts.isEmpty)
+        #expect(log.events.isEmpty)
     }
 
-    @Test("A retry without an input ends with an error, and makes no attempt") func missingInput() async {
-        let retry = RetryOperation<String, Int>(immediately, name: "load") { _ in IOBlockOperation { $0.count } }
-        retry.start()
-        await #expect(throws: IOOperationError.missingInput(operation: "load")) { try await retry.value }
-        #expect(retry.attempts.isEmpty)
+    @Test("An operation that makes others takes an input for all of them, and without one ends with an error")
+    func inputs() async throws {
+        let make: @Sendable (Int) -> IOOperation<String, Int> = { _ in IOBlockOperation { $0.count } }
+        let kinds: [() -> IOOperation<String, Int>] = [
+            { [immediately] in RetryOperation(immediately, name: "load", makeOperation: make) },
+            { RepeatOperation(every: .seconds(1), maximumCount: 1, name: "load", makeOperation: make) },
+            { HedgedOperation(after: .seconds(100), name: "load", makeOperation: make) },
+        ]
+        for kind in kinds {
+            #expect(try await OperationQueue().run(kind().with(input: "four")) == 4)
+            await #expect(throws: IOOperationError.missingInput(operation: "load")) {
+                try await OperationQueue().run(kind())
+            }
+        }
+    }
+
+    @Test("Compounds may be attempts and runs") func compounds() async throws {
+        let make: @Sendable (Int) -> CompoundOperation = { _ in
+            CompoundOperation(operations: [ThrowingBlockOperation {}])
+        }
+        for operation in [
+            RetryOperation(immediately, makeOperation: make),
+            HedgedOperation(after: .seconds(100), makeOperation: make),
+            RepeatOperation(every: .seconds(1), maximumCount: 1, makeOperation: make),
+        ] as [AsyncOperation] {
+            try await OperationQueue().run(operation)
+        }
+    }
+
+    @Test("One that is cancelled before its start, or dropped, makes nothing and leaves nothing behind")
+    func neverBegun() async {
+        let (log, leaks) = (EventLog(), LeakTracker())
+        do {
+            let token = leaks.token("closure")
+            let make: @Sendable (Int) -> ScriptedOperation = { _ in
+                token.use()
+                log.add("made")
+                return ScriptedOperation()
+            }
+            for isStarted in [true, false] {
+                for operation in [
+                    RetryOperation(immediately, makeOperation: make),
+                    HedgedOperation(after: .seconds(1), makeOperation: make),
+                    RepeatOperation(every: .seconds(1), makeOperation: make),
+                ] as [AsyncOperation] {
+                    leaks.track(operation)
+                    guard isStarted else { continue }
+                    operation.cancel()
+                    operation.start()
+                    await #expect(throws: CancellationError.self) { try await operation.finished() }
+                }
+            }
+        }
+        await leaks.expectAllReleased()
+        #expect(log.events.isEmpty)
     }
 
     /// Runs a retry whose second attempt is what the closure returns, and returns the error.
@@ -67,18 +132,6 @@ import Testing
         }
     }
 
-    @Test("A closure that returns an operation that was started is an error", arguments: [false, true])
-    func started(isFinished: Bool) async {
-        let other = isFinished ? ScriptedOperation("other") : .idle("other")
-        other.start()
-        let error = await error { _, _ in other }
-        guard case RetryError.operationReused("load", attempt: 2)? = error else {
-            Issue.record("\(text(error))")
-            return
-        }
-        other.finish()
-    }
-
     @Test("A closure that returns a part of another operation is an error with both names, and leaves it alone")
     func partOfAnother() async throws {
         let child = ScriptedOperation()
@@ -88,40 +141,6 @@ import Testing
         #expect(child.name == nil)
         compound.start()
         try await compound.finished()
-    }
-
-    @Test("A closure that returns its own operation is an error that names it once") func itself() async {
-        let error = await error { retry, _ in retry }
-        #expect(error?.localizedDescription == "“load” would wait for itself.")
-    }
-
-    @Test("A closure that returns what the retry is inside of is an error with both names") func around() async {
-        let compound = Shared<CompoundOperation?>(nil)
-        let error = await error { retry, _ in
-            let around = CompoundOperation(name: "around")
-            compound.value = around
-            expectNoError { try around.addOperation(retry) }
-            return around
-        }
-        guard case CompoundOperationError.dependencyCycle("load", path: ["load", "around"])? = error else {
-            Issue.record("\(text(error))")
-            return
-        }
-        compound.value?.start()
-        try? await compound.value?.finished()
-    }
-
-    @Test("A closure that returns an operation that waits for the retry is an error with both names")
-    func waits() async {
-        let error = await error { retry, _ in
-            let waiting = ScriptedOperation("waiting")
-            waiting.addDependency(retry)
-            return waiting
-        }
-        guard case CompoundOperationError.dependencyCycle("load", path: ["waiting", "load"])? = error else {
-            Issue.record("\(text(error))")
-            return
-        }
     }
 
     @Test("A closure that throws ends the retry with its error", arguments: [1, 2]) func throwingClosure(at: Int) async

@@ -94,22 +94,6 @@ import Testing
         outside.finish()
     }
 
-    @Test("Thousands of composites inside each other that require a resource each take linear time") func nested()
-        async throws
-    {
-        func nested(_ depth: Int) async throws -> Int {
-            var operation: AsyncOperation = ScriptedOperation()
-            for level in 0..<depth {
-                operation = CompoundOperation(operations: [operation])
-                operation.require(ExclusiveAccess("\(level)"))
-            }
-            operation.start()
-            try await operation.finished()
-            return depth
-        }
-        #expect(try await nested(TestExtent.choose(500, long: 4_000)) > 0)
-    }
-
     // MARK: - Attempts
 
     @Test("What a retry requires each of its attempts requires, and nothing is held in between") func retry()

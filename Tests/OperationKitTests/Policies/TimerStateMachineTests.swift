@@ -35,26 +35,6 @@ import Testing
         #expect(machine.currentTask == nil)
     }
 
-    @Test("A task that was replaced does nothing when it wakes") func replaced() {
-        var machine = Machine(lingers: false)
-        let old = machine.armed("a", at: .seconds(5)).sleep?.task ?? 0
-        let new = machine.armed("b", at: .seconds(2)).sleep?.task ?? 0
-        #expect(machine.woke(old, at: .seconds(9)).due.isEmpty)
-        #expect(machine.currentTask == new)
-        #expect(machine.woke(new, at: .seconds(9)).due == ["b", "a"])
-        #expect(machine.woke(new, at: .seconds(10)).due.isEmpty)
-    }
-
-    @Test("A task that wakes too early sleeps again") func early() {
-        var machine = Machine(lingers: false)
-        let (id, sleep) = machine.armed("a", at: .seconds(2))
-        _ = machine.armed("b", at: .seconds(5))
-        #expect(machine.disarmed(id).element == "a")
-        let (due, next) = machine.woke(sleep?.task ?? 0, at: .seconds(2))
-        #expect(due.isEmpty)
-        #expect(next?.deadline == .seconds(5))
-    }
-
     @Test("The sleep ends with the last deadline that is disarmed") func disarmingLast() {
         var machine = Machine(lingers: false)
         let first = machine.armed("a", at: .seconds(2)).id
@@ -75,15 +55,6 @@ import Testing
         #expect(due.isEmpty)
         #expect(next?.deadline == .seconds(7))
         #expect(machine.armed("c", at: .seconds(6)).sleep?.deadline == .seconds(6))
-    }
-
-    @Test("Disarming after the deadline says that it was too late") func tooLate() {
-        var machine = Machine(lingers: false)
-        let (id, sleep) = machine.armed("a", at: .seconds(1))
-        #expect(machine.woke(sleep?.task ?? 0, at: .seconds(1)).due == ["a"])
-        let (element, endsSleep) = machine.disarmed(id)
-        #expect(element == nil)
-        #expect(!endsSleep)
     }
 
     @Test(

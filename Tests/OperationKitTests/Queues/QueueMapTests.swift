@@ -19,15 +19,6 @@ import Testing
         #expect(outputs == (0..<8).map(String.init))
     }
 
-    @Test("A synchronous closure is taken, and so is an empty sequence") func synchronousClosure() async throws {
-        let queue = OperationQueue()
-        #expect(try await queue.map(["one", "three"]) { $0.count } == [3, 5])
-        let count: @Sendable (String) -> Int = { $0.count }
-        #expect(try await queue.map(["one"], limit: 2, count) == [3])
-        #expect(try await queue.map([Int]()) { $0 }.isEmpty)
-        #expect(try await queue.mapToResults([Int]()) { $0 }.isEmpty)
-    }
-
     @Test("Elements have the task-local values and the priority of the caller") func inheritance() async throws {
         let queue = OperationQueue()
         let task = Task(priority: .high) {
@@ -108,33 +99,6 @@ import Testing
         #expect(log.events.count == 2)
     }
 
-    @Test("An element that fails ends those that wait for their turn") func firstErrorOnANarrowQueue() async throws {
-        let queue = OperationQueue.serial(name: "serial")
-        let (log, failing, othersEnded, waiting) = (EventLog(), Gate(), Gate(), LeakTracker())
-        let map = Task {
-            // The tasks of the elements may come to the queue in any order, so the first one that runs fails.
-            let isFirst = Shared(true)
-            let elements = (0..<100).lazy.map { _ in waiting.token("an element") }
-            return try await queue.map(elements, limit: 10) { _ in
-                log.add("ran")
-                if isFirst.change({ exchange(&$0, with: false) }) {
-                    await eventually("\(queue.operationCount) elements are on the queue") { queue.operationCount == 10 }
-                    failing.open()
-                    throw TestError.first
-                }
-                // It keeps the queue, also when it is cancelled.
-                await othersEnded.openedDespiteCancellation()
-            }
-        }
-        // The next one may begin before the failure is known.
-        await failing.opened()
-        await eventually("\(waiting.alive.count) elements have not ended") { waiting.alive.count <= 1 }
-        othersEnded.open()
-        await #expect(throws: TestError.first) { try await map.value }
-        #expect(log.events.count <= 2)
-        #expect(try await queue.run { "free" } == "free")
-    }
-
     @Test("A result per element: failures leave the others alone") func results() async throws {
         let results = try await OperationQueue().mapToResults(0..<6, limit: 2) { number in
             if number.isMultiple(of: 3) { throw TestError.numbered(number) }
@@ -183,26 +147,6 @@ import Testing
         queue.isSuspended = false
     }
 
-    @Test("With a result per element, a cancellation that leaves elements out is thrown") func cancelledResults()
-        async throws
-    {
-        let queue = OperationQueue()
-        let begun = Shared(0)
-        for count in [2, 3] {
-            begun.value = 0
-            let task = Task {
-                try await queue.mapToResults(0..<count, limit: 2) { _ in
-                    begun.change { $0 += 1 }
-                    try await cancellation()
-                }
-            }
-            await eventually("they do not begin") { begun.value == 2 }
-            // The end of the sequence is read when there is room for another element.
-            task.cancel()
-            await #expect(throws: CancellationError.self) { try await task.value }
-        }
-    }
-
     @Test("Cancelling the operations of the queue fails the elements that wait for their turn") func cancelledPlaces()
         async throws
     {
@@ -214,12 +158,6 @@ import Testing
         let results = try await task.value
         #expect(results.allSatisfy { if case .failure(let error) = $0 { error is CancellationError } else { false } })
         queue.isSuspended = false
-    }
-
-    @Test("A map inside a map ends, where there are places for both") func nested() async throws {
-        let queue = OperationQueue()
-        let outputs = try await queue.map(0..<3) { number in try await queue.map(0..<3) { $0 * number }.reduce(0, +) }
-        #expect(outputs == [0, 3, 6])
     }
 
     @Test("The values, the closure and the queue of a map are released") func release() async throws {

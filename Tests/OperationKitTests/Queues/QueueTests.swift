@@ -18,6 +18,7 @@ import Testing
                 }.start()
             }),
             BlockOperation { mayEnd.pass() },
+            // However it ends.
             ThrowingBlockOperation { throw TestError.first },
             TaskOperation { await mayEnd.opened() },
         ]
@@ -30,11 +31,6 @@ import Testing
         mayEnd.open()
         try await waiting.value
         #expect(log.events == ["opened", "all finished true"])
-    }
-
-    @Test("`allOperationsFinished` returns immediately for an empty queue")
-    func emptyQueue() async throws {
-        try await OperationQueue().allOperationsFinished()
     }
 
     @Test("`allOperationsFinished` does not wait for operations that are added later")
@@ -50,18 +46,6 @@ import Testing
         #expect(early.isFinished && !late.isFinished)
         late.finish()
         try await late.finished()
-    }
-
-    @Test("`allOperationsFinished` ignores how the operations ended")
-    func outcomes() async throws {
-        let queue = OperationQueue()
-        let cancelled = ScriptedOperation()
-        cancelled.cancel()
-        queue.addOperation(cancelled)
-        queue.addOperation(ThrowingBlockOperation { throw TestError.first })
-        queue.addOperation(ScriptedOperation(main: { $0.finish(withError: TestError.first) }))
-        try await queue.allOperationsFinished()
-        #expect(cancelled.isFinished)
     }
 
     @Test("`allOperationsFinished` waits while the queue is suspended")
@@ -117,23 +101,6 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test("Cancelling the wait for a plain operation may meet its end")
-    func cancelledWaitRaces() async {
-        let tracker = LeakTracker()
-        let queue = OperationQueue()
-        for round in 0..<1_000 {
-            let operation = tracker.track(BlockOperation {})
-            queue.isSuspended = true
-            queue.addOperation(operation)
-            let waiting = Task { try await queue.allOperationsFinished() }
-            if round.isMultiple(of: 2) { await Task.yield() }
-            queue.isSuspended = false
-            waiting.cancel()
-            if case .failure(let error) = await waiting.result { #expect(error is CancellationError) }
-        }
-        await tracker.expectAllReleased()
-    }
-
     @Test("A serial queue has its name and runs one at a time")
     func serialQueue() async throws {
         let queue = OperationQueue.serial(name: "mine")
@@ -170,19 +137,16 @@ import Testing
     }
 
     #if os(macOS) || os(Linux)
-    @Test("An `AsyncOperation` that is added to its own dependencies traps")
-    func asyncOperationDependsOnItself() async {
-        await #expect(processExitsWith: .failure) {
+    @Test("An operation that depends on itself traps", arguments: [false, true]) func operationDependsOnItself(
+        isOwn: Bool
+    ) async throws {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [isOwn] in
             let operation = ScriptedOperation("narcissus")
-            operation.addDependency(operation)
-        }
-    }
-
-    @Test("An operation that depends on itself traps")
-    func operationDependsOnItself() async throws {
-        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            let operation = ScriptedOperation("narcissus")
-            operation.addDependencies([ScriptedOperation(), operation])
+            if isOwn {
+                operation.addDependency(operation)
+            } else {
+                operation.addDependencies([AsyncOperation(), operation])
+            }
         }
         #if DEBUG
         let message = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)

@@ -47,26 +47,6 @@ import Testing
         #expect(counter.count == 2)
     }
 
-    private actor Account {
-        private var balance = 0
-        private let history = Counter()
-        let queue = OperationQueue.serial(name: "account")
-
-        func deposit(_ amount: Int) async throws -> Int {
-            let entry = try await queue.run {
-                assertIsolated()
-                balance += amount
-                history.count += 1
-                return history
-            }
-            return balance + entry.count
-        }
-    }
-
-    @Test("A closure of an actor stays there") func actor() async throws {
-        #expect(try await Account().deposit(41) == 42)
-    }
-
     @Test("A closure takes its turn, and keeps the place until it is over") func place() async throws {
         let log = EventLog()
         let queue = OperationQueue.serial(name: "serial")
@@ -102,34 +82,6 @@ import Testing
         try await queue.allOperationsFinished()
         #expect(places.value.allSatisfy { $0.isFinished && $0.error as? TestError == .first })
         #expect(places.value.count >= 100)
-    }
-
-    @Test("Thousands of closures wait for a serial queue without a thread") func manyWaiting() async throws {
-        let queue = OperationQueue.serial(name: "serial")
-        let counter = Shared(0)
-        let (begun, mayEnd) = (Gate(), Gate())
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask {
-                try await queue.run {
-                    begun.open()
-                    await mayEnd.opened()
-                }
-            }
-            await begun.opened()
-            for _ in 0..<2_000 { group.addTask { try await queue.run { counter.change { $0 += 1 } } } }
-            await eventually("not all wait") { queue.operationCount == 2_001 }
-            #expect(counter.value == 0)
-            mayEnd.open()
-            try await group.waitForAll()
-        }
-        #expect(counter.value == 2_000)
-    }
-
-    @Test("A closure inside a closure has a place of its own, where there is one") func nested() async throws {
-        let queue = OperationQueue()
-        queue.maxConcurrentOperationCount = 2
-        let sum = try await queue.run { try await queue.run { 1 } + queue.run { 2 } }
-        #expect(sum == 3)
     }
 
     @Test("The operation that takes the place does not hold the queue") func queueIsNotHeld() async {
@@ -194,53 +146,20 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
-    @Test("In a task that was cancelled before, nothing is put on the queue") func taskCancelledBefore() async {
-        let queue = suspendedQueue()
-        let task = Task {
-            try? await cancellation()
-            try await queue.run {}
-        }
-        task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(queue.operationCount == 0)
-    }
-
-    @Test("Cancelling the operations of the queue before the turn throws immediately") func operations() async throws {
+    @Test(
+        "Cancelling the operation that has the place throws immediately, with the reason",
+        arguments: [nil, TestError.reason])
+    func operations(reason: TestError?) async throws {
         let log = EventLog()
         let queue = suspendedQueue()
         let (task, place) = await waiting(on: queue, log)
-        queue.cancelAllOperations()
-        await #expect(throws: CancellationError.self) { try await task.value }
+        if let reason { place?.cancel(withError: reason) } else { queue.cancelAllOperations() }
+        let expected = reason.map(text) ?? "cancelled"
+        if case .failure(let error) = await task.result { #expect(text(error) == expected) }
         #expect(!task.isCancelled)
         queue.isSuspended = false
-        await #expect(throws: CancellationError.self) { try await place?.finished() }
-        #expect(log.events.isEmpty)
-    }
-
-    @Test("The reason of the operation's cancellation is thrown") func reason() async {
-        let log = EventLog()
-        let queue = suspendedQueue()
-        let (task, place) = await waiting(on: queue, log)
-        place?.cancel(withError: TestError.reason)
-        await #expect(throws: TestError.reason) { try await task.value }
-        queue.isSuspended = false
-        await #expect(throws: TestError.reason) { try await place?.finished() }
-        #expect(log.events.isEmpty)
-    }
-
-    @Test("A call throws at its turn if other code finished its operation before", arguments: [true, false])
-    func finishedFromOutside(isFailure: Bool) async {
-        let log = EventLog()
-        let queue = suspendedQueue()
-        let (task, place) = await waiting(on: queue, log)
-        place?.finish(withError: isFailure ? TestError.first : nil)
-        queue.isSuspended = false
-        do {
-            try await task.value
-        } catch {
-            log.add(text(error))
-        }
-        #expect(log.events == [isFailure ? "first" : "cancelled"])
+        try? await place?.finished()
+        #expect(text(place?.error) == expected && log.events.isEmpty)
     }
 
     @Test("After its turn, the cancellation of the operation does not reach the closure") func tooLate() async throws {
@@ -251,45 +170,6 @@ import Testing
             return Task.isCancelled ? "cancelled" : "goes on"
         }
         #expect(answer == "goes on")
-    }
-
-    @Test("After its turn, the cancellation of the task is the closure's to notice") func taskDuringTheClosure() async {
-        let queue = OperationQueue()
-        let begun = Gate()
-        let task = Task {
-            try await queue.run {
-                begun.open()
-                try await cancellation()
-            }
-        }
-        await begun.opened()
-        task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
-    }
-
-    @Test("The turn, the end of the task and that of the operation may meet anywhere") func races() async throws {
-        let queue = OperationQueue.serial(name: "races")
-        let tracker = LeakTracker()
-        for round in 0..<3_000 {
-            let runs = Shared(0)
-            let token = tracker.token("closure")
-            let task = Task {
-                try await queue.run {
-                    token.use()
-                    runs.change { $0 += 1 }
-                }
-            }
-            if round % 3 > 0 { await Task.yield() }
-            if round.isMultiple(of: 2) { task.cancel() }
-            if round % 4 > 1 { queue.cancelAllOperations() }
-            switch await task.result {
-            case .success: #expect(runs.value == 1)
-            case .failure(let error): #expect(runs.value == 0 && error is CancellationError)
-            }
-        }
-        // Each place has been given back.
-        try await queue.run {}
-        await tracker.expectAllReleased()
     }
 
     @Test(
@@ -324,5 +204,16 @@ import Testing
             }
         }
         try await queue.allOperationsFinished()
+    }
+
+    @Test("In a task that was cancelled before, nothing is put on the queue") func taskCancelledBefore() async {
+        let queue = suspendedQueue()
+        let task = Task {
+            try? await cancellation()
+            try await queue.run {}
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(queue.operationCount == 0)
     }
 }

@@ -58,16 +58,6 @@ import Testing
             "\(error?.localizedDescription ?? "")")
     }
 
-    @Test("A queue without a name is called by its type") func unnamedQueue() async {
-        let error = await #expect(throws: CompoundOperationError.self) {
-            try await OperationQueue().run([ThrowingBlockOperation { throw TestError.first }])
-        }
-        guard case .suboperationFailure("OperationQueue", _) = error else {
-            Issue.record("\(String(describing: error))")
-            return
-        }
-    }
-
     @Test("An operation that was started, is on the queue or is given twice is rejected before any is added")
     func rejected() async throws {
         let queue = OperationQueue()
@@ -109,18 +99,6 @@ import Testing
         queue.childSettings = (1, false)
         await eventually("the child has not run") { child.isFinished }
     }
-
-    @Test("Every operation is released after the run") func release() async throws {
-        let tracker = LeakTracker()
-        do {
-            let queue = tracker.track(OperationQueue())
-            try? await queue.run([
-                tracker.track(ThrowingBlockOperation { throw TestError.first }), tracker.track(BlockOperation {}),
-                tracker.track(ScriptedOperation()),
-            ])
-        }
-        await tracker.expectAllReleased()
-    }
 }
 
 /// What becomes of the operations when they, or the task, are cancelled.
@@ -160,37 +138,7 @@ import Testing
         #expect(!waiting.isFinished)
         mayEnd.open()
         expectCancelled(await error(of: task), failures: ["first"])
-        #expect(waiting.isFinished)
-    }
-
-    @Test("In a task that was cancelled before, nothing runs") func taskCancelledBefore() async {
-        let log = EventLog()
-        let queue = OperationQueue.serial(name: "queue")
-        let operations = (0..<3).map { _ in BlockOperation { log.add("ran") } }
-        let task = Task {
-            try? await cancellation()
-            try await queue.run(operations)
-        }
-        task.cancel()
-        expectCancelled(await error(of: task), failures: [])
-        #expect(operations.allSatisfy { $0.isFinished })
-        #expect(log.events.isEmpty)
-    }
-
-    @Test("Operations that succeed although the task is cancelled have succeeded") func tooLate() async throws {
-        let queue = OperationQueue()
-        let (begun, mayEnd) = (Gate(), Gate())
-        let operation = TaskOperation {
-            begun.open()
-            await onThread { _ = mayEnd.pass() }
-            return 1
-        }
-        let task = Task { try await queue.run([operation]) }
-        await begun.opened()
-        task.cancel()
-        mayEnd.open()
-        try await task.value
-        #expect(operation.output == 1)
+        #expect(running.isFinished)
     }
 
     @Test("Operations that are cancelled on the queue are no failures, and no success of the call") func operations()
@@ -214,24 +162,5 @@ import Testing
             Issue.record("\(String(describing: error))")
             return
         }
-    }
-
-    @Test("Cancelling the task may meet the run of several operations anywhere") func races() async {
-        let queue = OperationQueue()
-        queue.name = "queue"
-        let tracker = LeakTracker()
-        for _ in 0..<1_000 {
-            let operations: [Operation] = [
-                tracker.track(ScriptedOperation()), tracker.track(ThrowingBlockOperation {}),
-                tracker.track(BlockOperation {}),
-            ]
-            let task = Task { try await queue.run(operations) }
-            await Task.yield()
-            task.cancel()
-            let result = await task.result
-            #expect(operations[2].isFinished)
-            if case .failure(let error) = result { expectCancelled(error, failures: []) }
-        }
-        await tracker.expectAllReleased()
     }
 }

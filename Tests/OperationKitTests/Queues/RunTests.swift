@@ -44,13 +44,6 @@ import Testing
         }
     }
 
-    @Test("A plain operation is run and waited for")
-    func plainOperation() async throws {
-        let log = EventLog()
-        try await OperationQueue().run(BlockOperation { log.add("block") })
-        #expect(log.events == ["block"])
-    }
-
     @Test("A plain operation that was cancelled throws")
     func cancelledPlainOperation() async {
         let log = EventLog()
@@ -65,23 +58,6 @@ import Testing
         let operation = ScriptedOperation()
         operation.cancel(withError: TestError.reason)
         await #expect(throws: TestError.reason) { try await OperationQueue().run(operation) }
-    }
-
-    @Test("The closure form names its operation")
-    func name() async throws {
-        let queue = OperationQueue()
-        let names = Shared<[String?]>([])
-        let (begun, mayEnd) = (Gate(), Gate())
-        async let result = queue.run(name: "named") {
-            begun.open()
-            await mayEnd.opened()
-            return 1
-        }
-        await begun.opened()
-        names.value = queue.operations.map(\.name)
-        mayEnd.open()
-        #expect(try await result == 1)
-        #expect(names.value == ["named"])
     }
 
     @Test("A serial queue runs closures one after the other")
@@ -106,67 +82,6 @@ import Testing
             try await group.waitForAll()
         }
         #expect(most.value == 1)
-    }
-
-    @Test("A finished operation is rejected by name")
-    func finishedOperation() async {
-        let (finished, plain) = (ScriptedOperation("finished"), BlockOperation {})
-        plain.name = "plain"
-        for operation in [finished, plain] { await Start.byHand(operation) }
-        let queue = OperationQueue()
-        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "finished")) {
-            try await queue.run(finished)
-        }
-        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "plain")) { try await queue.run(plain) }
-        let typed = TaskOperation(name: "typed") { 1 }
-        await Start.byHand(typed)
-        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "typed")) { try await queue.run(typed) }
-    }
-
-    @Test("An executing operation is rejected by name")
-    func executingOperation() async {
-        let operation = ScriptedOperation.idle("executing")
-        operation.start()
-        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "executing")) {
-            try await OperationQueue().run(operation)
-        }
-        operation.finish()
-    }
-
-    @Test("A rejected operation is left alone")
-    func rejectedOperation() async {
-        let log = EventLog()
-        let operation = ScriptedOperation.logged(log) { _ in }
-        operation.start()
-        await #expect(throws: OperationQueueError.self) { try await OperationQueue().run(operation) }
-        #expect(operation.isExecuting && !operation.isCancelled)
-        operation.finish()
-        #expect(log.events == ["main", "asyncCompletionBlock success"])
-    }
-
-    @Test("Every operation is released after its run")
-    func release() async throws {
-        let tracker = LeakTracker()
-        do {
-            let queue = tracker.track(OperationQueue())
-            for number in 0..<100 {
-                let output: Int = try await queue.run(tracker.track(TaskOperation { number }))
-                #expect(output == number)
-                try await queue.run(tracker.track(BlockOperation {}))
-                try await queue.run(tracker.track(ScriptedOperation()))
-            }
-        }
-        await tracker.expectAllReleased()
-    }
-
-    @Test("Many runs at the same time end")
-    func manyRuns() async throws {
-        let queue = OperationQueue()
-        let sum = try await withThrowingTaskGroup(of: Int.self) { group in
-            for number in 0..<1_000 { group.addTask { try await queue.run { number } } }
-            return try await group.reduce(0, +)
-        }
-        #expect(sum == 499_500)
     }
 
     /// Finishes its dependency while a queue asks whether it is ready: after the answer was found, before it is
@@ -197,29 +112,26 @@ import Testing
         #expect(operation.isFinished)
     }
 
-    @Test("Operations of two queues that wait for each other in turn end")
-    func twoQueues() async throws {
-        let (one, two) = (OperationQueue.serial(name: "one"), OperationQueue.serial(name: "two"))
-        for _ in 0..<500 {
-            let (first, second) = (BlockOperation {}, BlockOperation {})
-            second.addDependency(first)
-            async let a: Void = one.run(first)
-            async let b: Void = two.run(second)
-            _ = try await (a, b)
-        }
-    }
-
-    @Test("Many plain operations that run at the same time end")
-    func manyPlainOperations() async throws {
-        // The end of an operation of another class is noticed by a dependent that is added while it may be finishing.
+    @Test("An operation that was started is rejected by name, and left alone") func started() async {
+        let log = EventLog()
+        let (finished, typed, plain) = (
+            ScriptedOperation("finished"), TaskOperation(name: "typed") { 1 }, BlockOperation {}
+        )
+        plain.name = "plain"
+        let executing = ScriptedOperation.logged(log) { _ in }
+        executing.name = "executing"
+        for operation in [finished, typed, plain] { await Start.byHand(operation) }
+        executing.start()
         let queue = OperationQueue()
-        let count = Shared(0)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<2_000 {
-                group.addTask { try await queue.run(BlockOperation { count.change { $0 += 1 } }) }
-            }
-            try await group.waitForAll()
+        func expectRejection(_ name: String, _ run: () async throws -> Void) async {
+            await #expect(throws: OperationQueueError.cannotBeAdded(operation: name)) { try await run() }
         }
-        #expect(count.value == 2_000)
+        await expectRejection("finished") { try await queue.run(finished) }
+        await expectRejection("typed") { _ = try await queue.run(typed) }
+        await expectRejection("plain") { try await queue.run(plain) }
+        await expectRejection("executing") { try await queue.run(executing) }
+        #expect(executing.isExecuting && !executing.isCancelled)
+        executing.finish()
+        #expect(log.events == ["main", "asyncCompletionBlock success"])
     }
 }

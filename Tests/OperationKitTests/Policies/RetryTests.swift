@@ -1,0 +1,258 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+/// What is tried again, and when: operations, and closures that are called again.
+@Suite("Retries", .hangGuard) struct RetryTests {
+    /// What makes the attempts.
+    enum Kind: CaseIterable { case operations, closure }
+
+    private struct Busy: RetryAfterProviding {
+        let retryAfter: Duration?
+    }
+
+    private let clock = ManualClock()
+    private let log = EventLog()
+
+    /// Delays of one second, two, four and so on.
+    private func policy(_ maximumAttempts: Int = 5, _ change: (inout RetryPolicy) -> Void = { _ in }) -> RetryPolicy {
+        var policy = RetryPolicy(maximumAttempts: maximumAttempts, backoff: .exponential(.seconds(1)), jitter: .none)
+        change(&policy)
+        return policy
+    }
+
+    /// An operation whose attempts do this with their number.
+    private func retry(
+        _ kind: Kind, _ policy: RetryPolicy, _ work: @escaping @Sendable (Int) async throws -> Int
+    ) -> IOOperation<Void, Int> {
+        let (log, count) = (log, Shared(0))
+        let attempt: @Sendable () async throws -> Int = {
+            let number = count.change { count in
+                count += 1
+                return count
+            }
+            log.add("attempt \(number)")
+            return try await work(number)
+        }
+        let retry: IOOperation<Void, Int> =
+            switch kind {
+            case .operations: RetryOperation(policy, name: "load") { _ in TaskOperation(attempt) }
+            case .closure: TaskOperation(name: "load", retry: policy, attempt)
+            }
+        retry.clock = clock
+        return retry
+    }
+
+    /// One whose attempts fail with these errors, and then succeed with their number.
+    private func retry(_ kind: Kind, _ policy: RetryPolicy, errors: [any Error]) -> IOOperation<Void, Int> {
+        retry(kind, policy) { number in
+            if number <= errors.count { throw errors[number - 1] }
+            return number
+        }
+    }
+
+    // MARK: - Attempts and delays
+
+    @Test("What fails is tried again after the delays of the policy", arguments: Kind.allCases)
+    func delays(kind: Kind) async throws {
+        let retry = retry(kind, policy(), errors: [TestError.first, TestError.second, TestError.first])
+        retry.start()
+        for (number, second) in [1, 2, 4].enumerated() {
+            await clock.sleepers()
+            #expect(log.events.count == number + 1 && clock.deadlines == [clock.now.offset + .seconds(second)])
+            clock.advance(by: .seconds(second))
+        }
+        #expect(try await retry.value == 4)
+        guard let attempts = (retry as? RetryOperation<Void, Int>)?.attempts else { return }
+        #expect(attempts.map(\.start) == [.zero, .seconds(1), .seconds(3), .seconds(7)])
+        #expect(attempts.map { text($0.error) } == ["first", "second", "first", "success"])
+        #expect(attempts.map(\.duration) == [.zero, .zero, .zero, .zero])
+    }
+
+    @Test("It ends with the error of the last attempt, as it is", arguments: Kind.allCases, [1, 3])
+    func allFail(kind: Kind, maximum: Int) async {
+        let retry = retry(kind, policy(maximum), errors: (1...9).map { TestError.numbered($0) })
+        retry.start()
+        for second in [1, 2].prefix(maximum - 1) { await clock.pass(.seconds(second)) }
+        await #expect(throws: TestError.numbered(maximum)) { try await retry.value }
+        #expect(log.events.count == maximum && clock.deadlines.isEmpty)
+    }
+
+    @Test("An error asks for its own delay, also from inside other errors", arguments: Kind.allCases)
+    func requestedDelay(kind: Kind) async throws {
+        let busy = { Busy(retryAfter: .seconds($0)) }
+        let compound = CompoundOperationError.suboperationFailure(
+            name: "both",
+            errors: [7, 9, 8].enumerated().map { SuboperationError(name: "child", index: $0, error: busy($1)) })
+        let retry = retry(kind, policy(), errors: [busy(30), Busy(retryAfter: nil), busy(-1), compound])
+        retry.start()
+        for second in [30, 2, 9] { await clock.pass(.seconds(second)) }
+        #expect(try await retry.value == 5)
+        #expect(clock.now.offset == .seconds(41))
+    }
+
+    @Test("No delay begins that would pass the total time", arguments: Kind.allCases) func totalTime(kind: Kind) async {
+        let policy = policy { $0.maximumTotalTime = .seconds(5) }
+        let retry = retry(kind, policy, errors: (1...9).map { TestError.numbered($0) })
+        retry.start()
+        for second in [1, 2] { await clock.pass(.seconds(second)) }
+        await #expect(throws: TestError.numbered(3)) { try await retry.value }
+        #expect(clock.deadlines.isEmpty)
+    }
+
+    @Test("An attempt that takes too long has failed, unless it succeeds nevertheless", arguments: Kind.allCases)
+    func attemptTimeout(kind: Kind) async throws {
+        let policy = policy(3) { $0.attemptTimeout = .seconds(10) }
+        let retry = retry(kind, policy) { number in
+            do { try await cancellation() } catch { if number < 3 { throw error } }
+            return number
+        }
+        retry.start()
+        for second in [10, 1, 10, 2, 10] { await clock.pass(.seconds(second)) }
+        #expect(try await retry.value == 3)
+        let last = self.retry(kind, self.policy(1) { $0.attemptTimeout = .seconds(10) }) { _ in
+            try await cancellation()
+        }
+        last.start()
+        await clock.pass(.seconds(10))
+        let name = kind == .closure ? "load" : "load, attempt 1"
+        await #expect(throws: OperationTimeoutError(operation: name, timeout: .seconds(10))) { try await last.value }
+        await clock.expectNoSleepers()
+    }
+
+    // MARK: - What is not tried again
+
+    @Test("Neither a cancellation nor an error that the policy does not want is tried again", arguments: Kind.allCases)
+    func notRetried(kind: Kind) async {
+        let asked = Shared(0)
+        let policy = policy {
+            $0.shouldRetry = { error, _ in
+                asked.change { $0 += 1 }
+                return error as? TestError != .second
+            }
+        }
+        for error in [CancellationError(), URLError(.cancelled), TestError.second] as [any Error] {
+            let retry = retry(kind, policy, errors: [error])
+            retry.start()
+            try? await retry.finished()
+            #expect(retry.error.map { type(of: $0) == type(of: error) } == true)
+        }
+        #expect(log.events == Array(repeating: "attempt 1", count: 3) && asked.value == 1)
+    }
+
+    @Test("Cancelling during a delay ends it immediately, and no further attempt begins", arguments: Kind.allCases)
+    func cancelledInDelay(kind: Kind) async {
+        let retry = retry(kind, policy(), errors: [TestError.first])
+        retry.start()
+        await clock.sleepers()
+        retry.cancel(withError: TestError.reason)
+        await #expect(throws: TestError.reason) { try await retry.value }
+        await clock.expectNoSleepers()
+        #expect(log.events == ["attempt 1"])
+    }
+
+    @Test("The failure of an attempt that was cancelled with the operation stands", arguments: Kind.allCases)
+    func cancelledAtWork(kind: Kind) async {
+        let working = Gate()
+        let retry = retry(kind, policy()) { _ in
+            working.open()
+            try? await cancellation()
+            throw TestError.first
+        }
+        retry.start()
+        await working.opened()
+        retry.cancel()
+        await #expect(throws: TestError.first) { try await retry.value }
+        #expect(log.events == ["attempt 1"])
+    }
+
+    // MARK: - Budgets
+
+    /// A policy with delays of one second, and with a budget for so many retries in 100 seconds.
+    private func policy(retries: Int) -> RetryPolicy {
+        policy {
+            $0.backoff = .constant(.seconds(1))
+            $0.budget = RetryBudget(fraction: 0, minimumRetries: retries, per: .seconds(100), clock: clock)
+        }
+    }
+
+    private func expectExhausted(_ operation: AsyncOperation, _ location: SourceLocation = #_sourceLocation) {
+        guard case RetryError.budgetExhausted("load", attempts: 1, TestError.first)? = operation.error else {
+            Issue.record("It ended with \(text(operation.error)).", sourceLocation: location)
+            return
+        }
+    }
+
+    @Test(
+        "A retry counts when it begins, and one that the budget does not allow then ends with the last error",
+        arguments: Kind.allCases)
+    func budget(kind: Kind) async {
+        let policy = policy(retries: 3)
+        let operations = (0..<15).map { _ in retry(kind, policy, errors: [TestError.first]) }
+        for operation in operations { operation.start() }
+        await eventually("an attempt has not ended") { clock.timer.armedCount == 15 }
+        #expect(operations.allSatisfy { !$0.isFinished })
+        // What is cancelled meanwhile takes nothing from it.
+        for operation in operations.prefix(5) { operation.cancel() }
+        await clock.pass(.seconds(1))
+        for operation in operations { _ = try? await operation.finished() }
+        #expect(operations.compactMap(\.output) == [2, 2, 2])
+        for operation in operations.dropFirst(5) where operation.output == nil { expectExhausted(operation) }
+    }
+
+    @Test("A budget that is exhausted when an attempt fails ends it without a delay", arguments: Kind.allCases)
+    func exhaustedBefore(kind: Kind) async {
+        let operation = retry(kind, policy(retries: 0), errors: [TestError.first])
+        operation.start()
+        await #expect(throws: RetryError.self) { try await operation.value }
+        expectExhausted(operation)
+        #expect(clock.timer.armedCount == 0 && clock.deadlines.isEmpty)
+    }
+
+    @Test("A budget is not taken in vain", arguments: Kind.allCases) func budgetInVain(kind: Kind) async throws {
+        let withBudget = policy(retries: 1)
+        let (last, late, refusing) = (Shared(withBudget), Shared(withBudget), Shared(withBudget))
+        last.value.maximumAttempts = 1
+        late.value.maximumTotalTime = .milliseconds(1)
+        refusing.value.shouldRetry = { _, _ in false }
+        for policy in [last, late, refusing] {
+            let retry = retry(kind, policy.value, errors: [TestError.first])
+            retry.start()
+            await #expect(throws: TestError.first) { try await retry.value }
+        }
+        let retry = retry(kind, withBudget, errors: [TestError.first])
+        retry.start()
+        await clock.pass(.seconds(1))
+        #expect(try await retry.value == 2)
+    }
+
+    // MARK: - On a queue
+
+    @Test("A queue calls a closure again, or runs another operation, in one place", arguments: Kind.allCases)
+    func queue(kind: Kind) async throws {
+        let queue = OperationQueue.serial(name: "uploads")
+        let (clock, policy, count) = (clock, policy(), Shared(0))
+        let attempt: @Sendable () throws -> Int = {
+            count.change { $0 += 1 }
+            if count.value == 1 { throw TestError.first }
+            return count.value
+        }
+        let first = Task {
+            switch kind {
+            case .closure: try await queue.run(name: "load", retry: policy, clock: clock) { try attempt() }
+            case .operations:
+                try await queue.run(name: "load", retry: policy, clock: clock) { _ in TaskOperation { try attempt() } }
+            }
+        }
+        await clock.sleepers()
+        let second = Task { try await queue.run(name: "second") { 0 } }
+        await eventually("the second is not added") { queue.operationCount == 2 }
+        #expect(queue.operations.map(\.name) == ["load", "second"])
+        #expect(queue.operations.map(\.isExecuting) == [true, false])
+        clock.advance(by: .seconds(1))
+        #expect(try await first.value == 2)
+        #expect(try await second.value == 0)
+    }
+}
