@@ -143,16 +143,4 @@ extension ChildScheduler {
         if let failure { throw failure }
         if let skippedError = (operation as? AsyncOperation)?.skippedError { body.skippedError = skippedError }
     }
-
-    /// Runs an operation as ``runChild(_:weight:)`` does.
-    ///
-    /// - Returns: Its output.
-    /// - Throws: Its error, too.
-    func output<ChildInput, ChildOutput>(
-        of operation: IOOperation<ChildInput, ChildOutput>, weight: Int64 = 0
-    ) async throws -> ChildOutput {
-        try await runChild(operation, weight: weight)
-        if let output = operation.output { return output }
-        throw operation.error ?? IOOperationError.missingOutput(operation: operation.displayName)
-    }
 }

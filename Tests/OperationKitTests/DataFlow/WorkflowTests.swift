@@ -79,10 +79,23 @@ import Testing
             await #expect(throws: CompoundAdditionError.alreadyAdded(operation: "step", compound: "workflow")) {
                 try await flow.run(step)
             }
+            let began = Gate()
+            let slow = TaskOperation(name: "slow") {
+                began.open()
+                try await flow.sleep(for: .seconds(100))
+            }
+            let slowEnd = Task { try await flow.run(slow) }
+            await began.opened()
+            await #expect(throws: CompoundAdditionError.alreadyAdded(operation: "slow", compound: "workflow")) {
+                try await flow.run(slow)
+            }
+            slow.cancel()
+            await #expect(throws: CancellationError.self) { try await slowEnd.value }
             return ()
         }
         await Start.byHand(workflow)
         #expect(log.events == ["block"] && workflow.error == nil)
+        await #expect(throws: CancellationError.self) { try await kept.value?.sleep(for: .seconds(100)) }
         let late = Increment().with(input: 1)
         late.name = "late"
         await #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "workflow")) {
@@ -106,8 +119,11 @@ import Testing
             async let (first, second) = (flow.run(step()), flow.run(step()))
             return try await first + second
         }
+        #expect(workflow.maxConcurrentOperationCount == 1)
         #expect(try await OperationQueue().run(workflow) == 2)
         #expect(most.value.most == 1)
+        workflow.maxConcurrentOperationCount = 2
+        #expect(workflow.maxConcurrentOperationCount == 2)
     }
 
     @Test("Other threads add children; the workflow ends after them, and fails if one does") func addedFromOutside()
