@@ -134,6 +134,12 @@ final class CollectionDriver: Sendable {
 
 // MARK: - Workers
 
+/// The source as a worker has it, which does not retain it: the state of the driver does, until all workers have stopped. Then
+/// another thread may finish the run, which must hold nothing any more, while this one has not returned yet.
+private struct HeldSource {
+    unowned(unsafe) let source: any ItemSource
+}
+
 extension CollectionDriver {
     /// What a worker does: it starts one item after the other.
     private func work(_ event: (inout CollectionStateMachine) -> CollectionStateMachine.WorkerEffects) {
@@ -143,10 +149,12 @@ extension CollectionDriver {
         CollectionDriver.queue.performAsync(qos: qos) { self.work { _ in effects } }
     }
 
-    /// - Returns: What the worker has to do next, after it has released the source.
+    /// - Returns: What the worker has to do next.
     private func startItems(_ first: CollectionStateMachine.WorkerEffects) -> CollectionStateMachine.WorkerEffects {
         var effects = first
-        guard effects.step != .stop, let source = state.withLock(\.source) else { return effects }
+        guard effects.step != .stop, let held = state.withLock({ $0.source.map(HeldSource.init) }) else {
+            return effects
+        }
         for _ in 0..<CollectionDriver.share {
             let item: WorkItem
             switch effects.step {
@@ -154,7 +162,7 @@ extension CollectionDriver {
                 perform(effects.action)
                 item = WorkItem(self, index, nil)
             case .read:
-                var contents = source.read { stops.value > 0 }
+                var contents = unsafe held.source.read { stops.value > 0 }
                 if contents == nil { return report { $0.sequenceEnded() } }
                 effects = report { $0.itemRead() }
                 guard case .start(let index) = effects.step else {
@@ -166,7 +174,7 @@ extension CollectionDriver {
             case .settle, .stop:
                 return effects
             }
-            source.start(item)
+            unsafe held.source.start(item)
             effects = report { $0.returned(&item.state) }
             if effects.step == .settle {
                 item.settle()

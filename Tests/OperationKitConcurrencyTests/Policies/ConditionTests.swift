@@ -131,8 +131,6 @@ import Testing
     @Test("An alternative that throws, or whose prerequisite fails, has failed, and the next one is asked")
     func throwingAlternatives() async throws {
         struct Unreachable: OperationCondition {
-            let name = "unreachable"
-
             func prerequisite(for operation: AsyncOperation) -> Operation? {
                 ScriptedOperation("connect") { $0.finish(withError: TestError.first) }
             }
@@ -152,7 +150,7 @@ import Testing
         let failing = logged(.any(Unreachable(), throwing))
         failing.start()
         let failure = await conditionError(of: failing)
-        guard case .failed("work", "unreachable or throwing", TestError.second)? = failure else {
+        guard case .failed("work", "Unreachable or throwing", TestError.second)? = failure else {
             return #expect(Bool(false), "\(text(failing.error))")
         }
         // It is not known whether what throws holds.

@@ -20,8 +20,10 @@ extension ProgramOracle {
     mutating func judgeAttempts(of node: StressNode) {
         guard let retry = node.retry else { return }
         let attempts = (log.units[node.id] ?? [:]).sorted { $0.key < $1.key }
+        // One that an open circuit refuses has a number, and does not begin: the next one may.
+        let needed = retry.areStuck || retry.form == .hedging ? retry.maximum : retry.attempts
         if let last = attempts.last?.key,
-            last > retry.maximum || !retry.areStuck && retry.form != .hedging && last > retry.attempts
+            last > retry.maximum || (node.policies.hasCircuit ? attempts.count : last) > needed
         {
             complain("attempt \(last) of \(node.name) was one too many")
         }

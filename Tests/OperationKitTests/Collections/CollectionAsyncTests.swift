@@ -250,4 +250,13 @@ import Testing
         }
         #expect(error is CancellationError)
     }
+
+    @Test("With invalid options, every item has failed")
+    func failuresOfInvalidOptions() async {
+        let operation = SequentialBatches(1, 0, .continueAll) { _, _ in }
+        let failures = operation.failures(in: [7, 8], errors: await operation.performOperation(on: [7, 8]))
+        #expect(failures.map(\.item) == [7, 8] && failures.allSatisfy { $0.error is CoordinationError })
+        #expect(operation.failures(in: [7, 8], errors: []).isEmpty)
+        #expect(operation.clock is ContinuousClock)
+    }
 }

@@ -146,4 +146,14 @@ import Testing
         #expect(try await map.value == [10, 20, 30])
         #expect(attempts.value == [1, 2, 2, 2, 3])
     }
+
+    @Test("A map with a policy that makes no sense ends with an error that names it") func invalidMap() async {
+        let map = MapOperation<Int, Int>(name: "lengths", retry: RetryPolicy(maximumAttempts: -1)) { $0 }
+        map.input = [1]
+        map.start()
+        await #expect(throws: RetryError.self) { try await map.finished() }
+        #expect(
+            map.error?.localizedDescription
+                == "The operation “lengths” did not run, because of its policy: its maximumAttempts is -1.")
+    }
 }

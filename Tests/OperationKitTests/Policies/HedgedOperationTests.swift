@@ -227,6 +227,21 @@ import Testing
 
     // MARK: - Descriptions and misuse
 
+    @Test("A closure that throws ends a hedged operation with the error, and cancels the attempts that run")
+    func throwingClosure() async {
+        let attempts = Attempts()
+        let hedged = HedgedOperation(after: .seconds(1)) { number in
+            if number == 2 { throw TestError.second }
+            return attempts.make(number)
+        }
+        hedged.clock = clock
+        hedged.start()
+        await attempts.begun(1)
+        await clock.pass(.seconds(1))
+        await #expect(throws: TestError.second) { try await hedged.value }
+        #expect(attempts[1]?.isCancelled == true)
+    }
+
     @Test("The description of a hedged operation tells which attempt is next") func description() async {
         let (attempts, hedged) = started()
         await attempts.begun(1)

@@ -135,6 +135,20 @@ import Testing
             log.events.filter { $0 != "evaluate" } == (isNested ? ["login", "work"] : ["login"]) + ["save", "export"])
     }
 
+    @Test("The description of an operation says what its prerequisite waits for") func description() async throws {
+        let holder = ScriptedOperation.idle("import")
+        holder.require(database)
+        holder.start()
+        let work = work(needing: logged("login", database))
+        work.start()
+        // That “login” waits is known a moment after the resource knows.
+        let description =
+            "“work”: running “login” for its condition “signed in”, which is waiting for exclusive access to “database”, held by “import”"
+        await eventually("is \(work.debugDescription)") { work.debugDescription.hasPrefix(description) }
+        holder.finish()
+        try await work.finished()
+    }
+
     @Test(
         "A prerequisite that requires what is around the operation that waits for it ends with an error that names both"
     )

@@ -18,6 +18,32 @@ import Testing
         await eventually("\(name) has not begun: \(log.events)") { log.events.contains(name) }
     }
 
+    @Test("A resource that is required twice is waited for the shorter time, whichever comes first")
+    func requiredTwice() {
+        let database = ExclusiveAccess("database")
+        for durations: [Duration?] in [[nil, .seconds(1)], [.seconds(1), nil], [.seconds(2), .seconds(1)]] {
+            var request = ResourceRequest()
+            for duration in durations { request.add(database, within: duration) }
+            #expect(request.resources.count == 1 && request.shortest?.duration == .seconds(1))
+        }
+    }
+
+    @Test("A closure that is retried and waits for a resource ends when it is cancelled, and leaves no request")
+    func cancelledAttempt() async throws {
+        let database = ExclusiveAccess("database")
+        let holder = held("import", database)
+        holder.start()
+        let load = TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 3)) { 1 }
+        load.require(database)
+        load.start()
+        await eventually("“load” does not wait") { database.waitingCount == 1 }
+        load.cancel()
+        await #expect(throws: CancellationError.self) { try await load.value }
+        #expect(database.waitingCount == 0)
+        holder.finish()
+        try await holder.finished()
+    }
+
     @Test(
         "Of the operations that require exclusive access, one works at a time, on queues, in compounds and started by hand"
     )

@@ -143,6 +143,21 @@ import Testing
         try await compound.finished()
     }
 
+    @Test("A closure that returns its own operation, or one that this is inside of, is an error with the names")
+    func around() async throws {
+        #expect(await error { retry, _ in retry }?.localizedDescription == "“load” would wait for itself.")
+        let reference = Shared<AsyncOperation?>(nil)
+        let retry = RetryOperation(immediately, name: "load") { _ in reference.value ?? ScriptedOperation() }
+        let compound = CompoundOperation(name: "sync", operations: [retry])
+        reference.value = compound
+        compound.start()
+        try? await compound.finished()
+        reference.value = nil
+        guard case CompoundOperationError.dependencyCycle("load", path: ["load", "sync"])? = retry.error else {
+            return #expect(Bool(false), "\(text(retry.error))")
+        }
+    }
+
     @Test("A closure that throws ends the retry with its error", arguments: [1, 2]) func throwingClosure(at: Int) async
     {
         let retry = RetryOperation(immediately) { attempt in

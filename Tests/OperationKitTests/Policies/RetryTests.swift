@@ -55,6 +55,25 @@ import Testing
 
     // MARK: - Attempts and delays
 
+    @Test("Each attempt of a closure with an input gets it") func input() async throws {
+        let count = Shared(0)
+        let load = IOTaskOperation<Int, Int>(name: "load", retry: policy()) { [log] number in
+            log.add("attempt with \(number)")
+            let isFirst = count.change { count in
+                count += 1
+                return count == 1
+            }
+            if isFirst { throw TestError.first }
+            return number
+        }
+        load.clock = clock
+        load.input = 7
+        load.start()
+        await clock.pass(.seconds(1))
+        #expect(try await load.value == 7)
+        #expect(log.events == ["attempt with 7", "attempt with 7"])
+    }
+
     @Test("What fails is tried again after the delays of the policy", arguments: Kind.allCases)
     func delays(kind: Kind) async throws {
         let retry = retry(kind, policy(), errors: [TestError.first, TestError.second, TestError.first])
