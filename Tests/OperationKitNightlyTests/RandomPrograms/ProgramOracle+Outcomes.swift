@@ -265,8 +265,14 @@ extension ProgramOracle {
         let isCancelled = facts.program.actions.enumerated().contains {
             $1.effect == .cancelTask && log.isAccepted[$0] == true
         }
-        return facts.program.start == .task && isCancelled && [.cancelled, .reason(0), .given(0)].contains(outcome)
-            && beginning(of: facts.program.root) == nil
+        // The queue may be about to end it, and then its outcome is known already.
+        let isCancellation =
+            if case .report(let report) = outcome {
+                report.isCancellation && report.failures.isEmpty
+            } else {
+                [.cancelled, .reason(0), .given(0)].contains(outcome)
+            }
+        return facts.program.start == .task && isCancelled && isCancellation && beginning(of: facts.program.root) == nil
     }
 
     /// The progress that is above those of all leaves is complete if all of them have succeeded.
