@@ -100,7 +100,7 @@ struct CollectionStateMachine {
 extension CollectionStateMachine {
     /// The run was started. This happens once.
     mutating func started() -> Action? {
-        guard case .idle = stage else { impossible("started") }
+        expect(stage == .idle, "started")
         stage = .running
         return action()
     }
@@ -113,7 +113,7 @@ extension CollectionStateMachine {
 
     /// The worker that was requested has started.
     mutating func workerStarted() -> WorkerEffects {
-        guard isWorkerRequested else { impossible("workerStarted") }
+        expect(isWorkerRequested, "workerStarted")
         isWorkerRequested = false
         workers += 1
         return nextStep()
@@ -121,7 +121,7 @@ extension CollectionStateMachine {
 
     /// The worker has read an item.
     mutating func itemRead() -> WorkerEffects {
-        guard isReading else { impossible("itemRead") }
+        expect(isReading, "itemRead")
         isReading = false
         // Where the run was stopped meanwhile, the item must not be performed.
         return startedCount < end ? startNext() : WorkerEffects(step: .settle)
@@ -129,7 +129,7 @@ extension CollectionStateMachine {
 
     /// The worker has found the end of the sequence, or has read no further because the run is stopping.
     mutating func sequenceEnded() -> WorkerEffects {
-        guard isReading else { impossible("sequenceEnded") }
+        expect(isReading, "sequenceEnded")
         isReading = false
         end = startedCount
         return stopWorker()
@@ -141,17 +141,14 @@ extension CollectionStateMachine {
 extension CollectionStateMachine {
     /// The call that started an item has returned to its worker.
     mutating func returned(_ item: inout Item) -> WorkerEffects {
-        switch item {
-        case .onStack:
-            item = .detached
-            detachedCount += 1
-            return placesTaken > limit ? stopWorker() : nextStep()
-        case .endedOnStack:
+        expect(item == .onStack || item == .endedOnStack, "returned")
+        if item == .endedOnStack {
             item = .ended
             return isSequence ? WorkerEffects(step: .settle) : nextStep()
-        case .detached, .ended:
-            impossible("returned(\(item))")
         }
+        item = .detached
+        detachedCount += 1
+        return placesTaken > limit ? stopWorker() : nextStep()
     }
 
     /// The end of an item was reported. Only the first report counts.
@@ -234,7 +231,7 @@ extension CollectionStateMachine {
         return .finish(isCancelled: isCancelled)
     }
 
-    private func impossible(_ event: String) -> Never {
-        preconditionFailure("OperationKit: event \(event) is impossible in stage \(stage)")
+    private func expect(_ isPossible: Bool, _ event: StaticString) {
+        precondition(isPossible, "OperationKit: event \(event) is impossible in stage \(stage)")
     }
 }

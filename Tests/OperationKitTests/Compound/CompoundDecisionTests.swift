@@ -164,5 +164,7 @@ import Testing
         let cancelled = CompoundOperationError.cancelled(
             name: "sync", errors: [SuboperationError(name: "optional", index: 0, error: TestError.first)])
         #expect(cancelled.removingFailures { _ in true }?.isCancellation == true)
+        let cycle = CompoundOperationError.dependencyCycle(name: "sync", path: ["a"])
+        #expect(cycle.removingFailures { _ in true }?.localizedDescription == cycle.localizedDescription)
     }
 }

@@ -59,6 +59,10 @@ import Testing
             "The operation “load” did not run, because 1 operation waits for “disk” already, and no more may."
         ),
         (
+            ResourceError.tooManyWaiting(operation: "load", resource: "disk", maximum: 5), 1,
+            "The operation “load” did not run, because 5 operations wait for “disk” already, and no more may."
+        ),
+        (
             ResourceError.heldByComposite(operation: "load", resource: "disk", composite: "sync"), 2,
             "The operation “load” did not run, because “sync” around it has “disk” until it has ended."
         ),

@@ -25,6 +25,12 @@ import Testing
             var request = ResourceRequest()
             for duration in durations { request.add(database, within: duration) }
             #expect(request.resources.count == 1 && request.shortest?.duration == .seconds(1))
+            let breaker = CircuitBreaker("api")
+            request.add(breaker)
+            var other = ResourceRequest()
+            other.add(request)
+            other.add(breaker)
+            #expect(other.circuitBreakers.count == 1 && other.resources.count == 1)
         }
     }
 

@@ -140,3 +140,45 @@ import Testing
         kept.isSuspended = false
     }
 }
+
+/// Why an operation on a queue has not started: what the queue says, from values.
+@Suite("Descriptions: texts of queues", .hangGuard) struct QueueSnapshotTests {
+    private func reason(isSuspended: Bool, limit: Int?, executing: Int, isReady: Bool = true) -> String {
+        QueueSnapshot(
+            name: "q", isSuspended: isSuspended, limit: limit, operations: [], executingCount: executing
+        ).reason(calling: "the queue", wait: nil, isReady: isReady)
+    }
+
+    @Test("A description says why an operation on a queue has not started, the nearest reason first") func reasons() {
+        for (limit, executing) in [(nil, 5), (0, 0), (2, 2)] as [(Int?, Int)] {
+            #expect(
+                reason(isSuspended: true, limit: limit, executing: executing) == "ready, but the queue is suspended")
+            #expect(
+                reason(isSuspended: true, limit: limit, executing: executing, isReady: false)
+                    == "not ready by itself")
+        }
+        #expect(
+            reason(isSuspended: false, limit: 2, executing: 2) == "ready, but the limit of 2 of the queue is reached")
+        #expect(
+            reason(isSuspended: false, limit: 2, executing: 3) == "ready, but the limit of 2 of the queue is reached")
+        #expect(
+            reason(isSuspended: false, limit: 0, executing: 0) == "ready, but the limit of 0 of the queue is reached")
+        #expect(reason(isSuspended: false, limit: 2, executing: 1) == "ready, waiting for a thread of the queue")
+        #expect(reason(isSuspended: false, limit: nil, executing: 9) == "ready, waiting for a thread of the queue")
+        let snapshot = QueueSnapshot(name: "q", isSuspended: true, limit: 1, operations: [], executingCount: 1)
+        #expect(
+            snapshot.reason(calling: "the queue", wait: "waiting for “a”", isReady: false) == "waiting for “a”")
+    }
+
+    @Test("A queue says how many operations it has, whether it is suspended, and its limit") func text() {
+        func text(_ isSuspended: Bool, _ limit: Int?, _ count: Int) -> String {
+            let operations = (0..<count).map { _ in Operation() }
+            return QueueSnapshot(
+                name: "q", isSuspended: isSuspended, limit: limit, operations: operations, executingCount: 0
+            ).text
+        }
+        #expect(text(false, nil, 0) == "queue “q”: no operations")
+        #expect(text(true, nil, 1) == "queue “q”: suspended, 1 operation")
+        #expect(text(true, 2, 3) == "queue “q”: suspended, limit 2, 3 operations")
+    }
+}
