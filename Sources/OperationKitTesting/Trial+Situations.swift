@@ -218,13 +218,12 @@ extension Trial {
     func races() throws {
         var random = Random(seed: seed)
         for first in stride(from: 0, to: rounds, by: 32) {
-            let ends = Counter()
-            let operations = try (first..<min(first + 32, rounds)).map { _ in
-                let operation = try makeOperation()
+            let racers = try (first..<min(first + 32, rounds)).map { _ in
+                let (operation, ends) = (try makeOperation(), Counter())
                 operation.completionBlock = { ends.increment() }
-                return operation
+                return (operation: operation, ends: ends)
             }
-            for operation in operations {
+            for (operation, _) in racers {
                 let delay = random.next() % 300
                 let canceller = Thread {
                     if delay > 0 { Thread.sleep(forTimeInterval: Double(delay) / 1_000_000) }
@@ -235,12 +234,14 @@ extension Trial {
                 queue.addOperation(operation)
                 if !cancelsFirst { canceller.start() }
             }
-            if !operations.allSatisfy(waitForEnd) {
+            if let racer = racers.first(where: { !waitForEnd($0.operation) }) {
+                // What has ended once has gone back.
+                if racer.ends.value > 0 { return found(.movesForward, "It was finished, and then it was not.") }
                 found(.survivesRaces, "It was cancelled at a random moment, and did not finish within \(seconds).")
                 return
             }
-            _ = eventually(within: .milliseconds(20)) { ends.value >= operations.count }
-            if ends.value > operations.count {
+            _ = eventually(within: .milliseconds(20)) { racers.allSatisfy { $0.ends.value > 0 } }
+            if racers.contains(where: { $0.ends.value > 1 }) {
                 found(.finishesOnce, "It was cancelled at a random moment, and ended twice.")
             }
         }

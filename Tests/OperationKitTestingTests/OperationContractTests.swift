@@ -6,7 +6,7 @@ import Testing
 @Suite("Contract of operations", .serialized, .timeLimit(.minutes(60)))
 struct OperationContractTests {
     private typealias Rule = OperationContract.Rule
-    private static let limit = Duration.milliseconds(400)
+    private static let limit = Duration.milliseconds(200)
 
     private func rules(_ make: @escaping @Sendable () -> Operation) async -> [OperationContract.Rule] {
         let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
