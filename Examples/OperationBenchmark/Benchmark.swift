@@ -32,8 +32,11 @@ enum Benchmark {
     }
 
     private static func measure(_ options: Options) throws -> ExitStatus {
+        // Read first: it may be the file that is written.
+        let earlier = try options.compared.map(Report.init(readFrom:))
         let file = try options.json.map(ReportFile.init(path:))
         let machine = currentMachine()
+        let load = Machine.currentLoad
         let runner = Runner(rounds: options.rounds)
         let cases = try options.cases.map { item in
             CaseResult(
@@ -44,10 +47,12 @@ enum Benchmark {
         }
         Console.progress("")
 
-        let report = Report(machine: machine, rounds: options.rounds, count: options.count, cases: cases)
+        let report = Report(
+            machine: machine, load: load, rounds: options.rounds, count: options.count, cases: cases)
         // Where one of them is lost, the other one is written all the same.
         let isWritten = Result { try file?.write(report) }
         try Console.print(options.isMarkdown ? Markdown(report: report).lines : Table(report: report).lines)
+        if let earlier { try Console.print(Change.lines(from: earlier, to: report)) }
         try isWritten.get()
         return options.isCheck && !report.meetsGoals ? .goalMissed : .success
     }

@@ -21,6 +21,8 @@ import Testing
             (["--json="], "expected a file to write to"),
             (["--json", "/no/such/directory/report.json"], "“/no/such/directory/report.json” cannot be written"),
             (["--json", "/"], "“/” cannot be written"),
+            (["--compare"], "--compare is missing its value: expected a file that --json wrote"),
+            (["--compare", "/no/such/report.json"], "“/no/such/report.json” cannot be read"),
             (["--check=yes"], "--check takes no value"),
             (["--memory-probe", "x"], "expected one of compound, children"),
             (["--only", "life"], "Unknown case “life”: expected one of queue, flat, chain"),
@@ -45,7 +47,8 @@ import Testing
     @Test(
         "What is only for times is refused where instructions are counted",
         arguments: [
-            ["--count", "10"], ["--json", "report.json"], ["--check"], ["--memory-probe", "children"],
+            ["--count", "10"], ["--json", "report.json"], ["--compare", "report.json"], ["--check"],
+            ["--memory-probe", "children"],
             ["--instruction-probe", "life"],
         ])
     func mistakesWithInstructions(option: [String]) {
@@ -64,7 +67,8 @@ import Testing
         #expect(help.status == 0)
         #expect(help.errors == "")
         let options = [
-            "--only", "--count", "--rounds", "--json", "--markdown", "--check", "--instructions", "--list", "--help",
+            "--only", "--count", "--rounds", "--json", "--compare", "--markdown", "--check", "--instructions", "--list",
+            "--help",
         ]
         for option in options { #expect(help.output.contains("  \(option)")) }
         for argument in [MemoryProbe.argument, InstructionProbe.argument] { #expect(!help.output.contains(argument)) }
@@ -85,10 +89,12 @@ import Testing
         options.count = 10
         options.rounds = 7
         options.json = "report.json"
+        options.compared = "earlier.json"
         options.isMarkdown = true
         options.isCheck = true
         let arguments = [
-            "--only", "chain", "--count=10", "--rounds", "7", "--json=report.json", "--markdown", "--check",
+            "--only", "chain", "--count=10", "--rounds", "7", "--json=report.json", "--compare=earlier.json",
+            "--markdown", "--check",
             "--only=flat",
         ]
         #expect(try ArgumentParser.parse(arguments) == .run(options))

@@ -60,10 +60,10 @@ struct ArgumentParser {
         case "--only": options.only.append(try arguments.value(of: name))
         case "--count": options.count = try arguments.number(of: name, in: Scale.counts)
         case "--rounds": options.rounds = try arguments.number(of: name, in: Options.roundCounts)
-        case "--json":
+        case "--json", "--compare":
             let path = try arguments.value(of: name)
             if path.isEmpty { throw arguments.invalid(path, for: name) }
-            options.json = path
+            if name == "--json" { options.json = path } else { options.compared = path }
         case MemoryProbe.argument:
             let text = try arguments.value(of: name)
             guard let kind = MemoryProbe.Kind(rawValue: text) else { throw arguments.invalid(text, for: name) }
@@ -83,14 +83,15 @@ struct ArgumentParser {
             }
         default:
             throw UsageError(
-                message: "Unknown option “\(name)”: expected --only, --count, --rounds, --json, --markdown, --check, "
+                message:
+                    "Unknown option “\(name)”: expected --only, --count, --rounds, --json, --compare, --markdown, --check, "
                     + "--instructions, --list or --help.")
         }
         return nil
     }
 
     private static let timingOptions = [
-        "--count", "--json", "--check", MemoryProbe.argument, InstructionProbe.argument,
+        "--count", "--json", "--compare", "--check", MemoryProbe.argument, InstructionProbe.argument,
     ]
 
     private static func expectation(of name: String) -> String {
@@ -101,6 +102,7 @@ struct ArgumentParser {
         case "--count": ArgumentReader.expectation(of: Scale.counts)
         case "--rounds": ArgumentReader.expectation(of: Options.roundCounts)
         case "--json": "a file to write to"
+        case "--compare": "a file that --json wrote"
         case InstructionProbe.argument: "one of " + InstructionCase.all.map(\.id).joined(separator: ", ")
         default: "one of " + MemoryProbe.Kind.allCases.map(\.rawValue).joined(separator: ", ")
         }

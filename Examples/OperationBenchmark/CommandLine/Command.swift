@@ -21,6 +21,8 @@ struct Options: Equatable, Sendable {
     var rounds = 5
     /// Where the report goes, too.
     var json: String?
+    /// The report of an earlier run that this one is compared with.
+    var compared: String?
     var isMarkdown = false
     var isCheck = false
 

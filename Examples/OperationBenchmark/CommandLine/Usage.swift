@@ -3,8 +3,8 @@ import CommandLineSupport
 /// The texts of `--help` and `--list`.
 enum Usage {
     static let line = """
-        usage: OperationBenchmark [--only NAME]... [--count N] [--rounds N] [--json FILE] [--markdown] [--check] \
-        [--list] [--help] | --instructions [--only NAME]... [--rounds N] [--markdown]
+        usage: OperationBenchmark [--only NAME]... [--count N] [--rounds N] [--json FILE] [--compare FILE] \
+        [--markdown] [--check] [--list] [--help] | --instructions [--only NAME]... [--rounds N] [--markdown]
         """
 
     static var list: String {
@@ -43,6 +43,7 @@ enum Usage {
           --rounds N      how often each side is measured, \(Options.roundCounts.lowerBound) or more (default: \
         \(Options().rounds))
           --json FILE     write the report to a file, too
+          --compare FILE  show how the ratios have changed since an earlier run with --json
           --markdown      print the tables of the documentation
           --check         exit with status 1 if a goal is missed; the goals are meant for the default count
           --instructions  count the instructions of an operation instead, in cases of their own. They do not depend

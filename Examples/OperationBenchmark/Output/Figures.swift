@@ -30,6 +30,18 @@ enum Figures {
         digits(statistics.min) + "–" + digits(statistics.max)
     }
 
+    /// What else the machine did, as a sentence.
+    static func load(_ load: Double?) -> String {
+        load.map { String(format: "The load before was %.2f. ", $0) } ?? ""
+    }
+
+    /// Whether the goal was met, and how far the rounds spread, if that is much.
+    static func verdict(of comparison: ComparisonResult) -> String {
+        let verdict = comparison.verdict == .open ? [] : [comparison.verdict.rawValue]
+        let spread = comparison.ratio.wideSpread.map { String(format: "spread %.0f %%", $0 * 100) }
+        return (verdict + [spread].compactMap { $0 }).joined(separator: ", ")
+    }
+
     static func goal(_ goal: Double?) -> String {
         goal.map { "≤ \($0)×" } ?? ""
     }

@@ -3,7 +3,10 @@ struct Markdown {
     let report: Report
 
     var lines: [String] {
-        var lines = ["Measured on \(report.machine.description), in \(report.rounds) rounds. \(Table.legend)", ""]
+        var lines = [
+            "Measured on \(report.machine.description), in \(report.rounds) rounds. \(Figures.load(report.load))\(Table.legend)",
+            "",
+        ]
         lines += Self.table(
             header: ["Case", "What", "Ours", "Baseline", "Ratio", "Min–max", "Goal", "Verdict"], figures: 2..<7,
             rows: report.cases.flatMap(Table.rows(of:)))

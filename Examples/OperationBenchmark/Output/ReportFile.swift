@@ -30,3 +30,14 @@ struct ReportFile {
         UsageError(message: "“\(path)” cannot be written: expected a file for --json that can.")
     }
 }
+
+extension Report {
+    /// Reads the report of an earlier run.
+    init(readFrom path: String) throws(UsageError) {
+        do {
+            self = try JSONDecoder().decode(Report.self, from: Data(contentsOf: URL(fileURLWithPath: path)))
+        } catch {
+            throw UsageError(message: "“\(path)” cannot be read: expected a file that --json wrote.")
+        }
+    }
+}

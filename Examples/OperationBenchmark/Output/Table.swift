@@ -12,7 +12,9 @@ struct Table {
         let all = [Self.header] + rows.flatMap(\.1)
         var aligned = Self.aligned(all, figures: 2..<7)[...]
 
-        var lines = [report.machine.description, "\(report.rounds) rounds. " + Self.legend, ""]
+        var lines = [
+            report.machine.description, "\(report.rounds) rounds. \(Figures.load(report.load))" + Self.legend, "",
+        ]
         lines += aligned.prefix(1)
         aligned = aligned.dropFirst()
         for (result, rows) in rows {
@@ -53,7 +55,7 @@ struct Table {
                     Figures.cost(comparison.ours.cost.median, experiment.quantity),
                     Figures.cost(comparison.baseline.cost.median, experiment.quantity),
                     Figures.ratio(comparison.ratio.median), Figures.spread(comparison.ratio),
-                    Figures.goal(comparison.goal), comparison.verdict == .open ? "" : comparison.verdict.rawValue,
+                    Figures.goal(comparison.goal), Figures.verdict(of: comparison),
                 ]
             }
         }

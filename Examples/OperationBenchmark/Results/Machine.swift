@@ -2,6 +2,10 @@ import Foundation
 
 #if canImport(Darwin)
 import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
 #endif
 
 /// Where figures were measured, as far as the program can know.
@@ -21,6 +25,12 @@ struct Machine: Codable, Equatable, Sendable {
         return Machine(
             processor: currentProcessor, cores: process.activeProcessorCount, memory: process.physicalMemory,
             system: process.operatingSystemVersionString, swift: compiler, configuration: currentConfiguration)
+    }
+
+    /// The average of the last minute.
+    static var currentLoad: Double? {
+        var loads = [0.0]
+        return unsafe getloadavg(&loads, 1) == 1 ? loads[0] : nil
     }
 
     /// A line for people.

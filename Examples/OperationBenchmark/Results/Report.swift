@@ -6,6 +6,8 @@ struct Report: Codable, Equatable, Sendable {
     /// Which keys there are: 1.
     var format = 1
     let machine: Machine
+    /// How many processes were running or ready on average, in the minute before. Not there if the system does not say.
+    var load: Double?
     /// How often each side was measured.
     let rounds: Int
     /// What `--count` said.

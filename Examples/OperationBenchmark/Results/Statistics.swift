@@ -14,6 +14,12 @@ struct Statistics: Codable, Equatable, Sendable {
         max = sorted[sorted.count - 1]
     }
 
+    /// How far the figures lie apart, as a part of the median, if that is more than a fifth: then little can be concluded.
+    var wideSpread: Double? {
+        let spread = (max - min) / median
+        return spread > 0.2 ? spread : nil
+    }
+
     /// The ratios of figures that were taken in the same rounds.
     init(ratiosOf figures: [Double], to others: [Double]) {
         self.init(zip(figures, others).map { $0 / $1 })
