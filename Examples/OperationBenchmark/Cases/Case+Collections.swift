@@ -36,7 +36,7 @@ extension Case {
     static let sequence = Case(
         id: "sequence",
         summary: "a sequence whose items complete immediately, which is read one item at a time",
-        baseline: "the same items as a collection",
+        baseline: "the same items as a collection; for tasks of a microsecond, a loop with await",
         timed: "the call that performs the items, until it returns or its completion is called"
     ) { scale in
         let items = Array(0..<scale.count)
@@ -50,13 +50,41 @@ extension Case {
         let collection = Side("performOperation(on:), \(size)", units: items.count) {
             performing(SequentialItems(), items)
         }
-        return [Experiment("\(size) items of a sequence", ours: sequence, baseline: collection, goal: 10)]
+        let rounds = Busy.rounds(microseconds: 1)
+        let tasks = Side("performOperation(onEach:) with tasks, \(size)", units: items.count) {
+            {
+                inTask { _ = try? await Tasks(rounds: rounds).performOperation(onEach: 0..<items.count) }
+                return items
+            }
+        }
+        let loop = Side("loop with await, \(size)", units: items.count) {
+            {
+                inTask {
+                    let tasks = Tasks(rounds: rounds)
+                    for item in 0..<items.count { try? await tasks.performOperation(onItem: item) }
+                }
+                return items
+            }
+        }
+        return [
+            Experiment("\(size) items of a sequence", ours: sequence, baseline: collection, goal: 10),
+            Experiment("\(size) tasks of 1 µs", ours: tasks, baseline: loop, goal: 1.5),
+        ]
     }
 }
 
 /// Items that complete immediately, one after the other.
 final class SequentialItems: SequentialItemOperation {
     func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
+}
+
+/// Items that take a while in a task, one after the other.
+private final class Tasks: AsyncItemOperation, SequentialItemOperation {
+    private let rounds: Int
+
+    init(rounds: Int) { self.rounds = rounds }
+
+    func performOperation(onItem item: Int) async throws { Busy.compute(rounds) }
 }
 
 private final class Parallel: ParallelItemOperation {

@@ -7,7 +7,7 @@ extension Case {
     static let queue = Case(
         id: "queue",
         summary: "AsyncOperations that finish in main(), on a stock queue",
-        baseline: "BlockOperations with an empty block, on such a queue",
+        baseline: "BlockOperations with an empty block, and a bare subclass with a lock, on such a queue",
         timed: "adding them to the queue, until all have finished"
     ) { scale in
         let width = OperationQueue.defaultMaxConcurrentOperationCount
@@ -15,12 +15,14 @@ extension Case {
         let stock = Side.queue("BlockOperations", scale.count, width: width) { count in
             (0..<count).map { _ in BlockOperation {} }
         }
+        let bare = Side.queue("bare subclass", scale.count, width: width) { count in (0..<count).map { _ in Bare() } }
         let started = Side("AsyncOperations started by hand", units: scale.count) { starting(Leaf.make(scale.count)) }
         let stockStarted = Side("BlockOperations started by hand", units: scale.count) {
             starting((0..<scale.count).map { _ in BlockOperation {} })
         }
         return [
             Experiment("\(grouped(scale.count)) operations", ours: ours, baseline: stock, goal: 1),
+            Experiment("\(grouped(scale.count)) operations, to a bare subclass", ours: ours, baseline: bare, goal: 1),
             Experiment(
                 "\(grouped(scale.count)) operations, started by hand", ours: started, baseline: stockStarted),
         ]

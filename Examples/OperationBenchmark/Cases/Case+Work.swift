@@ -31,29 +31,50 @@ extension Case {
     static let layers = Case(
         id: "layers",
         summary: "a compound of layers, in which each child depends on two of the layer before",
-        baseline: "a compound of as many children without dependencies",
-        timed: "creating the compound with its children, until all have finished"
+        baseline: "a compound of as many children without dependencies; with work, concurrentPerform of each layer",
+        timed: "creating the compound with its children, or calling concurrentPerform, until all have finished"
     ) { scale in
         let width = max(1, Int(Double(scale.count / 10).squareRoot()))
-        let ours = Side.compound("layers of \(width)", width * width, width: 8, least: scale.count) { _ in
-            var layers = [Leaf.make(width)]
-            for number in 1..<width {
-                let layer = Leaf.make(width)
-                for (place, leaf) in layer.enumerated() {
-                    leaf.addDependency(layers[number - 1][place])
-                    leaf.addDependency(layers[number - 1][(place + 1) % width])
-                }
-                layers.append(layer)
-            }
-            return layers.flatMap(\.self)
+        let (count, cores) = (width * width, ProcessInfo.processInfo.activeProcessorCount)
+        let ours = Side.compound("layers of \(width)", count, width: 8, least: scale.count) { _ in
+            layered(width) { Leaf() }
         }
-        let flat = Side.compound("no layers", width * width, width: 8, least: scale.count, of: Leaf.make)
-        return [Experiment("\(width) layers of \(width)", ours: ours, baseline: flat, goal: 2)]
+        let flat = Side.compound("no layers", count, width: 8, least: scale.count, of: Leaf.make)
+        let rounds = Busy.rounds(microseconds: 10)
+        let busy = Side.compound("layers of \(width), 10 µs each", count, width: cores) { _ in
+            layered(width) { Busy(rounds: rounds) }
+        }
+        let plain = Side("concurrentPerform of each layer, 10 µs each", units: count) {
+            {
+                for _ in 0..<width {
+                    DispatchQueue.concurrentPerform(iterations: width) { _ in Busy.compute(rounds) }
+                }
+                return ()
+            }
+        }
+        return [
+            Experiment("\(width) layers of \(width)", ours: ours, baseline: flat, goal: 2),
+            Experiment("\(width) layers of \(width), 10 µs each", ours: busy, baseline: plain, goal: 1.2),
+        ]
     }
 }
 
+/// Layers of operations, each of which depends on two of the layer before.
+private func layered(_ width: Int, _ make: () -> Operation) -> [Operation] {
+    var layers = [(0..<width).map { _ in make() }]
+    for number in 1..<width {
+        let layer = (0..<width).map { _ in make() }
+        for (place, operation) in layer.enumerated() {
+            operation.addDependency(layers[number - 1][place])
+            operation.addDependency(layers[number - 1][(place + 1) % width])
+        }
+        layers.append(layer)
+    }
+    return layers.flatMap(\.self)
+}
+
 /// An operation that computes for a while.
-private final class Busy: AsyncOperation, @unchecked Sendable {
+final class Busy: AsyncOperation, @unchecked Sendable {
     private let rounds: Int
 
     init(rounds: Int) {

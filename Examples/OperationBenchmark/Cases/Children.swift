@@ -16,6 +16,31 @@ final class Leaf: AsyncOperation, @unchecked Sendable {
     }
 }
 
+/// What one writes by hand: the least that an asynchronous operation needs.
+final class Bare: Operation, @unchecked Sendable {
+    private let lock = NSRecursiveLock()
+    private var (isAtWork, isOver) = (false, false)
+
+    override var isAsynchronous: Bool { true }
+    override var isExecuting: Bool { lock.withLock { isAtWork } }
+    override var isFinished: Bool { lock.withLock { isOver } }
+
+    override func start() {
+        willChangeValue(forKey: "isExecuting")
+        lock.withLock { isAtWork = true }
+        didChangeValue(forKey: "isExecuting")
+        main()
+    }
+
+    override func main() {
+        willChangeValue(forKey: "isExecuting")
+        willChangeValue(forKey: "isFinished")
+        lock.withLock { (isAtWork, isOver) = (false, true) }
+        didChangeValue(forKey: "isExecuting")
+        didChangeValue(forKey: "isFinished")
+    }
+}
+
 extension [Operation] {
     /// Makes each operation depend on the one before it.
     func chained() -> [Operation] {
