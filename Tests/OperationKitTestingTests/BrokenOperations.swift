@@ -162,7 +162,8 @@ final class EndingTwice: ForeignOperation, @unchecked Sendable {
 final class Racing: ForeignOperation, @unchecked Sendable {
     override func start() {
         if isCancelled { return finish() }
-        Thread.sleep(forTimeInterval: 0.001)
+        // Long enough for a cancellation on a machine that is busy.
+        for _ in 0..<20 where !isCancelled { Thread.sleep(forTimeInterval: 0.000_5) }
         announcing("isExecuting") { lock.withLock { if state == .ready { state = .executing } } }
         work()
     }
