@@ -69,7 +69,8 @@ struct OperationContractTests {
         }
         #expect(violations.map(\.rule) == [.finishesWhenCancelled])
         let text = try #require(violations.first?.description)
-        #expect(text.contains("\n  “sync”: ") && text.contains("\n    “NotStopping 0”: "), "\(text)")
+        // One of the two may have been cancelled before its start.
+        #expect(text.contains("\n  “sync”: ") && text.contains("\n    “NotStopping "), "\(text)")
     }
 
     @Test("A class that keeps the rules is not accused")

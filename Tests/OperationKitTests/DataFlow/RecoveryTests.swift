@@ -267,8 +267,11 @@ import Testing
         #expect(withoutAges(recovered).split(separator: "\n").count == 2, "\(withoutAges(recovered))")
         source.finish(withError: TestError.first)
         await second.opened()
-        let lines = withoutAges(recovered).split(separator: "\n")
-        #expect(lines.count == 2 && lines.last?.contains("made") == true, "\(lines)")
+        // That the first one is over is known there a moment later.
+        await eventually("is \(withoutAges(recovered))") {
+            let lines = withoutAges(recovered).split(separator: "\n")
+            return lines.count == 2 && lines.last?.contains("made") == true
+        }
         recovered.cancel()
         await #expect(throws: CancellationError.self) { try await recovered.value }
     }
