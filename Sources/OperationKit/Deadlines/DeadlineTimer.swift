@@ -194,3 +194,127 @@ extension ArmedDeadline: FinishObserving {
         disarm()
     }
 }
+
+/// A state machine that decides how long the one sleep of a timer lasts, and what is due after it.
+///
+/// A sleep that turns out to be too long is replaced by a shorter one, in a task of its own if tasks sleep. One that is too short,
+/// because the earliest deadline was disarmed, is left alone: it ends, nothing is due, and the next one begins. So operations
+/// that end in time cost no sleep each, as their deadlines are armed and disarmed in turn.
+struct TimerStateMachine<Element> {
+    private var deadlines = IndexedHeap<Duration, Element>()
+    /// The sleep that goes on; those of other tasks are over, or to be cancelled.
+    private(set) var sleep: TimerSleep?
+    private var lastTask = 0
+    /// Whether a sleep goes on when there are no deadlines.
+    private let lingers: Bool
+
+    /// - Parameter lingers: Whether a sleep goes on when the last deadline is disarmed, and serves the next ones.
+    init(lingers: Bool) {
+        self.lingers = lingers
+    }
+
+    var armedCount: Int { deadlines.count }
+
+    /// The number of the task that sleeps; those with other numbers are over, or to be cancelled.
+    var currentTask: Int? { sleep?.task }
+
+    /// A deadline was armed.
+    ///
+    /// - Returns: The identifier under which it can be disarmed, and a sleep to begin in a new task, in place of the current
+    ///   one, if that is too long.
+    mutating func armed(_ element: Element, at deadline: Duration) -> (id: HeapElementID, sleep: TimerSleep?) {
+        let id = deadlines.insert(element, key: deadline)
+        if let sleep, sleep.deadline <= deadline { return (id, nil) }
+        lastTask += 1
+        sleep = TimerSleep(task: lastTask, deadline: deadline)
+        return (id, sleep)
+    }
+
+    /// A deadline is not wanted any more.
+    ///
+    /// - Returns: The element, or `nil` if it was due before, and whether the current task is to be cancelled.
+    mutating func disarmed(_ id: HeapElementID) -> (element: Element?, endsSleep: Bool) {
+        let element = deadlines.remove(id)
+        guard deadlines.isEmpty, !lingers, sleep.take() != nil else { return (element, false) }
+        return (element, true)
+    }
+
+    /// A task has slept.
+    ///
+    /// - Returns: What is due, in the order of the deadlines, and the next sleep of the task. Without one, the task ends.
+    mutating func woke(_ task: Int, at now: Duration) -> (due: [Element], sleep: TimerSleep?) {
+        guard task == currentTask else { return ([], nil) }
+        var due: [Element] = []
+        while let first = deadlines.first, first.key <= now, let element = deadlines.popFirst() { due.append(element) }
+        sleep = deadlines.first.map { TimerSleep(task: task, deadline: $0.key) }
+        return (due, sleep)
+    }
+}
+
+extension TimerStateMachine: Sendable where Element: Sendable {}
+
+/// A sleep of a task. When it ends, the task reports ``TimerStateMachine/woke(_:at:)``, whether or not it was cancelled.
+struct TimerSleep: Equatable, Sendable {
+    /// The number of the task that sleeps.
+    let task: Int
+    let deadline: Duration
+}
+
+extension Clock where Duration == Swift.Duration {
+    /// The timer for deadlines of this clock: always the same one for a `ContinuousClock`, a `SuspendingClock` and a clock that
+    /// is a class, while it lasts; another one each time for other clocks.
+    var timer: DeadlineTimer {
+        if self is ContinuousClock { return SharedTimers.continuous }
+        if self is SuspendingClock { return SharedTimers.suspending }
+        guard Self.self is AnyClass else { return DeadlineTimer(TimeSource(self)) }
+        return SharedTimers.timer(for: self, identity: ObjectIdentifier(self as AnyObject))
+    }
+}
+
+/// The timers that all deadlines of a clock share.
+private enum SharedTimers {
+    static let continuous = DeadlineTimer(TimeSource(ContinuousClock()), usesThread: true)
+    static let suspending = DeadlineTimer(TimeSource(SuspendingClock()), usesThread: true)
+
+    private struct Entry: Sendable {
+        weak var timer: DeadlineTimer?
+    }
+
+    /// The timers of clocks that are classes. A timer holds its clock, so no identity is used again while it is in use.
+    private static let entries = Locked<[ObjectIdentifier: Entry]>([:])
+
+    static func timer(for clock: some Clock<Duration>, identity: ObjectIdentifier) -> DeadlineTimer {
+        if let timer = entries.withLock({ $0[identity]?.timer }) { return timer }
+        let created = DeadlineTimer(TimeSource(clock)) { timerWasReleased(identity) }
+        return entries.withLock { entries in
+            // Another thread may have been faster.
+            if let timer = entries[identity]?.timer { return timer }
+            entries[identity] = Entry(timer: created)
+            return created
+        }
+    }
+
+    private static func timerWasReleased(_ identity: ObjectIdentifier) {
+        // Another timer may have taken the place. If it is released at this moment, then not with the lock held.
+        let successor = entries.withLock { entries in
+            let successor = entries[identity]?.timer
+            if successor == nil { entries[identity] = nil }
+            return successor
+        }
+        withExtendedLifetime(successor) {}
+    }
+}
+
+/// A clock without its type, whose time is the duration since it was made a source.
+struct TimeSource: Sendable {
+    /// The time that has passed.
+    let now: @Sendable () -> Duration
+    /// Suspends until so much time has passed. Throws if the task is cancelled before.
+    let sleep: @Sendable (_ deadline: Duration) async throws -> Void
+
+    init(_ clock: some Clock<Duration>) {
+        let start = clock.now
+        now = { start.duration(to: clock.now) }
+        sleep = { try await clock.sleep(until: start.advanced(by: $0), tolerance: nil) }
+    }
+}

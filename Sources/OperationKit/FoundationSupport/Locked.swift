@@ -1,5 +1,9 @@
 import Foundation
 
+#if !canImport(ObjectiveC)
+import Synchronization
+#endif
+
 /// A value behind a lock.
 ///
 /// An owner whose only mutable state is of this type is `Sendable` without `@unchecked`. `Synchronization.Mutex` would do
@@ -81,3 +85,97 @@ struct RecursiveLock: Sendable {
         return try body()
     }
 }
+
+/// A number that any thread may read and change at any time.
+///
+/// Reading it costs one instruction where `Synchronization` is there, which every operation does several times. On Apple platforms
+/// that is macOS 15 and later, so a lock takes its place.
+struct AtomicCounter: ~Copyable, Sendable {
+    #if canImport(ObjectiveC)
+    private let number = Locked(0)
+
+    var value: Int { number.withLock(\.self) }
+
+    /// Changes the number.
+    ///
+    /// - Returns: The new one.
+    @discardableResult
+    borrowing func add(_ difference: Int) -> Int {
+        number.withLock { number in
+            number += difference
+            return number
+        }
+    }
+    #else
+    private let number = Atomic(0)
+
+    var value: Int { number.load(ordering: .acquiring) }
+
+    /// Changes the number.
+    ///
+    /// - Returns: The new one.
+    @discardableResult
+    borrowing func add(_ difference: Int) -> Int {
+        number.wrappingAdd(difference, ordering: .acquiringAndReleasing).newValue
+    }
+    #endif
+}
+
+/// A value that its owner carries to other threads, although the compiler cannot check that it is safe there.
+struct UncheckedSendable<Value>: @unchecked Sendable {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}
+
+/// A state machine that decides which thread writes a value to a target that may not be written with a lock held.
+///
+/// One thread at a time writes. A value that changes meanwhile is left to that thread. So the target never goes back to an
+/// older value, and has the latest one in the end; values in between may be skipped.
+///
+/// It is part of the state of its owner, whose lock guards it:
+///
+/// ```
+/// var next = state.withLock { $0.writer.changed(to: value) }
+/// while let value = next {
+///     target.value = value
+///     next = state.withLock { $0.writer.wrote(value) }
+/// }
+/// ```
+///
+/// A thread whose value is left to another one goes on before the target has it. What must not happen before that is left to
+/// that thread, too: see ``isWriting``.
+struct CoalescingWriter<Value: Equatable> {
+    /// The value that the target has, or is going to have.
+    private(set) var latest: Value
+    /// Whether a thread is about to write.
+    private(set) var isWriting = false
+
+    /// - Parameter value: What the target has.
+    init(_ value: Value) {
+        latest = value
+    }
+
+    /// The target is to have another value.
+    ///
+    /// - Returns: The value, if the caller has to write it.
+    mutating func changed(to value: Value) -> Value? {
+        if value == latest { return nil }
+        latest = value
+        if isWriting { return nil }
+        isWriting = true
+        return value
+    }
+
+    /// The caller has written a value.
+    ///
+    /// - Returns: The value that it has to write next.
+    mutating func wrote(_ value: Value) -> Value? {
+        isWriting = value != latest
+        return isWriting ? latest : nil
+    }
+}
+
+extension CoalescingWriter: Sendable where Value: Sendable {}

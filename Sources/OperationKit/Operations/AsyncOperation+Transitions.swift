@@ -110,3 +110,161 @@ extension AsyncOperation {
         for continuation in waiting { continuation.resume(returning: .finished) }
     }
 }
+
+extension AsyncOperation {
+    /// Ends the operation. The first call decides the outcome.
+    ///
+    /// May be called from any thread and any number of times: inside `main()`, from a callback, after a cancellation.
+    /// The call that decides calls ``asyncCompletionBlock`` on its own thread, and the operation is finished when it
+    /// returns. If another thread is just marking the operation as cancelled, that is left to the other thread.
+    ///
+    /// Before the start the outcome is remembered, and the operation does not finish yet: a queue that it is on would
+    /// crash. Once started, the operation finishes immediately and `main()` is not called.
+    ///
+    /// On a composite, such as ``CompoundOperation``, it is a request: the children are cancelled, and the composite
+    /// ends after them, with this outcome.
+    ///
+    /// - Parameter error: The error the operation ends with, or `nil` for success. `CancellationError`, and any other error
+    ///   whose `isCancellation` is true, is replaced by the reason, if the operation was cancelled with one
+    ///   (``cancel(withError:)``).
+    /// - Returns: Whether this call decided the outcome. `false` means that an earlier one did.
+    @discardableResult
+    public final func finish(withError error: (any Error)? = nil) -> Bool {
+        finish(with: validated(error.map { .failure(replacedByReason($0)) } ?? .success(())))
+    }
+
+    /// Ends the operation. `onAcceptance` is called with the lock held, to store what belongs to the outcome.
+    @discardableResult
+    final func finish(with outcome: Lifecycle.Outcome, onAcceptance: () -> Void = {}) -> Bool {
+        let (isAccepted, action) = withState { state in
+            let answer = state.lifecycle.finished(with: outcome)
+            if answer.isAccepted { onAcceptance() }
+            return answer
+        }
+        perform(action)
+        #if DEBUG
+        if !isAccepted { reportFinishAfterDefaultMain() }
+        #endif
+        return isAccepted
+    }
+
+    /// Asks the operation to stop, and says why.
+    ///
+    /// The same as `cancel()`, but where the operation would end with `CancellationError`, or with another error whose
+    /// `isCancellation` is true, it ends with `error`. Any other outcome that the work itself reports stands. Only the
+    /// first cancellation counts, with a reason or without.
+    ///
+    /// - Parameter error: The reason.
+    public final func cancel(withError error: any Error) {
+        cancel(reason: error)
+    }
+
+    /// Why the operation was cancelled: the error that ``cancel(withError:)`` was given, an ``OperationTimeoutError`` for example. `nil`
+    /// if it was not cancelled, or without a reason.
+    ///
+    /// Can be read from any thread, at any time: in ``didCancel()``, to tell a timeout from the user's wish.
+    public final var cancellationReason: (any Error)? {
+        withState { $0.lifecycle.cancellationReason }
+    }
+
+    /// Returns the error to end with, for one that the work has given. If the operation was cancelled with a reason
+    /// that is a failure, and the error only says that it was cancelled, as that of a stopped request does, this
+    /// returns `CancellationError`, which the life cycle replaces by the reason. Call it without the lock: the errors
+    /// may be of users' types.
+    final func replacedByReason(_ error: any Error) -> any Error {
+        if error is CancellationError { return error }
+        guard let reason = cancellationReason, !reason.isCancellation else { return error }
+        return error.isCancellation ? CancellationError() : error
+    }
+
+    final func cancel(reason: (any Error)?) {
+        perform(withState { $0.lifecycle.cancelled(reason: reason) })
+    }
+
+    /// Cancels the operation, together with others. Cancelling what is inside of it is left to the list.
+    final func cancel(_ list: inout Trampoline) {
+        perform(withState { $0.lifecycle.cancelled(reason: nil) }, &list)
+    }
+}
+
+extension AsyncOperation {
+    /// Suspends until the operation is finished, and throws the error it ended with.
+    ///
+    /// Any number of tasks may wait, before, during or after the run. They resume after `isFinished` has become true;
+    /// for a finished operation the call returns immediately. Cancelling the waiting task ends the wait and leaves the
+    /// operation alone.
+    ///
+    /// An operation that is never started never finishes: the wait then lasts until the waiting task is cancelled, and
+    /// keeps the operation alive until then.
+    ///
+    /// - Throws: ``error``; for an operation that was cancelled before its start, `CancellationError` or the reason
+    ///   given for the cancellation. `CancellationError` also when the waiting task is cancelled before the operation
+    ///   is finished.
+    public final func finished() async throws {
+        try await waitForFinish()
+        if let error { throw error }
+    }
+
+    /// Suspends until the operation is finished, whatever its outcome. Throws only when the waiting task is cancelled.
+    final func waitForFinish() async throws {
+        if withState(\.isOver) { return }
+        let id = WaiterID()
+        if await wait(id, onCancel: { cancelWait(id) }) == .cancelled { throw CancellationError() }
+    }
+
+    /// Suspends until the operation is finished, or ``cancelWait(_:)`` is called.
+    ///
+    /// - Parameters:
+    ///   - id: Identifies the wait.
+    ///   - cancelled: Called when the waiting task is cancelled, on any thread. Cancels the wait, unless that was done before.
+    /// - Returns: Why the wait has ended.
+    final func wait(_ id: WaiterID, onCancel cancelled: @Sendable () -> Void) async -> Wakeup {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let answer = withState {
+                    $0.waiters.registered(continuation, as: id, isFinished: $0.isOver)
+                }
+                if let answer { continuation.resume(returning: answer) }
+            }
+        } onCancel: {
+            cancelled()
+        }
+    }
+
+    /// Resumes a task that waits, unless the operation has finished. Called at most once in a wait.
+    final func cancelWait(_ id: WaiterID) {
+        let continuation = withState { $0.waiters.cancelled(id, isFinished: $0.isOver) }
+        continuation?.resume(returning: .cancelled)
+    }
+
+    /// Suspends until the operation is finished, or ``cancelWait(_:)`` is called, whatever happens to the waiting task.
+    final func waitForFinishUncancellably(_ id: WaiterID = WaiterID()) async {
+        _ = await withCheckedContinuation { continuation in
+            let answer = withState { $0.waiters.registered(continuation, as: id, isFinished: $0.isOver) }
+            if let answer { continuation.resume(returning: answer) }
+        }
+    }
+}
+
+/// What is still to be done for the composites around an operation that has changed, and for the operations inside it.
+///
+/// Composites may be nested to any depth, so one that cancels what is inside of it, or that ends because the last of its
+/// children has, leaves this in a list instead of making nested calls, which would overflow the stack.
+struct Trampoline {
+    typealias Task = (inout Trampoline) -> Void
+
+    private var tasks: [Task] = []
+
+    /// Adds a task that is performed before those that are there.
+    mutating func add(_ task: @escaping Task) {
+        tasks.append(task)
+    }
+
+    /// Calls a closure, and performs what it adds, and what that adds, before returning. Callers hold no lock.
+    static func run<Value>(_ body: (inout Trampoline) -> Value) -> Value {
+        var list = Trampoline()
+        let value = body(&list)
+        while let task = list.tasks.popLast() { task(&list) }
+        return value
+    }
+}

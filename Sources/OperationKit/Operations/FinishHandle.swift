@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 /// What the closure of an operation ends the operation with, and sees its cancellation by.
 ///
@@ -114,5 +114,130 @@ private final class FinishToken<Output: Sendable>: @unchecked Sendable {
 
     func settle(with result: Result<Output, any Error>) {
         operation.settle(with: result.mapError { operation.replacedByReason($0) }) { hasDecided = true }
+    }
+}
+
+/// Work has lost its way to say that it is done: it can never end by itself.
+public enum LostFinishError: Error, Equatable {
+    /// The closure of the operation released every copy of its `finish`, and called none. Code 1.
+    case operation(name: String)
+    /// The completion of an item or batch was released without having been called. `unit` is "item" or "batch" with its
+    /// index, `type` the type that performed it. Code 2.
+    case unit(name: String, type: String)
+    /// The completion of a whole run was released without having been called, by a type that performs all items in a way
+    /// of its own. `name` is that of the run, which is the type's if it was not changed. Code 3.
+    case run(name: String)
+}
+
+extension LostFinishError: LocalizedError, CustomNSError, ReportedError {
+    var code: Int {
+        switch self {
+        case .operation: 1
+        case .unit: 2
+        case .run: 3
+        }
+    }
+
+    func text(depth: Int) -> String {
+        switch self {
+        case .operation(let name):
+            "The operation “\(name)” was ended, because its closure released finish without calling it. Call it on every path."
+        case .unit(let name, let type):
+            "“\(type)” released the completion of \(name) without calling it. Call it on every path."
+        case .run(let name):
+            "“\(name)” was ended, because its completion was released without having been called. Call it on every path."
+        }
+    }
+}
+
+extension AsyncOperation {
+    /// Ends the operation soon, because nothing else can. Called where the last way to end it was released.
+    final func finishWasLost() {
+        guard withState({ $0.lifecycle.acceptsOutcome }) else { return }
+        // The releasing thread may hold arbitrary locks.
+        DedicatedThreads.deliveries.performAsync { self.finishAfterLoss() }
+    }
+
+    /// Ends the operation with an error that says why, or as cancelled if it is, unless it has ended meanwhile.
+    private final func finishAfterLoss() {
+        let error = LostFinishError.operation(name: displayName)
+        let (isLost, execution, action) = withState { state in
+            let isCancelled = state.lifecycle.isCancelled
+            let execution = state.execution
+            let outcome = isCancelled ? CancellationError() : error as any Error
+            let (isAccepted, action) = state.lifecycle.finished(with: .failure(outcome))
+            return (isAccepted && !isCancelled, execution, action)
+        }
+        if isLost { execution?.reportLostFinish(error) }
+        perform(action)
+    }
+}
+
+/// What the closure of a synchronous operation sees of its operation: whether it is cancelled.
+///
+/// ```swift
+/// let count = ThrowingBlockOperation(name: "count") { work in
+///     for number in 0..<1_000_000 {
+///         if number.isMultiple(of: 1_000) { try work.checkCancellation() }
+///     }
+/// }
+/// ```
+///
+/// ``ThrowingBlockOperation`` and ``IOBlockOperation/observing(name:_:)`` hand it to their closures. It may be kept and used on any
+/// thread, and keeps the operation alive. Work that ends later than its closure gets a ``FinishHandle``, which has the
+/// same members.
+public struct WorkHandle: Sendable {
+    let operation: any CancellableWork
+
+    /// Whether the operation is cancelled: its `isCancelled`.
+    public var isCancelled: Bool { operation.isCancelled }
+
+    /// Throws if the operation is cancelled.
+    ///
+    /// An `AsyncOperation` that ends with this error ends with the reason instead, if it was cancelled with one
+    /// (``AsyncOperation/cancel(withError:)``).
+    ///
+    /// - Throws: `CancellationError`.
+    public func checkCancellation() throws {
+        if isCancelled { throw CancellationError() }
+    }
+
+    /// Calls a handler when the operation is cancelled.
+    ///
+    /// Each handler is called at most once, in the order of registration, on the thread that cancels the operation: inside
+    /// `cancel()`, also while the closure is on the stack of another thread. If the operation is cancelled already, it is
+    /// called immediately, before this method returns, on this thread, and so are those registered before that the other
+    /// thread has not come to. An end of the operation waits for the handlers, so a handler must not wait for the end. No
+    /// lock is held during the call, so the handler may use the
+    /// operation freely. What it does must be safe while the work goes on.
+    ///
+    /// A handler that is never called is released when the operation ends. One that is registered after that is dropped.
+    ///
+    /// - Parameter handler: Stops the work, or has it stop soon.
+    public func onCancel(_ handler: @escaping @Sendable () -> Void) {
+        operation.addCancellationHandler(handler)
+    }
+}
+
+/// An operation whose work can see that it is cancelled, and register handlers for that.
+protocol CancellableWork: Operation, Sendable {
+    /// Reads and changes the handlers, with the lock held.
+    func changeCancellationHandlers<Value>(_ body: (inout CancellationHandlers) -> Value) -> Value
+}
+
+extension CancellableWork {
+    func addCancellationHandler(_ handler: @escaping CancellationHandlers.Handler) {
+        // The thread that cancels may not have come to the handlers yet.
+        if isCancelled { callCancellationHandlers() }
+        let isDue = changeCancellationHandlers { $0.added(handler) }
+        if isDue { handler() }
+    }
+
+    /// Calls the handlers, without a lock. A cancellation calls this after Foundation's `isCancelled` has become true.
+    func callCancellationHandlers() {
+        var due = changeCancellationHandlers { $0.cancelled() }
+        due.reverse()
+        // Each handler is released after its call.
+        while let handler = due.popLast() { handler() }
     }
 }

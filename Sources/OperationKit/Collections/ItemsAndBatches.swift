@@ -1,5 +1,91 @@
 import Foundation
 
+/// A collection operation that works item by item. Conform to ``ParallelItemOperation`` or
+/// ``SequentialItemOperation``.
+public protocol ItemOperation<CollectionType>: CollectionOperation {
+    // Restated next to the method from which it is inferred. The strategies must not restate it: they have no such
+    // method, and the inference would fail.
+    associatedtype CollectionType
+
+    /// Receives the outcome of an item: its error, or `nil` for success.
+    ///
+    /// May be called from any thread, before the method returns or later. Only the first call for an item counts. It
+    /// has to be called on every path: when it is released without a call, the item ends with ``LostFinishError``, soon
+    /// and on another thread, or with `CancellationError` if the run is cancelled.
+    typealias ItemCompletion = @Sendable (_ error: (any Error)?) -> Void
+
+    /// Performs the operation on one item.
+    ///
+    /// Called once for each item, or each attempt at it where there is a ``CollectionOperation/retryPolicy``, on a thread of
+    /// a dispatch queue, never from inside the completion of another item. An item is in flight until this method has
+    /// returned and the completion has been called.
+    ///
+    /// - Parameters:
+    ///   - item: The item.
+    ///   - completion: Call it when the work is done.
+    func performOperation(onItem item: CollectionType, completion: @escaping ItemCompletion)
+}
+
+/// An item operation whose method is an `async` function that throws.
+///
+/// Conform to it in addition to a strategy, and implement the `async` method instead of the one with a completion:
+///
+/// ```swift
+/// final class Thumbnails: ParallelItemOperation, AsyncItemOperation {
+///     func performOperation(onItem name: String) async throws {
+///         try await Task.sleep(for: .milliseconds(1))
+///         if name.isEmpty { throw CocoaError(.fileNoSuchFile) }
+///     }
+/// }
+///
+/// let errors = await Thumbnails().performOperation(on: ["cat.jpg", ""])
+/// assert(errors[0] == nil && errors[1] != nil)
+/// ```
+///
+/// Each item runs in a task that is cancelled when the run is: one of its own, or, in a sequential run over a sequence,
+/// that of the caller. Cancellation stays a request: an item that
+/// does not check for it ends when its work does.
+public protocol AsyncItemOperation<CollectionType>: ItemOperation {
+    associatedtype CollectionType
+
+    /// Performs the operation on one item: returns for success, throws for failure.
+    ///
+    /// - Parameter item: The item.
+    /// - Throws: The error of the item, which becomes its outcome.
+    func performOperation(onItem item: CollectionType) async throws
+}
+
+extension AsyncItemOperation {
+    /// Performs the operation on one item in a task of its own, and hands over what it throws.
+    public func performOperation(onItem item: CollectionType, completion: @escaping ItemCompletion) {
+        let operation = UncheckedSendable(self)
+        InFlightTasks().run(0, { try await operation.value.performOperation(onItem: item) }) { error in
+            // Not in the task: the completion may block.
+            CollectionDriver.queue.performAsync { completion(error) }
+        }
+    }
+}
+
+/// An item operation that works on several items concurrently.
+///
+/// Items start in the order of the collection. As many are in flight as ``maxConcurrentOperationCount`` allows.
+public protocol ParallelItemOperation<CollectionType>: ItemOperation, ManagedCollectionOperation {
+    /// The maximum number of items in flight. The default is the number of active processors, which suits items that
+    /// compute; for items that mostly wait, set more.
+    ///
+    /// Less than 1 is reported as ``CoordinationError/invalidLimit(type:maxConcurrentOperationCount:)``. Read once for
+    /// each run.
+    var maxConcurrentOperationCount: Int { get }
+}
+
+/// An item operation that works on one item after the other, in the order of the collection.
+public protocol SequentialItemOperation<CollectionType>: ItemOperation, ManagedCollectionOperation {}
+
+extension ParallelItemOperation {
+    /// The number of active processors.
+    public var maxConcurrentOperationCount: Int { ProcessInfo.processInfo.activeProcessorCount }
+}
+
 /// A collection operation that works on several items in one go. Conform to ``ParallelBatchOperation`` or
 /// ``SequentialBatchOperation``.
 public protocol BatchOperation<CollectionType>: CollectionOperation {
