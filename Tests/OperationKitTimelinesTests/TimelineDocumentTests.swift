@@ -136,7 +136,7 @@ import Testing
     @Test("What a gantt chart takes for something else is written as an entity") func mermaidNames() {
         let names = ["a:b;c#d", "section one", "Title", "2026-01-01", "", " \n ", "50 %%", "click"]
         #expect(
-            names.map(MermaidText.name) == [
+            names.map(\.mermaidName) == [
                 "a#58;b#59;c#35;d", "#115;ection one", "#84;itle", "#50;026-01-01", "unnamed", "unnamed",
                 "#53;0 #37;#37;",
                 "#99;lick",

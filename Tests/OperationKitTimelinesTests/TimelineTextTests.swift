@@ -7,7 +7,7 @@ import Testing
 @Suite("Timelines as text", .hangGuard) struct TimelineTextTests {
     private typealias Entry = OperationTimeline.Entry
 
-    private func cells(_ line: Substring) -> Int { TerminalText.width(line) }
+    private func cells(_ line: Substring) -> Int { line.cells }
 
     @Test("Bars show what waited, worked, failed, was cancelled, was tried again and has not ended") func sample() {
         #expect(
@@ -100,13 +100,13 @@ import Testing
 
     @Test("Wide characters take two cells, joined and combined ones no more than their picture") func characterWidths()
     {
-        let widths = ["a", "é", "e\u{301}", "漢", "👍", "👩‍👩‍👧", "🇩🇪", "❤️", "ｱ", "한", ""].map { TerminalText.width($0) }
+        let widths = ["a", "é", "e\u{301}", "漢", "👍", "👩‍👩‍👧", "🇩🇪", "❤️", "ｱ", "한", ""].map(\.cells)
         #expect(widths == [1, 1, 1, 2, 2, 2, 2, 2, 1, 2, 0])
         let single: [Character] = ["\r\n", "\u{301}", "…", "—", "é", "漢", "❤️"]
-        #expect(single.map { TerminalText.width($0) } == [0, 0, 1, 1, 1, 2, 2])
-        #expect(single.dropFirst().map { SVGText.width(of: $0) } == [0, 12, 12, 9, 13, 16])
-        #expect(TerminalText.cut("漢字漢字漢字", to: 7) == "漢…字")
-        #expect((0...3).map { TerminalText.cut("abcdef", to: $0) } == ["", "…", "a…", "a…f"])
+        #expect(single.map(\.cells) == [0, 0, 1, 1, 1, 2, 2])
+        #expect(single.dropFirst().map { SVG.width(of: $0) } == [0, 12, 12, 9, 13, 16])
+        #expect("漢字漢字漢字".cut(to: 7) == "漢…字")
+        #expect((0...3).map { "abcdef".cut(to: $0) } == ["", "…", "a…", "a…f"])
     }
 
     @Test(

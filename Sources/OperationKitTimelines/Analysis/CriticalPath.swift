@@ -71,7 +71,7 @@ extension OperationTimeline {
     /// - Returns: The name of the operation, how long the step took, why it began when it did, and how long it waited
     ///   then.
     public func description(of step: Step) -> String {
-        let name = { (id: OperationID) in TerminalText.printable(self[id]?.name ?? "\(id)") }
+        let name = { (id: OperationID) in (self[id]?.name ?? "\(id)").printable }
         let waited = step.waited > .zero ? ", then waited \(step.waited.shortText)" : ""
         return "“\(name(step.operation))”: \((step.to - step.from).shortText), \(step.explanation(naming: name))"
             + waited

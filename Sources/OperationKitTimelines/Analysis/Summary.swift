@@ -102,7 +102,7 @@ extension OperationTimeline {
                 let to = wait.to?.nanoseconds ?? causes.ends[position]
                 let prefix = "waiting for "
                 let reason = wait.reason.hasPrefix(prefix) ? String(wait.reason.dropFirst(prefix.count)) : wait.reason
-                add(to - wait.from.nanoseconds, TerminalText.printable(reason))
+                add(to - wait.from.nanoseconds, reason.printable)
             }
             for pause in entry.pauses(end: .nanoseconds(causes.ends[position])) {
                 add((pause.upperBound - pause.lowerBound).nanoseconds, "the next attempt")
@@ -118,7 +118,7 @@ extension OperationTimeline {
                 base = max(base, ready ?? base)
             }
             if case .place(let composite, _) = causes.startCause(of: position).cause {
-                add(start - base, "a place in “\(TerminalText.printable(causes.entries[composite].name))”")
+                add(start - base, "a place in “\(causes.entries[composite].name.printable)”")
             } else {
                 add(start - base, "a place on a queue")
             }
@@ -137,7 +137,7 @@ extension OperationTimeline {
         }
         return works.filter { $0.work > 0 }.sorted { ($1.work, $0.position) < ($0.work, $1.position) }.prefix(3).map {
             "\(bound(without: [$0.position], causes).shortText) without the work of "
-                + "“\(TerminalText.printable(entries[$0.position].name))”"
+                + "“\(entries[$0.position].name.printable)”"
         }
     }
 }

@@ -60,7 +60,7 @@ private struct ChromeTrace {
             "X", entry.name, at: interval.lowerBound, lane: lane,
             [
                 "dur": Self.microseconds(interval.upperBound - interval.lowerBound),
-                "cat": MarkupText.json(category(of: position)), "args": arguments(of: entry),
+                "cat": category(of: position).json, "args": arguments(of: entry),
             ])
         for wait in entry.waits {
             // Slices in a lane have to be nested, so nothing may reach out of the operation.
@@ -71,7 +71,7 @@ private struct ChromeTrace {
         }
         for retry in entry.retries {
             let arguments =
-                "{\"error\":\(MarkupText.json(retry.error)),\"delay\":\(MarkupText.json(retry.delay.shortText))}"
+                "{\"error\":\(retry.error.json),\"delay\":\(retry.delay.shortText.json)}"
             event(
                 "i", "attempt \(retry.attempt) failed", at: retry.time.nanoseconds, lane: lane,
                 ["s": "\"t\"", "args": arguments])
@@ -86,20 +86,20 @@ private struct ChromeTrace {
     }
 
     private func arguments(of entry: OperationTimeline.Entry) -> String {
-        var arguments = ["\"id\":\(entry.id)", "\"type\":\(MarkupText.json(entry.typeName))"]
+        var arguments = ["\"id\":\(entry.id)", "\"type\":\(entry.typeName.json)"]
         arguments.append("\"outcome\":\"\(entry.outcome?.name ?? "none")\"")
-        if let error = entry.outcome?.error { arguments.append("\"error\":\(MarkupText.json(error))") }
+        if let error = entry.outcome?.error { arguments.append("\"error\":\(error.json)") }
         if let added = entry.added, let started = entry.started, started > added {
-            arguments.append("\"not started for\":\(MarkupText.json((started - added).shortText))")
+            arguments.append("\"not started for\":\((started - added).shortText.json)")
         }
         if !entry.dependencies.isEmpty {
             let names = entry.dependencies.map { id in
                 index.position(of: id).map { timeline.entries[$0].name } ?? "\(id)"
             }
-            arguments.append("\"depends on\":\(MarkupText.json(names.joined(separator: ", ")))")
+            arguments.append("\"depends on\":\(names.joined(separator: ", ").json)")
         }
         if !entry.resources.isEmpty {
-            arguments.append("\"held\":\(MarkupText.json(entry.resources.joined(separator: ", ")))")
+            arguments.append("\"held\":\(entry.resources.joined(separator: ", ").json)")
         }
         return "{\(arguments.joined(separator: ","))}"
     }
@@ -124,7 +124,7 @@ private struct ChromeTrace {
     private mutating func event(
         _ phase: String, _ name: String, at time: Int64?, lane: Int?, _ members: [String: String]
     ) {
-        var text = "{\"ph\":\"\(phase)\",\"name\":\(MarkupText.json(name)),\"pid\":1,\"tid\":\((lane ?? 0) + 1)"
+        var text = "{\"ph\":\"\(phase)\",\"name\":\(name.json),\"pid\":1,\"tid\":\((lane ?? 0) + 1)"
         if let time { text += ",\"ts\":\(Self.microseconds(time))" }
         for (key, value) in members.sorted(by: { $0.key < $1.key }) { text += ",\"\(key)\":\(value)" }
         events.append(text + "}")

@@ -22,7 +22,7 @@ extension OperationTimeline {
         let critical = Set(criticalPath(index).map(\.operation))
         let unit = MermaidUnit(for: duration)
         var lines = [
-            "gantt", "    title \(MermaidText.escaped(title)) (\(unit.name))", "    dateFormat x",
+            "gantt", "    title \(title.mermaidEscaped) (\(unit.name))", "    dateFormat x",
             "    axisFormat \(unit.axisFormat)",
         ]
         var section: Int?
@@ -31,7 +31,7 @@ extension OperationTimeline {
             // The section of a composite begins with itself.
             let own = index.hasChildren(position) || entry.isComposite ? position : index.parent(of: position) ?? -1
             if own != section {
-                lines.append("    section " + (own < 0 ? "Operations" : MermaidText.name(entries[own].name)))
+                lines.append("    section " + (own < 0 ? "Operations" : entries[own].name.mermaidName))
                 section = own
             }
             lines.append("    " + task(entry, isCritical: critical.contains(entry.id), unit))
@@ -49,7 +49,7 @@ extension OperationTimeline {
     }
 
     private func task(_ entry: Entry, isCritical: Bool, _ unit: MermaidUnit) -> String {
-        var name = MermaidText.name(entry.name)
+        var name = entry.name.mermaidName
         var tags: [String] = []
         switch entry.outcome {
         case .failed:

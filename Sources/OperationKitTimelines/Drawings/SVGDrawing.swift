@@ -92,8 +92,7 @@ private struct SVGDrawing {
     private let title: String
     private let rows: [Int]
     /// What has been drawn, for the legend.
-    private var kinds: Set<TimelineSegment.Kind> = []
-    private var marks: Set<SVGMark> = []
+    private var marks: Set<TimelineMark> = []
 
     init(_ timeline: OperationTimeline, width: Int, maximumRows: Int, title: String, end: Duration) {
         let index = TimelineIndex(timeline.entries)
@@ -102,7 +101,7 @@ private struct SVGDrawing {
         path = timeline.criticalPath(index)
         steps = Dictionary(grouping: path, by: \.operation)
         let longest = rows.lazy.map { position in
-            SVGText.width(of: TerminalText.printable(timeline.entries[position].name))
+            SVG.width(of: timeline.entries[position].name.printable)
                 + Self.indentation * index.depths[position]
         }.max()
         labelWidth = min(max(longest ?? 0, Self.smallestLabelWidth) + Self.margin, width / 3)
@@ -117,26 +116,26 @@ private struct SVGDrawing {
         let top = Self.titleHeight + Self.axisHeight
         let bottom = top + rows.count * Self.rowHeight
         var parts = [
-            SVGText.element(
-                TerminalText.cut(
-                    TerminalText.printable(title), to: width - 2 * Self.margin, measure: SVGText.width(of:)),
-                x: Double(Self.margin), y: 18, style: "title")
+            SVG.element(
+                title.printable.cut(to: width - 2 * Self.margin, measure: SVG.width(of:)), x: Double(Self.margin),
+                y: 18, style: "title")
         ]
         parts += axis(bottom: bottom)
         for (number, position) in rows.enumerated() { parts += row(of: position, y: top + number * Self.rowHeight) }
         parts += pathLines(top: top)
-        let legend = SVGLegend(kinds: kinds, marks: marks, width: width, margin: Self.margin)
-        parts += legend.elements(top: bottom + 4)
+        let legend = SVG.legend(
+            of: marks, width: width, margin: Self.margin, top: bottom + 4, rowHeight: Self.rowHeight)
+        parts += legend.elements
         let notes = noteLines
         for (number, note) in notes.enumerated() {
             let y = bottom + 4 + (legend.lineCount + number) * Self.rowHeight + 14
-            parts.append(SVGText.element(note, x: Double(Self.margin), y: y, style: "faint"))
+            parts.append(SVG.element(note, x: Double(Self.margin), y: y, style: "faint"))
         }
         let height = bottom + (legend.lineCount + notes.count) * Self.rowHeight + Self.margin
         let beginning = [
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 \(width) \(height)\" width=\"\(width)\" "
                 + "height=\"\(height)\" role=\"img\">",
-            "<title>\(MarkupText.xml(title))</title>", SVGStyle.sheet,
+            "<title>\(title.xml)</title>", SVG.sheet,
             "<rect class=\"back\" width=\"\(width)\" height=\"\(height)\"/>",
         ]
         return (beginning + parts).joined(separator: "\n") + "\n</svg>\n"
@@ -150,22 +149,19 @@ private struct SVGDrawing {
             others > 0 ? others == 1 ? "1 other is not shown." : "\(others) others are not shown." : nil,
             timeline.droppedNote,
         ].compactMap { $0 }
-        return notes.flatMap { note in
-            // Words are set in letters of an average width, which is what they have.
-            TerminalText.lines(
-                of: note.split(separator: " ").map(String.init), separator: " ", cells: (width - 2 * Self.margin) / 7)
-        }
+        // Words are set in letters of an average width, which is what they have.
+        return notes.flatMap { $0.wrapped(to: (width - 2 * Self.margin) / 7) }
     }
 
     private func axis(bottom: Int) -> [String] {
         if rows.isEmpty { return [] }
         return scale.ticks(atMost: max(1, scale.length / 90)).flatMap { tick in
             let x = Double(left) + scale.place(tick.time)
-            let place = SVGText.number(x)
+            let place = SVG.number(x)
             let top = Self.titleHeight + Self.axisHeight - 4
             return [
                 "<line class=\"grid\" x1=\"\(place)\" x2=\"\(place)\" y1=\"\(top)\" y2=\"\(bottom)\"/>",
-                SVGText.element(tick.text, x: x, y: Self.titleHeight + 14, style: "faint"),
+                SVG.element(tick.text, x: x, y: Self.titleHeight + 14, style: "faint"),
             ]
         }
     }
@@ -179,13 +175,12 @@ private struct SVGDrawing {
         }
         // The first step of an operation says why it began.
         let reason = steps[entry.id]?.first?.explanation(naming: name)
-        var parts = ["<g><title>\(MarkupText.xml(timeline.details(of: entry, criticalReason: reason)))</title>"]
+        var parts = ["<g><title>\(timeline.details(of: entry, criticalReason: reason).xml)</title>"]
         parts.append(label(entry.name, depth: index.depths[position], y: y))
         for segment in TimelineSegment.segments(of: entry, end: timeline.duration)
         where isVisible(from: segment.from, to: segment.to) {
-            kinds.insert(segment.kind)
             let (x, length) = extent(segment.from, segment.to)
-            parts.append(SVGStyle.bar(segment.kind, x: x, y: y, width: length))
+            parts.append(mark(segment.kind, x: x, y: y, width: length))
         }
         var lastPixel = -1
         for retry in entry.retries where retry.time <= scale.end && Int(scale.place(retry.time)) != lastPixel {
@@ -194,20 +189,20 @@ private struct SVGDrawing {
         }
         parts += frames(of: entry.id, y: y)
         let end = entry.finished ?? timeline.duration
-        if let mark = SVGMark(of: entry), end <= scale.end {
+        if let mark = TimelineMark(ofEndOf: entry), end <= scale.end {
             parts.append(self.mark(mark, x: Double(left) + max(3, scale.place(end)), y: y))
         }
         if let start = entry.started ?? entry.running, entry.outcome?.name != "skipped" {
             let x = Double(width - Self.margin)
-            parts.append(SVGText.element((end - start).shortText, x: x, y: y + 14, style: "faint", isAtEnd: true))
+            parts.append(SVG.element((end - start).shortText, x: x, y: y + 14, style: "faint", isAtEnd: true))
         }
         parts.append("</g>")
         return parts
     }
 
-    private mutating func mark(_ mark: SVGMark, x: Double, y: Int, width: Double = 0) -> String {
+    private mutating func mark(_ mark: TimelineMark, x: Double, y: Int, width: Double = 0) -> String {
         marks.insert(mark)
-        return mark.element(x: x, y: y, width: width)
+        return SVG.element(mark, x: x, y: y, width: width)
     }
 
     /// Whether something begins before the right end, or is a moment there.
@@ -225,10 +220,8 @@ private struct SVGDrawing {
         let room = labelWidth - Self.margin
         let indentation = min(depth * Self.indentation, room / 2)
         let isBlank = name.allSatisfy(\.isWhitespace)
-        let text = TerminalText.cut(
-            isBlank ? "unnamed" : TerminalText.printable(name), to: room - indentation,
-            measure: SVGText.width(of:))
-        return SVGText.element(
+        let text = (isBlank ? "unnamed" : name.printable).cut(to: room - indentation, measure: SVG.width(of:))
+        return SVG.element(
             text, x: Double(Self.margin + indentation), y: y + 14, style: isBlank ? "faint" : nil)
     }
 
@@ -268,9 +261,9 @@ private struct SVGDrawing {
             let from = scale.place(step.from)
             let length = scale.place(begin(of: step)) - from
             let isDown = other < y
-            var line = "M\(SVGText.number(Double(left) + from)) \(isDown ? other + 18 : other + 2)"
+            var line = "M\(SVG.number(Double(left) + from)) \(isDown ? other + 18 : other + 2)"
             line += "V\(length >= 1 ? y + 10 : isDown ? y + 2 : y + 18)"
-            if length >= 1 { line += "h\(SVGText.number(length))" }
+            if length >= 1 { line += "h\(SVG.number(length))" }
             return "<path class=\"path\" d=\"\(line)\"/>"
         }
     }

@@ -1,7 +1,7 @@
 import OperationKit
 
-/// Texts of an SVG document, and how much room they take.
-enum SVGText {
+/// The texts, colors and shapes of the SVG drawing.
+enum SVG {
     /// A text on one line.
     ///
     /// - Parameters:
@@ -14,7 +14,7 @@ enum SVGText {
     static func element(_ text: String, x: Double, y: Int, style: String? = nil, isAtEnd: Bool = false) -> String {
         let style = style.map { " class=\"\($0)\"" } ?? ""
         let anchor = isAtEnd ? " text-anchor=\"end\"" : ""
-        return "<text\(style) x=\"\(number(x))\" y=\"\(y)\"\(anchor)>\(MarkupText.xml(text))</text>"
+        return "<text\(style) x=\"\(number(x))\" y=\"\(y)\"\(anchor)>\(text.xml)</text>"
     }
 
     /// A number with at most one digit after the point.
@@ -40,15 +40,12 @@ enum SVGText {
             default: return 8
             }
         }
-        let cells = TerminalText.width(character)
+        let cells = character.cells
         if cells < 2 { return cells == 0 ? 0 : character == "…" || character == "—" ? 12 : 9 }
         // Ideographs are as wide as the font is high, pictures are wider.
         return character.unicodeScalars.contains { $0.properties.isEmojiPresentation || $0 == "\u{FE0F}" } ? 16 : 13
     }
-}
 
-/// The colors and shapes of the SVG drawing.
-enum SVGStyle {
     /// The style sheet, with a light and a dark set of colors.
     static let sheet = """
         <style>
@@ -78,111 +75,59 @@ enum SVGStyle {
         </style>
         """
 
-    /// A bar in a row whose top is at `y`.
-    static func bar(_ kind: TimelineSegment.Kind, x: Double, y: Int, width: Double) -> String {
-        let (top, height) =
-            switch kind {
-            case .pending: (9, 2)
-            case .waiting: (6, 8)
-            case .executing: (4, 12)
-            case .composite: (7, 6)
+    /// A bar or a mark in a row.
+    ///
+    /// - Parameters:
+    ///   - mark: What it shows.
+    ///   - x: The beginning of the bar, or the place of what is marked. For the critical path, the beginning of the frame.
+    ///   - y: The top of the row.
+    ///   - width: The width of the bar or the frame. Other marks have one of their own.
+    /// - Returns: The element.
+    static func element(_ mark: TimelineMark, x: Double, y: Int, width: Double = 0) -> String {
+        let (left, top, width, height) =
+            switch mark {
+            case .pending: (0.0, 9, width, 2)
+            case .waiting: (0.0, 6, width, 8)
+            case .executing: (0.0, 4, width, 12)
+            case .composite: (0.0, 7, width, 6)
+            case .critical: (0.0, 2, width, 16)
+            // As high as the bar, which it cuts in two.
+            case .retry: (2.0, 4, 4.0, 12)
+            case .failed, .cancelled, .skipped, .unfinished: (3.0, 2, 4.0, 16)
             }
-        return rectangle("\(kind)", x: x, y: y + top, width: width, height: height)
-    }
-
-    static func rectangle(_ style: String, x: Double, y: Int, width: Double, height: Int) -> String {
-        "<rect class=\"\(style)\" x=\"\(SVGText.number(x))\" y=\"\(y)\" width=\"\(SVGText.number(width))\" "
+        return "<rect class=\"\(mark.rawValue)\" x=\"\(number(x - left))\" y=\"\(y + top)\" width=\"\(number(width))\" "
             + "height=\"\(height)\"/>"
     }
-}
 
-/// What is marked in a drawing, besides the bars.
-enum SVGMark: String, CaseIterable, Sendable {
-    case retry, failed, cancelled, skipped, unfinished, critical
-
-    /// The mark of how an operation ended; `nil` for success.
-    init?(of entry: OperationTimeline.Entry) {
-        switch entry.outcome {
-        case .failed: self = .failed
-        case .cancelled: self = .cancelled
-        case .skipped: self = .skipped
-        case nil where entry.isUnfinished: self = .unfinished
-        case .success, nil: return nil
-        }
-    }
-
-    /// What the mark is called in the legend.
-    var title: String {
-        switch self {
-        case .retry: "tried again"
-        case .skipped: "did not run"
-        case .critical: "critical path"
-        case .failed, .cancelled, .unfinished: rawValue
-        }
-    }
-
-    /// The mark in a row, as wide as in any bar.
+    /// The legend of a drawing: a small bar for each kind and each mark that occurs, drawn as in the rows.
     ///
     /// - Parameters:
-    ///   - x: The place of what is marked. For the critical path, the beginning of the frame.
-    ///   - y: The top of the row.
-    ///   - width: The width of the frame of the critical path. Other marks have one of their own.
-    /// - Returns: The element.
-    func element(x: Double, y: Int, width: Double = 0) -> String {
-        switch self {
-        // As high as the bar, which it cuts in two.
-        case .retry: SVGStyle.rectangle(rawValue, x: x - 2, y: y + 4, width: 4, height: 12)
-        case .failed, .cancelled, .skipped, .unfinished:
-            SVGStyle.rectangle(rawValue, x: x - 3, y: y + 2, width: 4, height: 16)
-        case .critical: SVGStyle.rectangle(rawValue, x: x, y: y + 2, width: width, height: 16)
-        }
-    }
-}
-
-/// The legend of a drawing: a small bar for each kind and each mark that occurs, drawn as in the rows.
-struct SVGLegend {
-    private static let barWidth = 16
-    private static let rowHeight = 20
-
-    /// How many lines it takes.
-    private(set) var lineCount = 0
-    private var items: [(kind: TimelineSegment.Kind, mark: SVGMark?, title: String, x: Int, line: Int)] = []
-
-    /// - Parameters:
-    ///   - kinds: The kinds of bars that occur.
-    ///   - marks: The marks that occur.
+    ///   - marks: The kinds of bars and the marks that occur.
     ///   - width: The width of the drawing.
     ///   - margin: The distance of the legend from its edges.
-    init(kinds: Set<TimelineSegment.Kind>, marks: Set<SVGMark>, width: Int, margin: Int) {
-        var x = margin
-        func place(_ kind: TimelineSegment.Kind, _ mark: SVGMark?) {
-            let title = mark?.title ?? kind.title
-            let length = Self.barWidth + 6 + SVGText.width(of: title)
-            if lineCount == 0 || x + length > width - margin { (x, lineCount) = (margin, lineCount + 1) }
-            items.append((kind, mark, title, x, lineCount - 1))
-            x += length + 12
-        }
-        for kind in TimelineSegment.Kind.allCases where kinds.contains(kind) { place(kind, nil) }
-        for mark in SVGMark.allCases where marks.contains(mark) {
-            place(mark == .skipped ? .pending : .executing, mark)
-        }
-    }
-
-    /// The elements of the legend.
-    ///
-    /// - Parameter top: The top of its first line.
-    /// - Returns: The elements.
-    func elements(top: Int) -> [String] {
-        items.flatMap { item -> [String] in
-            let y = top + item.line * Self.rowHeight
-            let (x, width) = (Double(item.x), Double(Self.barWidth))
-            let bar = SVGStyle.bar(item.kind, x: x, y: y, width: width)
-            let label = SVGText.element(item.title, x: x + width + 6, y: y + 14, style: "faint")
-            let mark = item.mark.map { mark in
-                mark.element(
-                    x: mark == .critical ? x : mark == .retry ? x + width / 2 : x + width, y: y, width: width)
+    ///   - top: The top of its first line.
+    ///   - rowHeight: The height of a line.
+    /// - Returns: The elements, and how many lines they take.
+    static func legend(
+        of marks: Set<TimelineMark>, width: Int, margin: Int, top: Int, rowHeight: Int
+    ) -> (elements: [String], lineCount: Int) {
+        let barWidth = 16
+        let bars: [TimelineMark] = [.pending, .waiting, .executing, .composite]
+        var elements: [String] = []
+        var (left, lineCount) = (margin, 0)
+        for mark in bars + TimelineMark.allCases.filter({ !bars.contains($0) }) where marks.contains(mark) {
+            let length = barWidth + 6 + Self.width(of: mark.title)
+            if lineCount == 0 || left + length > width - margin { (left, lineCount) = (margin, lineCount + 1) }
+            let (x, y, width) = (Double(left), top + (lineCount - 1) * rowHeight, Double(barWidth))
+            let bar = bars.contains(mark) ? mark : mark == .skipped ? .pending : .executing
+            elements.append(element(bar, x: x, y: y, width: width))
+            if bar != mark {
+                let place = mark == .critical ? x : mark == .retry ? x + width / 2 : x + width
+                elements.append(element(mark, x: place, y: y, width: width))
             }
-            return [bar] + (mark.map { [$0] } ?? []) + [label]
+            elements.append(element(mark.title, x: x + width + 6, y: y + 14, style: "faint"))
+            left += length + 12
         }
+        return (elements, lineCount)
     }
 }

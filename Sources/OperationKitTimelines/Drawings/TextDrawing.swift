@@ -52,65 +52,6 @@ extension OperationTimeline {
 
 /// A timeline as lines of text.
 struct TimelineTextDrawing {
-    /// A character of a bar, and what it means.
-    private enum Mark: CaseIterable {
-        case composite, executing, waiting, pending, retried, failed, cancelled, skipped, unfinished, critical
-
-        var character: Character {
-            switch self {
-            case .composite: "━"
-            case .executing: "█"
-            case .waiting: "░"
-            case .pending: "·"
-            case .retried: "↻"
-            case .failed: "!"
-            case .cancelled: "×"
-            case .skipped: "─"
-            case .unfinished: "▶"
-            case .critical: "◆"
-            }
-        }
-
-        var title: String {
-            switch self {
-            case .composite: TimelineSegment.Kind.composite.title
-            case .executing: TimelineSegment.Kind.executing.title
-            case .waiting: TimelineSegment.Kind.waiting.title
-            case .pending: TimelineSegment.Kind.pending.title
-            case .retried: "tried again"
-            case .failed: "failed"
-            case .cancelled: "cancelled"
-            case .skipped: "did not run"
-            case .unfinished: "unfinished"
-            case .critical: "critical path"
-            }
-        }
-
-        /// The parameter of the escape sequence for its color.
-        var color: Int {
-            switch self {
-            case .composite: 36
-            case .executing: 32
-            case .waiting, .retried: 33
-            case .pending, .skipped: 90
-            case .cancelled: 35
-            case .failed: 31
-            case .unfinished: 34
-            case .critical: 1
-            }
-        }
-
-        init(_ kind: TimelineSegment.Kind) {
-            self =
-                switch kind {
-                case .pending: .pending
-                case .waiting: .waiting
-                case .executing: .executing
-                case .composite: .composite
-                }
-        }
-    }
-
     /// From how many columns on a line ends with the time that the operation took.
     private static let columnsWithTimes = 60
     private static let timeWidth = 12
@@ -121,16 +62,16 @@ struct TimelineTextDrawing {
     private let labelWidth: Int
     private let scale: TimelineScale
     private let colors: Bool
-    private var used: Set<Mark> = []
+    private var used: Set<TimelineMark> = []
     private(set) var lines: [String] = []
 
     init(_ timeline: OperationTimeline, columns: Int, maximumRows: Int, colors: Bool, end: Duration) {
         let index = TimelineIndex(timeline.entries)
         let rows = index.selection(atMost: maximumRows)
         let labels = rows.map { position in
-            (TerminalText.printable(timeline.entries[position].name), index.depths[position])
+            (timeline.entries[position].name.printable, index.depths[position])
         }
-        let longest = labels.map { TerminalText.width($0.0) + 2 * $0.1 }.max() ?? 0
+        let longest = labels.map { $0.0.cells + 2 * $0.1 }.max() ?? 0
         labelWidth = min(max(longest, 1), columns * 2 / 5)
         let hasTimes = columns >= Self.columnsWithTimes
         scale = TimelineScale(end: end, length: columns - labelWidth - 3 - (hasTimes ? Self.timeWidth : 0))
@@ -148,41 +89,32 @@ struct TimelineTextDrawing {
         let others = timeline.entries.count - rows.count
         if others > 0 { lines.append(others == 1 ? "… and 1 other" : "… and \(others) others") }
         lines.append(axis)
-        let legend = Mark.allCases.filter(used.contains).map { "\($0.character) \($0.title)" }
-        lines += TerminalText.lines(of: legend, separator: "  ", cells: columns)
-        if let note = timeline.droppedNote {
-            lines += TerminalText.lines(of: note.split(separator: " ").map(String.init), separator: " ", cells: columns)
-        }
+        let legend = TimelineMark.allCases.filter(used.contains).map { "\($0.inTerminal.character) \($0.title)" }
+        lines += legend.joined(by: "  ", inLinesOf: columns)
+        lines += timeline.droppedNote?.wrapped(to: columns) ?? []
     }
 
     private func labelText(_ name: String, depth: Int) -> String {
         // Deep down there would be no room for names.
         let indentation = min(2 * depth, labelWidth / 2)
-        return TerminalText.padded(
-            String(repeating: " ", count: indentation) + TerminalText.cut(name, to: labelWidth - indentation),
-            to: labelWidth)
+        let text = String(repeating: " ", count: indentation) + name.cut(to: labelWidth - indentation)
+        return text.padded(to: labelWidth)
     }
 
     private mutating func bar(of position: Int) -> String {
         let entry = timeline.entries[position]
-        var cells = [Mark?](repeating: nil, count: scale.length)
+        var cells = [TimelineMark?](repeating: nil, count: scale.length)
         let segments = TimelineSegment.segments(of: entry, end: timeline.duration)
         // What comes later is drawn above what was before, so that short work after a long wait can be seen.
         for segment in segments where segment.from <= scale.end {
             for cell in scale.cells(segment.from, segment.to) {
-                cells[cell] = Mark(segment.kind)
+                cells[cell] = segment.kind
             }
         }
-        for retry in entry.retries where retry.time <= scale.end { cells[scale.cell(retry.time)] = .retried }
+        for retry in entry.retries where retry.time <= scale.end { cells[scale.cell(retry.time)] = .retry }
         let last = scale.cells(segments[0].from, entry.finished ?? timeline.duration).upperBound
         if segments[0].from <= scale.end {
-            switch entry.outcome {
-            case .failed: cells[last] = .failed
-            case .cancelled: cells[last] = .cancelled
-            case .skipped: cells[last] = .skipped
-            case nil where entry.isUnfinished: cells[last] = .unfinished
-            case .success, nil: break
-            }
+            cells[last] = TimelineMark(ofEndOf: entry) ?? cells[last]
         }
         return painted(cells)
     }
@@ -194,17 +126,18 @@ struct TimelineTextDrawing {
     }
 
     /// The characters of marks, in their colors.
-    private mutating func painted(_ marks: [Mark?]) -> String {
+    private mutating func painted(_ marks: [TimelineMark?]) -> String {
         used.formUnion(marks.lazy.compactMap { $0 })
         var text = ""
         var current: Int?
         for mark in marks {
-            if colors, mark?.color != current {
+            let look = mark?.inTerminal
+            if colors, look?.color != current {
                 if current != nil { text += "\u{1B}[0m" }
-                current = mark?.color
+                current = look?.color
                 if let current { text += "\u{1B}[\(current)m" }
             }
-            text.append(mark?.character ?? " ")
+            text.append(look?.character ?? " ")
         }
         return current == nil ? text : text + "\u{1B}[0m"
     }
@@ -216,9 +149,9 @@ struct TimelineTextDrawing {
             let place = start + Int(scale.place(tick.time))
             // The last mark ends where the bars do, if it would be longer.
             let room = start + scale.length
-            let position = min(place, room - TerminalText.width(tick.text))
-            guard text.isEmpty || position > TerminalText.width(text) + 1 else { continue }
-            text = TerminalText.padded(text, to: position) + tick.text
+            let position = min(place, room - tick.text.cells)
+            guard text.isEmpty || position > text.cells + 1 else { continue }
+            text = text.padded(to: position) + tick.text
         }
         return text
     }
@@ -227,5 +160,23 @@ struct TimelineTextDrawing {
         var line = line[...]
         while line.last == " " { line.removeLast() }
         return String(line)
+    }
+}
+
+extension TimelineMark {
+    /// The character in a bar, and the parameter of the escape sequence for its color.
+    fileprivate var inTerminal: (character: Character, color: Int) {
+        switch self {
+        case .composite: ("━", 36)
+        case .executing: ("█", 32)
+        case .waiting: ("░", 33)
+        case .pending: ("·", 90)
+        case .retry: ("↻", 33)
+        case .failed: ("!", 31)
+        case .cancelled: ("×", 35)
+        case .skipped: ("─", 90)
+        case .unfinished: ("▶", 34)
+        case .critical: ("◆", 1)
+        }
     }
 }

@@ -1,29 +1,44 @@
 import OperationKit
 
-/// A part of the bar of an operation.
-struct TimelineSegment: Equatable, Sendable {
-    enum Kind: CaseIterable, Sendable {
-        /// The operation was part of a composite, and had not started.
-        case pending
-        /// It had started, and waited for a condition, a resource or its next attempt.
-        case waiting
-        /// It worked.
-        case executing
-        /// Its children worked.
-        case composite
+/// What a drawing shows of an operation: a kind of bar, or a mark on it.
+enum TimelineMark: String, CaseIterable, Sendable {
+    /// Its children worked.
+    case composite
+    /// It worked.
+    case executing
+    /// It had started, and waited for a condition, a resource or its next attempt.
+    case waiting
+    /// It was part of a composite, and had not started.
+    case pending
+    case retry, failed, cancelled, skipped, unfinished, critical
 
-        /// What the kind is called in legends.
-        var title: String {
-            switch self {
-            case .pending: "not started"
-            case .waiting: "waiting"
-            case .executing: "executing"
-            case .composite: "has children"
-            }
+    /// The mark of how an operation ended; `nil` for success.
+    init?(ofEndOf entry: OperationTimeline.Entry) {
+        switch entry.outcome {
+        case .failed: self = .failed
+        case .cancelled: self = .cancelled
+        case .skipped: self = .skipped
+        case nil where entry.isUnfinished: self = .unfinished
+        case .success, nil: return nil
         }
     }
 
-    let kind: Kind
+    /// What it is called in legends.
+    var title: String {
+        switch self {
+        case .composite: "has children"
+        case .pending: "not started"
+        case .retry: "tried again"
+        case .skipped: "did not run"
+        case .critical: "critical path"
+        case .executing, .waiting, .failed, .cancelled, .unfinished: rawValue
+        }
+    }
+}
+
+/// A part of the bar of an operation.
+struct TimelineSegment: Equatable, Sendable {
+    let kind: TimelineMark
     let from: Duration
     let to: Duration
 
@@ -36,10 +51,10 @@ struct TimelineSegment: Equatable, Sendable {
     static func segments(of entry: OperationTimeline.Entry, end: Duration) -> [TimelineSegment] {
         let finish = entry.finished ?? end
         let begin = entry.workStart
-        let work = entry.isComposite ? Kind.composite : .executing
+        let work = entry.isComposite ? TimelineMark.composite : .executing
         var segments: [TimelineSegment] = []
         // Joins what follows each other and is of the same kind.
-        func append(_ kind: Kind, _ from: Duration, _ to: Duration) {
+        func append(_ kind: TimelineMark, _ from: Duration, _ to: Duration) {
             if let last = segments.last, last.kind == kind, last.to == from {
                 segments[segments.count - 1] = TimelineSegment(kind: kind, from: last.from, to: max(from, to))
             } else {

@@ -94,13 +94,13 @@ extension OperationGraph {
     private func mermaidLabel(_ position: Int) -> String {
         let node = nodes[position]
         let details = ([node.state.rawValue] + node.remarks).joined(separator: ", ")
-        return MermaidText.escaped(node.name) + " (\(MermaidText.escaped(details)))"
+        return node.name.mermaidEscaped + " (\(details.mermaidEscaped))"
     }
 
     private func dotLabel(_ position: Int) -> String {
         let node = nodes[position]
         let details = ([node.state.rawValue] + node.remarks).joined(separator: ", ")
-        return MarkupText.dot(node.name) + "\\n" + MarkupText.dot(details)
+        return node.name.dot + "\\n" + details.dot
     }
 }
 

@@ -1,13 +1,20 @@
 import Foundation
 import OperationKit
 
+/// The keys of the format.
+private enum Key: String, CodingKey {
+    // Of a timeline.
+    case format, start, duration, dropped, operations
+    // Of an entry.
+    case id, name, type, parent, added, started, running, cancelled, finished
+    case waits, retries, outcome, error, dependencies, resources, composite, limit
+    // Of a wait and an attempt.
+    case reason, from, to, attempt, time, delay
+}
+
 extension OperationTimeline: Codable {
     /// The version of the format, which changes when older versions of the library could not read it any more.
     private static let format = 1
-
-    private enum Key: String, CodingKey {
-        case format, start, duration, dropped, operations
-    }
 
     /// Creates a timeline from what an encoder has written.
     ///
@@ -69,11 +76,6 @@ extension OperationTimeline: Codable {
 }
 
 extension OperationTimeline.Entry: Codable {
-    private enum Key: String, CodingKey {
-        case id, name, type, parent, added, started, running, cancelled, finished
-        case waits, retries, outcome, error, dependencies, resources, composite, limit
-    }
-
     private static var times: [(Key, WritableKeyPath<Self, Duration?>)] {
         [
             (.added, \.added), (.started, \.started), (.running, \.running), (.cancelled, \.cancelled),
@@ -159,8 +161,6 @@ extension OperationTimeline.Outcome {
 }
 
 extension OperationTimeline.Wait: Codable {
-    private enum Key: String, CodingKey { case reason, from, to }
-
     /// Creates a wait from what an encoder has written.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
@@ -179,8 +179,6 @@ extension OperationTimeline.Wait: Codable {
 }
 
 extension OperationTimeline.Retry: Codable {
-    private enum Key: String, CodingKey { case attempt, error, time, delay }
-
     /// Creates an attempt from what an encoder has written.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
