@@ -13,6 +13,8 @@ final class Trial {
     let queue = OperationQueue()
     /// Operations whose work alone has ended them.
     var samples: [AsyncOperation] = []
+    /// How often operations have ended, and what to say of those that have ended twice.
+    var ends: [(count: Counter, sentence: String)] = []
 
     init(limit: Duration, rounds: Int, seed: UInt64, _ make: @escaping @Sendable () throws -> Operation) {
         self.limit = limit
@@ -36,6 +38,7 @@ final class Trial {
         perform("its start() is measured", measureStart)
         perform("it is cancelled while it works", cancelWhileWorking)
         if previousIsOurs {
+            perform("it is cancelled at the moment at which its work begins", cancelAsWorkBegins)
             perform("it is finished from outside while it works", finishFromOutside)
             perform("it is started twice", startTwice)
         }
@@ -46,7 +49,7 @@ final class Trial {
         } else {
             situations.append("not tried: cancellations at random moments, because of what was found before")
         }
-        lookAtSamples()
+        lookBack()
     }
 
     /// Tries a situation.
@@ -77,6 +80,13 @@ final class Trial {
         let operation = try make()
         previousIsOurs = operation is AsyncOperation
         return operation
+    }
+
+    /// Counts the ends of an operation until all is over; what was done with it is said of it if it has ended twice.
+    func countEnds(of operation: Operation, _ situation: String) {
+        let count = Counter()
+        operation.completionBlock = { count.increment() }
+        ends.append((count, "\(situation), and its completion block was called twice."))
     }
 
     func eventually(within limit: Duration? = nil, _ condition: () -> Bool) -> Bool {

@@ -97,9 +97,10 @@ enum Patience {
         let began = ContinuousClock.now
         var beats = 0
         while true {
+            // Rarely after a while, because what is waited for needs the processor.
             for _ in 0..<10 {
                 if condition() { return true }
-                Thread.sleep(forTimeInterval: 0.000_2)
+                Thread.sleep(forTimeInterval: beats == 0 ? 0.000_2 : 0.001)
             }
             let passed = began.duration(to: .now)
             if passed > limit, limit < .milliseconds(10) * beats || passed > limit * 20 { return condition() }

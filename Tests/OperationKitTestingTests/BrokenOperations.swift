@@ -63,7 +63,7 @@ final class NotExecuting: ForeignOperation, @unchecked Sendable {
 
 final class Blocking: ForeignOperation, @unchecked Sendable {
     override func work() {
-        Thread.sleep(forTimeInterval: 0.15)
+        Thread.sleep(forTimeInterval: 0.12)
         finish()
     }
 }
@@ -77,12 +77,19 @@ final class Silent: ForeignOperation, @unchecked Sendable {
     override func finish() { lock.withLock { state = .finished } }
 }
 
-/// The state goes back when the work ends after a cancellation.
+/// The state goes back when it is cancelled after its end. Not before the end was announced: that would lose it, too.
 final class GoingBack: ForeignOperation, @unchecked Sendable {
+    private var hasAnnouncedItsEnd = false
+
+    override func finish() {
+        super.finish()
+        if isFinished { lock.withLock { hasAnnouncedItsEnd = true } }
+    }
+
     override func cancel() {
-        let wasFinished = isFinished
+        let goesBack = lock.withLock { hasAnnouncedItsEnd }
         super.cancel()
-        if wasFinished { lock.withLock { state = .executing } }
+        if goesBack { lock.withLock { state = .executing } }
     }
 }
 
@@ -140,6 +147,23 @@ final class CallingSuper: AsyncOperation, @unchecked Sendable {
     override func main() {
         super.main()
         DispatchQueue.global().async { self.finish() }
+    }
+}
+
+/// An `AsyncOperation` whose hook stops only what is there a moment later.
+final class StoppingTooLate: AsyncOperation, @unchecked Sendable {
+    private let lock = NSLock()
+    private var canBeStopped = false
+
+    override func main() {
+        DispatchQueue.global().async {
+            self.lock.withLock { self.canBeStopped = true }
+            DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { if !self.isCancelled { self.finish() } }
+        }
+    }
+
+    override func didCancel() {
+        if lock.withLock({ canBeStopped }) { finish(withError: CancellationError()) }
     }
 }
 
@@ -205,34 +229,5 @@ final class Preparing: CompoundOperation, @unchecked Sendable {
 
     override func prepare() throws {
         for operation in [child(), child()] { try addOperation(operation) }
-    }
-}
-
-/// What programs have written for years: no lock, and an end wherever one seems right.
-final class HandWritten: Operation, @unchecked Sendable {
-    private var state = 0
-
-    override var isAsynchronous: Bool { true }
-    override var isExecuting: Bool { state == 1 }
-    override var isFinished: Bool { state == 2 }
-
-    override func start() {
-        willChangeValue(forKey: "isExecuting")
-        state = 1
-        didChangeValue(forKey: "isExecuting")
-        main()
-    }
-
-    override func main() {
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.002) {
-            if self.isCancelled { return }
-            self.finish()
-        }
-    }
-
-    private func finish() {
-        willChangeValue(forKey: "isFinished")
-        state = 2
-        didChangeValue(forKey: "isFinished")
     }
 }

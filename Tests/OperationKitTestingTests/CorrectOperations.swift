@@ -2,6 +2,11 @@ import Foundation
 import OperationKit
 import OperationKitTesting
 
+/// A plain `Operation` that has only a `main()`: Foundation sees to the rest.
+final class OnlyMain: Operation, @unchecked Sendable {
+    override func main() { Thread.sleep(forTimeInterval: 0.001) }
+}
+
 /// What keeps the rules: the operations of the library, and others.
 enum CorrectOperations {
     static let makers: [@Sendable () -> Operation] = [
@@ -11,7 +16,7 @@ enum CorrectOperations {
         { TaskOperation { try await Task.sleep(for: .milliseconds(2)) } },
         { IOTaskOperation<Int, Int> { $0 }.with(input: 1) },
         { CompoundOperation(operations: [AsyncOperation(), BlockOperation {}, TaskOperation { 1 }]) },
-        { Preparing { Echo().with(input: 1) } },
+        { Preparing { Echo().with(input: 1) } }, { Preparing { ForeignOperation() } }, { OnlyMain() },
         { MacroOperation(IOBlockOperation<Int, Int> { $0 }).then(IOBlockOperation { $0 + 1 }).with(input: 1) },
         { Waterfall<Int, Int>().then { $0 + 1 }.thenAwait { $0 }.with(input: 1) },
         { WorkflowOperation<Void, Int> { flow in try await flow.run(TaskOperation { 1 }) } },
