@@ -209,13 +209,14 @@ extension Trial {
 
     func release() throws {
         weak var released: Operation?
+        var hasEnded = false
         try autoreleased {
             let operation = try makeOperation()
             released = operation
             queue.addOperation(operation)
-            _ = waitForEnd(operation)
+            hasEnded = waitForEnd(operation)
         }
-        if !eventually({ released == nil }) {
+        if hasEnded, !eventually({ released == nil }) {
             found(.isReleased, "It was finished, and \(seconds) later it was still referenced.")
         }
     }

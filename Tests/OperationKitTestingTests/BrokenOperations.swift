@@ -128,7 +128,7 @@ final class ForgettingAfterCancellation: ForeignOperation, @unchecked Sendable {
     private var hasBeenCancelled = false
     override var isCancelled: Bool { lock.withLock { hasBeenCancelled } }
     override func work() {
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { if !self.isCancelled { self.finish() } }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) { if !self.isCancelled { self.finish() } }
     }
 }
 
@@ -170,7 +170,7 @@ final class StoppingTooLate: AsyncOperation, @unchecked Sendable {
 /// An `AsyncOperation` whose hook does not stop its work.
 final class NotStopping: AsyncOperation, @unchecked Sendable {
     override func main() {
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { if !self.isCancelled { self.finish() } }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) { if !self.isCancelled { self.finish() } }
     }
 }
 
@@ -193,7 +193,7 @@ final class Racing: ForeignOperation, @unchecked Sendable {
     }
 
     override func work() {
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { if !self.isCancelled { self.finish() } }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) { if !self.isCancelled { self.finish() } }
     }
 }
 

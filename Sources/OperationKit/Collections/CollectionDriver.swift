@@ -91,10 +91,12 @@ final class CollectionDriver: Sendable {
     }
 
     private func stop() -> CollectionStateMachine.Action? {
-        stops.add(1)
-        return state.withLock { state in
+        state.withLock { state in
             state.isCancelled = true
-            return state.machine.cancelled()
+            let action = state.machine.cancelled()
+            // After that: a worker that reads no further would tell the machine that the sequence has ended.
+            stops.add(1)
+            return action
         }
     }
 
