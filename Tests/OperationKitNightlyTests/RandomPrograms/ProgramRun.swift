@@ -283,7 +283,10 @@ final class ProgramRun: @unchecked Sendable {
         hasLetGo.value = true
         // An evaluation goes on when its operation has ended.
         gate.open()
-        references.value = [:]
+        // What is still being delivered is known by what it is about.
+        references.change { references in
+            for id in references.keys { references[id]?.held = nil }
+        }
         kept.value = []
         external.value = nil
         never.value = nil
