@@ -57,6 +57,8 @@ import Testing
         for _ in 0..<200 {
             do {
                 let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+                // Another compound never gets such a queue, so it is freed.
+                compound.qualityOfService = .utility
                 // The worker that is to begin the next child is on its way when the last one has ended.
                 let child = ScriptedOperation { [unowned compound] child in
                     if let queue = OperationQueue.current { tracker.track(queue) }
