@@ -135,11 +135,14 @@ extension Trial {
 
     func cancelWhileWorking() throws {
         var tried = 0
-        for _ in 0..<5 {
+        for attempt in 0..<20 where tried < 5 {
             let operation = try makeOperation()
-            _ = Starter(operation)
+            // On a busy machine the work may be over before this thread goes on.
+            if operation.isAsynchronous, attempt.isMultiple(of: 2) { operation.start() } else { _ = Starter(operation) }
             guard eventually({ operation.isExecuting || operation.isFinished }), !operation.isFinished else { continue }
             tried += 1
+            // What is inside a composite starts later.
+            Thread.sleep(forTimeInterval: 0.001 * Double(attempt))
             operation.cancel()
             // A cancellation that comes while the operation is finishing takes no effect.
             if !eventually(within: .milliseconds(100), { operation.isCancelled || operation.isFinished }) {
@@ -238,7 +241,8 @@ extension Trial {
                 return (operation: operation, ends: ends)
             }
             for (operation, _) in racers {
-                let delay = random.next() % 300
+                // Microseconds, mostly few: a busy machine starts operations late.
+                let delay = (random.next() % 300) << (random.next() % 5)
                 let canceller = Thread {
                     if delay > 0 { Thread.sleep(forTimeInterval: Double(delay) / 1_000_000) }
                     operation.cancel()
@@ -253,7 +257,9 @@ extension Trial {
                 if eventually(within: .milliseconds(20), { racer.ends.value > 0 }), !racer.operation.isFinished {
                     return found(.movesForward, "It was finished, and then it was not.")
                 }
-                found(.survivesRaces, "It was cancelled at a random moment, and did not finish within \(seconds).")
+                let tree = unfinished(racer.operation)
+                found(
+                    .survivesRaces, "It was cancelled at a random moment, and did not finish within \(seconds).\(tree)")
                 return
             }
             _ = eventually(within: .milliseconds(20)) { racers.allSatisfy { $0.ends.value > 0 } }

@@ -1,4 +1,5 @@
 package import Foundation
+package import OperationKit
 @_exported public import OperationKitTesting
 package import Testing
 
@@ -47,4 +48,9 @@ package func cancellation() async throws -> Never {
     for await _ in never {}
     withExtendedLifetime(continuation) {}
     throw CancellationError()
+}
+
+extension OperationEvent {
+    package var isEnd: Bool { if case .finished = kind { true } else { false } }
+    package var isRunning: Bool { if case .running = kind { true } else { false } }
 }

@@ -150,23 +150,6 @@ final class CallingSuper: AsyncOperation, @unchecked Sendable {
     }
 }
 
-/// An `AsyncOperation` whose hook stops only what is there a moment later.
-final class StoppingTooLate: AsyncOperation, @unchecked Sendable {
-    private let lock = NSLock()
-    private var canBeStopped = false
-
-    override func main() {
-        DispatchQueue.global().async {
-            self.lock.withLock { self.canBeStopped = true }
-            DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { if !self.isCancelled { self.finish() } }
-        }
-    }
-
-    override func didCancel() {
-        if lock.withLock({ canBeStopped }) { finish(withError: CancellationError()) }
-    }
-}
-
 /// An `AsyncOperation` whose hook does not stop its work.
 final class NotStopping: AsyncOperation, @unchecked Sendable {
     override func main() {

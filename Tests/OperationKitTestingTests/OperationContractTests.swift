@@ -38,7 +38,7 @@ struct OperationContractTests {
             (.finishesWhenCancelledBefore, { DeafWhenCancelledBefore() }), (.waitsForItsStart, { FinishingInCancel() }),
             (.doesNotWorkWhenCancelledBefore, { WorkingWhenCancelledBefore() }),
             (.finishesWhenCancelled, { ForgettingAfterCancellation() }), (.finishesWhenCancelled, { NotStopping() }),
-            (.finishesWhenCancelled, { StoppingTooLate() }), (.survivesRaces, { Racing() }),
+            (.survivesRaces, { Racing() }),
             (.isReleased, { Leaking() }),
         ]
         await inTurns(cases) { rule, make in

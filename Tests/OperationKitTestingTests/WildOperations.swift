@@ -16,7 +16,7 @@ final class HandWritten: Operation, @unchecked Sendable {
     }
 
     override func main() {
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.002) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) {
             if self.isCancelled { return }
             self.finish()
         }
@@ -81,7 +81,7 @@ final class BlogOperationEndingInCancel: BlogOperation, @unchecked Sendable {
 /// The blog's class with work that is stopped, and then has no end.
 final class BlogOperationWithoutEnd: BlogOperation, @unchecked Sendable {
     override func main() {
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { if !self.isCancelled { self.finish() } }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) { if !self.isCancelled { self.finish() } }
     }
 }
 

@@ -8,10 +8,10 @@ import Testing
     @Test("An event that a method of an observer causes is delivered after that has returned") func nested() {
         let log = EventLog()
         let other = ScriptedOperation.idle("other")
-        other.addObserver(EventListener { _, event in log.add("\(event)") })
+        other.addObserver(EventRecorder { _, event in log.add("\(event)") })
         let operation = ScriptedOperation.idle("work")
         operation.addObserver(
-            EventListener { operation, event in
+            EventRecorder { operation, event in
                 log.add("\(event)")
                 if event.isRunning {
                     operation.cancel()
@@ -34,7 +34,7 @@ import Testing
     func otherThread() async {
         let (isDelivering, mayReturn) = (Gate(), Gate())
         let threads = Shared<[ObjectIdentifier]>([])
-        let listener = EventListener { _, event in
+        let listener = EventRecorder { _, event in
             threads.change { $0.append(ObjectIdentifier(Thread.current)) }
             guard event.isRunning else { return }
             isDelivering.open()
@@ -49,12 +49,12 @@ import Testing
         await isDelivering.opened()
         // The thread that would call `main()` next is in the observer.
         operation.cancel()
-        #expect(operation.isCancelled && listener.log.events.count == 2)
+        #expect(operation.isCancelled && listener.events.count == 2)
         mayReturn.open()
         let thread = await delivering
         #expect(
-            listener.log.events == [
-                "“work” started", "“work” runs", "“work” was cancelled", "“work” finished as cancelled",
+            listener.events == [
+                "work: started", "work: running", "work: cancelled", "work: finished: cancelled",
             ])
         #expect(threads.value == Array(repeating: thread, count: 4))
     }
@@ -64,23 +64,23 @@ import Testing
         let (isDelivering, mayReturn) = (Gate(), Gate())
         let child = ScriptedOperation.idle("child")
         child.addObserver(
-            EventListener { _, event in
+            EventRecorder { _, event in
                 guard case .cancelled = event.kind else { return }
                 isDelivering.open()
                 mayReturn.pass()
             })
         let compound = CompoundOperation(name: "compound", operations: [child])
-        let listener = EventListener()
+        let listener = EventRecorder()
         compound.addObserver(listener)
         OperationQueue().addOperation(compound)
-        await eventually("the child does not execute") { listener.log.events.contains("“child” runs") }
+        await eventually("the child does not execute") { listener.events.contains("child: running") }
         async let cancelling: Void = onThread { child.cancel() }
         await isDelivering.opened()
         child.finish()
         try await compound.finished()
         mayReturn.open()
         await cancelling
-        #expect(listener.log.events.suffix(2) == ["“compound” finished", "“child” finished"])
+        #expect(listener.events.suffix(2) == ["compound: finished", "child: finished"])
     }
 
     @Test("An observer that was slow once is given what has queued up meanwhile, in linear time") func backlog() async {
@@ -89,7 +89,7 @@ import Testing
         let seen = Shared(0)
         let operation = ScriptedOperation.idle("work")
         operation.addObserver(
-            EventListener { _, event in
+            EventRecorder { _, event in
                 if event.isRunning {
                     isDelivering.open()
                     mayReturn.pass()
@@ -109,8 +109,8 @@ import Testing
         async throws
     {
         let compound = CompoundOperation(name: "compound", operations: [ScriptedOperation("first")])
-        let late = EventListener()
-        let listener = EventListener { operation, event in
+        let late = EventRecorder()
+        let listener = EventRecorder { operation, event in
             guard event.name == "first" else { return }
             if event.isRunning {
                 operation.addObserver(late)
@@ -121,10 +121,10 @@ import Testing
         compound.maxConcurrentOperationCount = 1
         compound.addObserver(listener)
         await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
-        #expect(late.log.events == ["“first” finished"])
-        #expect(listener.log.count(of: "“second” was added to “compound”") == 1)
-        #expect(listener.log.count(of: "“compound” was cancelled") == 1)
-        #expect(listener.log.events.last == "“compound” finished as cancelled")
+        #expect(late.events == ["first: finished"])
+        #expect(listener.events.count { $0 == "second: added to compound" } == 1)
+        #expect(listener.events.count { $0 == "compound: cancelled" } == 1)
+        #expect(listener.events.last == "compound: finished: cancelled")
     }
 
     @Test(
@@ -135,12 +135,12 @@ import Testing
             let compound: CompoundOperation
             let child = ScriptedOperation("child", main: { _ in }, didCancel: { $0.finish() })
             let isOver = DispatchSemaphore(value: 0)
-            let first: EventListener
-            let second = EventListener()
+            let first: EventRecorder
+            let second = EventRecorder()
 
             init() {
                 compound = CompoundOperation(name: "compound", operations: [child])
-                first = EventListener { [isOver] _, event in
+                first = EventRecorder { [isOver] _, event in
                     if event.isEnd, event.name == "compound" { isOver.signal() }
                 }
                 compound.addObserver(first)
@@ -162,17 +162,17 @@ import Testing
         ) { subject, round in
             #expect(subject.isOver.wait(timeout: .now() + hangTimeout) == .success)
             let possible = [
-                "“child” was cancelled", "“child” started", "“child” runs", "“child” was cancelled", "“child” finished",
-                "“child” finished as cancelled",
+                "child: cancelled", "child: started", "child: running", "child: cancelled", "child: finished",
+                "child: finished: cancelled",
             ]
-            let all = subject.first.log.events
-            let ofChild = all.filter { $0.hasPrefix("“child”") }
+            let all = subject.first.events
+            let ofChild = all.filter { $0.hasPrefix("child: ") }
             #expect(isOrdered(ofChild, in: possible), "\(ofChild), seed \(seed), round \(round)")
-            #expect(ofChild.last?.hasPrefix("“child” finished") == true, "\(all), seed \(seed), round \(round)")
+            #expect(ofChild.last?.hasPrefix("child: finished") == true, "\(all), seed \(seed), round \(round)")
             #expect(Set(all).count == all.count, "\(all), seed \(seed), round \(round)")
             // What two operations do at the same time, observers may see in different orders.
-            for name in ["“child”", "“compound”"] {
-                let some = subject.second.log.events.filter { $0.hasPrefix(name) }
+            for name in ["child: ", "compound: "] {
+                let some = subject.second.events.filter { $0.hasPrefix(name) }
                 #expect(
                     isOrdered(some, in: all.filter { $0.hasPrefix(name) }),
                     "\(some), \(all), seed \(seed), round \(round)")
@@ -185,7 +185,7 @@ import Testing
         let (began, goOn) = (Gate(), Gate())
         let operation = ScriptedOperation.idle("load")
         operation.addObserver(
-            EventListener { _, event in
+            EventRecorder { _, event in
                 guard event.isEnd else { return }
                 began.open()
                 goOn.pass()
@@ -211,15 +211,15 @@ import Testing
             var operation: AsyncOperation = leaf
             for depth in 1...count { operation = CompoundOperation(name: "\(depth)", operations: [operation]) }
             let isOver = DispatchSemaphore(value: 0)
-            let listener = EventListener { _, event in
+            let listener = EventRecorder { _, event in
                 if event.isEnd, event.name == "\(count)" { isOver.signal() }
             }
             operation.addObserver(listener)
             operation.start()
             // The end is delivered after the completion block was called.
             _ = isOver.wait(timeout: .now() + hangTimeout)
-            return listener.log.events.filter { $0.hasSuffix("finished") }
+            return listener.events.filter { $0.hasSuffix("finished") }
         }
-        #expect(ends == (0...count).map { "“\($0)” finished" })
+        #expect(ends == (0...count).map { "\($0): finished" })
     }
 }

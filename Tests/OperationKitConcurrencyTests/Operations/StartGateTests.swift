@@ -86,7 +86,7 @@ import Testing
         let operation = ScriptedOperation.logged(log)
         if index == 2 { operation.addStartHandler { _ in } }
         operation.addObserver(
-            EventListener { operation, event in
+            EventRecorder { operation, event in
                 guard case .running = event.kind else { return }
                 if index == 0 { operation.cancel() } else { operation.finish(withError: TestError.first) }
             })

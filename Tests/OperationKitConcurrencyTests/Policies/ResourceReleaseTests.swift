@@ -100,7 +100,7 @@ import Testing
         }
         let (resource, end) = (Resource(), Shared<ContinuousClock.Instant?>(nil))
         let operation = ScriptedOperation.idle("load")
-        operation.addObserver(EventListener { _, event in if event.isEnd { end.value = event.time } })
+        operation.addObserver(EventRecorder { _, event in if event.isEnd { end.value = event.time } })
         operation.withState { $0.requiredGates().lease = resource }
         operation.start()
         operation.finish()

@@ -7,7 +7,7 @@ import Testing
 @Suite("Observers", .hangGuard) struct ObserverTests {
     @Test("An observer is given each kind of event, with what belongs to it") func kinds() async throws {
         let (log, waits) = (EventLog(), Gate())
-        let observer = EventListener { operation, event in
+        let observer = EventRecorder { operation, event in
             if case .waiting = event.kind { waits.open() }
             log.add("\(event.kind) \(operation.isCancelled) \(operation.isFinished)")
         }
@@ -47,7 +47,7 @@ import Testing
             }
         }
         let log = EventLog()
-        let listener = EventListener { _, event in
+        let listener = EventRecorder { _, event in
             if case .cancelled(let reason) = event.kind { log.add(reason.map { "\($0)" } ?? "none") }
         }
         for reason in [TestError.first, nil] {
@@ -68,7 +68,7 @@ import Testing
         let leaf = ScriptedOperation("leaf")
         let compound = CompoundOperation(name: "compound", operations: [leaf])
         for (operation, name) in [(leaf, "c"), (compound, "a"), (compound, "b"), (leaf, "d")] {
-            operation.addObserver(EventListener { _, event in if event.isEnd { log.add(name) } })
+            operation.addObserver(EventRecorder { _, event in if event.isEnd { log.add(name) } })
         }
         try await OperationQueue().run(compound)
         #expect(log.events == ["a", "b", "c", "d", "a", "b"])
@@ -76,28 +76,28 @@ import Testing
 
     @Test("An observer that is added in the middle sees what follows, and one that is added after the end nothing")
     func late() async throws {
-        let listener = EventListener()
+        let listener = EventRecorder()
         let operation = ScriptedOperation.idle("work")
         operation.start()
         operation.addObserver(listener)
         operation.finish()
-        #expect(listener.log.events == ["“work” finished"])
-        let after = EventListener()
+        #expect(listener.events == ["work: finished"])
+        let after = EventRecorder()
         operation.addObserver(after)
         operation.cancel()
-        #expect(after.log.events.isEmpty)
+        #expect(after.events.isEmpty)
     }
 
     @Test("A removed observer is not called, also when it is removed by itself or by another one") func removal() {
-        let listener = EventListener()
+        let listener = EventRecorder()
         let operation = ScriptedOperation.idle("work")
-        let remover = EventListener { operation, event in if event.isRunning { operation.removeObserver(listener) } }
+        let remover = EventRecorder { operation, event in if event.isRunning { operation.removeObserver(listener) } }
         operation.addObserver(remover)
         operation.addObserver(listener)
         operation.start()
         operation.removeObserver(listener)
         operation.finish()
-        #expect(listener.log.events == ["“work” started"] && remover.log.events.count == 3)
+        #expect(listener.events == ["work: started"] && remover.events.count == 3)
     }
 
     @Test("An observer is released when it is removed, and when its operation has finished or is released")
@@ -108,18 +108,18 @@ import Testing
         let children = (0..<3).map { ScriptedOperation.idle("child \($0)") }
         let compound = CompoundOperation(name: "compound", operations: children)
         do {
-            let listener = tracker.track(EventListener())
+            let listener = tracker.track(EventRecorder())
             compound.addObserver(listener)
             compound.start()
             await eventually("not all have started") { children.allSatisfy(\.isAtWork) }
             compound.removeObserver(listener)
         }
-        for _ in 0..<2 { compound.addObserver(tracker.track(EventListener())) }
+        for _ in 0..<2 { compound.addObserver(tracker.track(EventRecorder())) }
         for child in children { child.finish() }
         try await compound.finished()
         let unused = tracker.track(ScriptedOperation())
-        unused.addObserver(tracker.track(EventListener()))
-        #expect(tracker.alive.contains("EventListener"))
+        unused.addObserver(tracker.track(EventRecorder()))
+        #expect(tracker.alive.contains("EventRecorder"))
         _ = consume unused
         await tracker.expectAllReleased()
     }
@@ -166,7 +166,7 @@ import Testing
     @Test("A global observer sees every operation, also those that exist, until it is removed") func global() async {
         await #expect(processExitsWith: .success) {
             let before = ScriptedOperation("before")
-            let observer = EventListener()
+            let observer = EventRecorder()
             AsyncOperation.addGlobalObserver(observer)
             AsyncOperation.addGlobalObserver(observer)
             before.start()
@@ -175,10 +175,10 @@ import Testing
             AsyncOperation.removeGlobalObserver(observer)
             ScriptedOperation("after").start()
             #expect(
-                observer.log.events == [
-                    "“before” started", "“before” runs", "“before” finished", "“child” was added to “compound”",
-                    "“compound” started", "“compound” runs", "“child” started", "“child” runs", "“child” finished",
-                    "“compound” finished",
+                observer.events == [
+                    "before: started", "before: running", "before: finished", "child: added to compound",
+                    "compound: started", "compound: running", "child: started", "child: running", "child: finished",
+                    "compound: finished",
                 ])
             // It has been released of every operation that it has seen.
             #expect(!ObserverList.isObserving)
@@ -189,7 +189,7 @@ import Testing
         async
     {
         await #expect(processExitsWith: .success) {
-            let observer = EventListener()
+            let observer = EventRecorder()
             AsyncOperation.addGlobalObserver(observer)
             let outermost = CompoundOperation(name: "0")
             var innermost = outermost
@@ -199,14 +199,14 @@ import Testing
                 innermost = next
             }
             try await OperationQueue().run(outermost)
-            #expect(observer.log.events.count { $0.hasSuffix("finished") } == TestExtent.choose(3_000, long: 20_000))
+            #expect(observer.events.count { $0.hasSuffix("finished") } == TestExtent.choose(3_000, long: 20_000))
         }
     }
 
     @Test("An operation that moves into a composite is seen by the observers of that from then on") func moving()
         async throws
     {
-        let listener = EventListener()
+        let listener = EventRecorder()
         let step = Step<Int, Int>("step") { $0.finish(with: $1) }
         let macro = MacroOperation(step)
         let longer = macro.then(Step<Int, Int>("next") { $0.finish(with: $1) })
@@ -215,15 +215,15 @@ import Testing
         let compound = CompoundOperation(name: "compound")
         longer.input = 1
         try compound.addOperation(longer)
-        let outer = EventListener()
+        let outer = EventRecorder()
         compound.addObserver(outer)
         try await OperationQueue().run(compound)
-        #expect(listener.log.events.first == "“longer” was added to “compound”")
+        #expect(listener.events.first == "longer: added to compound")
         #expect(
-            outer.log.events.filter { $0.hasPrefix("“step”") } == ["“step” started", "“step” runs", "“step” finished"])
+            outer.events.filter { $0.hasPrefix("step: ") } == ["step: started", "step: running", "step: finished"])
         #expect(
-            listener.log.events.filter { $0.hasPrefix("“step”") } == [
-                "“step” started", "“step” runs", "“step” finished",
+            listener.events.filter { $0.hasPrefix("step: ") } == [
+                "step: started", "step: running", "step: finished",
             ])
     }
 

@@ -82,7 +82,7 @@ import Testing
                 return text
             }
             attempt.addObserver(
-                EventListener { operation, event in if event.isRunning { log.add(operation.name ?? "") } })
+                EventRecorder { operation, event in if event.isRunning { log.add(operation.name ?? "") } })
             return number == 1 ? attempt.with(input: "own") : attempt
         }
         retry.clock = clock
