@@ -30,7 +30,7 @@ public final class Gate: @unchecked Sendable {
     ///
     /// - Parameter limit: How long to wait at most.
     /// - Returns: Whether the gate is open.
-    @available(*, noasync)
+    @available(*, noasync, message: "Suspend in opened() instead.")
     @discardableResult
     public func pass(within limit: Duration) -> Bool {
         let deadline = Date(timeIntervalSinceNow: limit / .seconds(1))

@@ -12,7 +12,7 @@ public import OperationKit
 /// print(load.calls)   // [main]
 /// ```
 ///
-/// End it with `finish(with:)` or `finish(withError:)`. If it is cancelled while it works, it ends with `CancellationError`, unless
+/// Write `ManualOperation<Void, Void>` for work without input and output. End it with `finish(with:)` or `finish(withError:)`. If it is cancelled while it works, it ends with `CancellationError`, unless
 /// ``ignoresCancellation`` is set.
 public final class ManualOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     /// What the library has called.

@@ -137,6 +137,8 @@ extension Trial {
         var tried = 0
         for attempt in 0..<20 where tried < 5 {
             let operation = try makeOperation()
+            let ends = Counter()
+            operation.completionBlock = { ends.increment() }
             // On a busy machine the work may be over before this thread goes on.
             if operation.isAsynchronous, attempt.isMultiple(of: 2) { operation.start() } else { _ = Starter(operation) }
             guard eventually({ operation.isExecuting || operation.isFinished }), !operation.isFinished else { continue }
@@ -145,10 +147,13 @@ extension Trial {
             Thread.sleep(forTimeInterval: 0.001 * Double(attempt))
             operation.cancel()
             // A cancellation that comes while the operation is finishing takes no effect.
-            if !eventually(within: .milliseconds(100), { operation.isCancelled || operation.isFinished }) {
+            if !eventually(
+                within: .milliseconds(100), { operation.isCancelled || operation.isFinished || ends.value > 0 })
+            {
                 found(.marksCancellation, "It was cancelled while it worked, and its isCancelled is false.")
             }
             if !waitForEnd(operation) {
+                if hasGoneBack(operation, ends) { return }
                 found(
                     .finishesWhenCancelled,
                     "It was cancelled while it worked, and did not finish within \(seconds).\(unfinished(operation))")
@@ -157,6 +162,13 @@ extension Trial {
             lookAtOutcome(of: operation)
         }
         if tried == 0 { situations.append("not tried: cancelling it while it works, because it always ended before") }
+    }
+
+    /// Of what has ended, and is not finished. A cancellation may come after the end, of which the class then forgets.
+    private func hasGoneBack(_ operation: Operation, _ ends: Counter) -> Bool {
+        guard eventually(within: .milliseconds(20), { ends.value > 0 }), !operation.isFinished else { return false }
+        found(.movesForward, "It was finished, and then it was not.")
+        return true
     }
 
     /// What the work has not set up yet can't be stopped then.
@@ -253,10 +265,7 @@ extension Trial {
                 if !cancelsFirst { canceller.start() }
             }
             if let racer = racers.first(where: { !waitForEnd($0.operation) }) {
-                // What has ended once has gone back, unless it has ended just now.
-                if eventually(within: .milliseconds(20), { racer.ends.value > 0 }), !racer.operation.isFinished {
-                    return found(.movesForward, "It was finished, and then it was not.")
-                }
+                if hasGoneBack(racer.operation, racer.ends) { return }
                 let tree = unfinished(racer.operation)
                 found(
                     .survivesRaces, "It was cancelled at a random moment, and did not finish within \(seconds).\(tree)")

@@ -23,7 +23,7 @@ struct OperationContractTests {
     }
 
     private func rules(_ make: @escaping @Sendable () -> Operation) async -> [OperationContract.Rule] {
-        let report = await OperationContract.report(within: Self.limit, rounds: 32, make)
+        let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
         return report.violations.map(\.rule)
     }
 
@@ -42,7 +42,7 @@ struct OperationContractTests {
             (.isReleased, { Leaking() }),
         ]
         await inTurns(cases) { rule, make in
-            let report = await OperationContract.report(within: Self.limit, rounds: 32, make)
+            let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
             #expect(report.violations.map(\.rule) == [rule], "\(rule): \(report)")
             if Self.printsMessages {
                 print("| `\(rule)` | `\(type(of: make()))` | \(report.violations.first?.description ?? "") |")
@@ -74,7 +74,7 @@ struct OperationContractTests {
             (.survivesRaces, { BlogOperationRacing() }),
         ]
         await inTurns(cases) { rule, make in
-            let report = await OperationContract.report(within: Self.limit, rounds: 32, make)
+            let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
             // A race of such a class may break other rules, too.
             #expect(report.violations.contains { $0.rule == rule }, "\(type(of: make())): \(report)")
         }
@@ -115,6 +115,15 @@ struct OperationContractTests {
                 #expect(report.violations.isEmpty, "run \(run), \(type(of: make())): \(report)")
             }
         }
+    }
+
+    @Test("The guide shows the message as it is printed")
+    func guide() async throws {
+        let violations = await OperationContract.violations(within: Self.limit, rounds: 8) { NotStopping() }
+        let message = try #require(violations.first).description.replacing("0.2 seconds", with: "2.0 seconds")
+        let guide = URL(filePath: #filePath).deletingLastPathComponent().appending(
+            path: "../../Sources/OperationKitTesting/OperationKitTesting.docc/TestingYourOperations.md")
+        #expect(try String(contentsOf: guide, encoding: .utf8).contains("```text\n\(message)\n```"))
     }
 
     @Test("A report says what was tried, with the seed")

@@ -97,7 +97,7 @@ final class BlogOperationRacing: BlogOperation, @unchecked Sendable {
     override var isCancelled: Bool {
         let isCancelled = super.isCancelled
         // What a busy machine does now and then.
-        Thread.sleep(forTimeInterval: 0.000_5)
+        Thread.sleep(forTimeInterval: 0.004)
         return isCancelled
     }
 
