@@ -5,7 +5,7 @@
 package final class HeldGate: StartGate {
     private enum State {
         case idle
-        case waiting(WeakReference)
+        case waiting(WeakReference<AsyncOperation>)
         case answered((any Error)?)
     }
 
@@ -51,7 +51,7 @@ package final class HeldGate: StartGate {
     /// Opens the gate, or has it end the operation.
     package func open(withError error: (any Error)? = nil) {
         let previous = state.withLock { exchange(&$0, with: .answered(error)) }
-        if case .waiting(let reference) = previous { reference.operation?.gateOpened() }
+        if case .waiting(let reference) = previous { reference.object?.gateOpened() }
     }
 }
 #endif

@@ -96,12 +96,7 @@ private enum ChildTaskEvent<Answer: Sendable>: Sendable {
 
 /// The tasks of the items in flight, where an `async` method performs an item or a batch.
 final class InFlightTasks: Sendable {
-    private struct State {
-        var tasks: [Int: Task<Void, Never>] = [:]
-        var isCancelled = false
-    }
-
-    private let state = Locked(State())
+    private let state = Locked<(tasks: [Int: Task<Void, Never>], isCancelled: Bool)>(([:], false))
 
     /// Runs an asynchronous function in a task of its own, which is known until it ends.
     func run(
@@ -157,12 +152,7 @@ final class InFlightTasks: Sendable {
 
 /// Whether work is suspended, and the tasks that wait for it to be resumed.
 final class Suspension: Sendable {
-    private struct State {
-        var isSuspended = false
-        var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
-    }
-
-    private let state = Locked(State())
+    private let state = Locked((isSuspended: false, waiters: Waiters<CheckedContinuation<Wakeup, Never>>()))
 
     /// May be changed and read on any thread, at any time.
     var isSuspended: Bool {

@@ -53,8 +53,8 @@ extension AsyncOperation {
         let (isPending, parent) = withState { ($0.lifecycle.isPending, $0.membership.parent) }
         guard isPending, parent != nil || recordedDependencies != nil else { return nil }
         guard (child as? AsyncOperation)?.ownChildren != nil else { return firstToWait(for: CollectionOfOne(child)) }
-        return NestingSearch.answer(
-            inside: child, whereInside: { firstToWait(for: $0) }, orAround: stepsOutward(to: child))
+        return child.searchNesting(
+            whereInside: { firstToWait(for: $0) }, orAround: stepsOutward(to: child))
     }
 
     /// What the composite was made to depend on; `nil` if that is nothing, or it has started.
@@ -88,7 +88,7 @@ extension AsyncOperation {
 
     /// Goes from each of the composites that have not started to what it depends on, and on to what is around that, until
     /// the child is found there.
-    private func stepsOutward(to child: Operation) -> some Sequence<NestingSearch.Step<AsyncOperation>> {
+    private func stepsOutward(to child: Operation) -> some Sequence<NestingStep<AsyncOperation>> {
         var composites = pendingComposites.makeIterator()
         var composite: AsyncOperation?
         var unread: CompositeDependencies?
@@ -137,60 +137,55 @@ extension Operation {
         guard (other as? AsyncOperation)?.ownChildren != nil else { return false }
         guard self is AsyncOperation else { return other.parts.contains { $0 === self } }
         if let children = (self as? AsyncOperation)?.children, other.isPart(of: children) { return false }
-        return NestingSearch.answer(
-            inside: other, whereInside: { $0.contains { $0 === self } },
+        return other.searchNesting(
+            whereInside: { $0.contains { $0 === self } },
             orAround: enclosingOperations.lazy.map { $0 === other ? .found(true) : .next(cost: 1) }) ?? false
     }
 }
 
-/// A search through composites that are nested, where what is asked can be answered from either end: from all that is
-/// inside one operation, or from the composites around another one.
-///
-/// Where composites are nested thousands deep, one of both is small in most cases: a new operation has few parts, and the
-/// outermost composite has none around it. So the search goes both ways by turns, and costs no more than a multiple of the
-/// shorter one. Putting any number of operations into each other, in any order, then takes O(n log n) steps in all.
-enum NestingSearch {
-    /// A step of the search outward.
-    enum Step<Answer> {
-        case found(Answer)
-        /// Nothing was found. The steps up to the next one cost as much as so many operations inside.
-        case next(cost: Int)
-        /// This cannot be answered from here.
-        case unknown
-    }
+/// A step of a search outward through composites that are nested.
+enum NestingStep<Answer> {
+    case found(Answer)
+    /// Nothing was found. The steps up to the next one cost as much as so many operations inside.
+    case next(cost: Int)
+    /// This cannot be answered from here.
+    case unknown
+}
 
-    /// Returns the answer of whichever search ends first.
+extension Operation {
+    /// Searches composites that are nested for what can be answered from either end: from all that is inside this operation,
+    /// or from the composites around another one. Returns the answer of whichever search ends first.
+    ///
+    /// Where composites are nested thousands deep, one of both is small in most cases: a new operation has few parts, and the
+    /// outermost composite has none around it. So the search goes both ways by turns, and costs no more than a multiple of the
+    /// shorter one. Putting any number of operations into each other, in any order, then takes O(n log n) steps in all.
     ///
     /// - Parameters:
-    ///   - operation: The operation whose parts are searched.
-    ///   - whereInside: Returns the answer from all the parts: those that ``Foundation/Operation/parts`` returns.
+    ///   - whereInside: Returns the answer from all the parts of this operation: those that ``parts`` returns.
     ///   - steps: The steps outward.
     /// - Returns: The answer; `nil` if there is none.
-    static func answer<Answer>(
-        inside operation: Operation, whereInside: ([Operation]) -> Answer?,
-        orAround steps: some Sequence<Step<Answer>>
+    fileprivate func searchNesting<Answer>(
+        whereInside: ([Operation]) -> Answer?, orAround steps: some Sequence<NestingStep<Answer>>
     ) -> Answer? {
         var steps = steps.makeIterator()
         var limit = 8
         // A step that costs more than is left is taken when the search inside has cost as much.
         var credit = 0
         while true {
-            if let parts = operation.parts(atMost: limit) { return whereInside(parts) }
+            if let parts = parts(atMost: limit) { return whereInside(parts) }
             credit += limit
             while credit > 0 {
                 switch steps.next() {
                 case .found(let answer)?: return answer
                 case .next(let cost)?: credit -= cost
-                case .unknown?: return whereInside(operation.parts)
+                case .unknown?: return whereInside(parts)
                 case nil: return nil
                 }
             }
             limit *= 4
         }
     }
-}
 
-extension Operation {
     /// The operation itself, and all that is inside it and has not finished, at any depth.
     var parts: [Operation] { parts(atMost: .max) ?? [self] }
 

@@ -2,17 +2,8 @@ import Foundation
 
 /// One run of a coordinator: a compound of the operations that can run, and a slot for each operation.
 final class CoordinatedRun: @unchecked Sendable {
-    private enum Slot {
-        case runs(Operation)
-        case rejected(CoordinationError)
-
-        var operation: Operation? {
-            if case .runs(let operation) = self { operation } else { nil }
-        }
-    }
-
-    /// Changed only in `deinit`.
-    private var slots: [Slot]
+    /// The operations that run, and why others don't. Changed only in `deinit`.
+    private var slots: [Result<Operation, CoordinationError>]
     private let compound: CompoundOperation
     private let invalidLimit: CoordinationError?
 
@@ -23,21 +14,21 @@ final class CoordinatedRun: @unchecked Sendable {
         var seen = Set<ObjectIdentifier>()
         slots = operations.map { operation in
             if !seen.insert(ObjectIdentifier(operation)).inserted {
-                return .rejected(.givenTwice(operation: operation.displayName, coordinator: name))
+                return .failure(.givenTwice(operation: operation.displayName, coordinator: name))
             }
             if operation.isExecuting || operation.isFinished {
-                return .rejected(.alreadyStarted(operation: operation.displayName, coordinator: name))
+                return .failure(.alreadyStarted(operation: operation.displayName, coordinator: name))
             }
-            return .runs(operation)
+            return .success(operation)
         }
         compound = CompoundOperation(
-            name: name, operations: invalidLimit == nil ? slots.compactMap(\.operation) : [],
+            name: name, operations: invalidLimit == nil ? slots.compactMap { try? $0.get() } : [],
             maxConcurrentOperationCount: max(limit, 1), failurePolicy: coordinator.failurePolicy)
     }
 
     deinit {
         // Releasing the last operation of a chain frees all of it, which must not happen by nested calls.
-        var operations = exchange(&slots, with: []).compactMap(\.operation)
+        var operations = exchange(&slots, with: []).compactMap { try? $0.get() }
         DependencyRelease.release(&operations)
     }
 
@@ -62,9 +53,9 @@ final class CoordinatedRun: @unchecked Sendable {
             }
         return slots.map { slot in
             switch slot {
-            case .rejected(let error):
+            case .failure(let error):
                 return error
-            case .runs(let operation):
+            case .success(let operation):
                 // It belongs to another compound.
                 if !operation.isFinished { return reason ?? CancellationError() }
                 let error = operation.endingError

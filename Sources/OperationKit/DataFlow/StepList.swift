@@ -161,22 +161,14 @@ extension IOOperation {
             return WeakReference(source)
         }
         addStartHandler { [weak self] _ in
-            let sources = references.compactMap(\.operation)
+            let sources = references.compactMap(\.object)
             let value = input()
             for source in sources { if let error = source.error { throw error } }
             guard let value else { throw CancellationError() }
             self?.input = value
         }
         addStartHandler(.last) { target in
-            for source in references.compactMap(\.operation) { target.removeDependency(source) }
+            for source in references.compactMap(\.object) { target.removeDependency(source) }
         }
-    }
-}
-
-struct WeakReference: Sendable {
-    private(set) weak var operation: AsyncOperation?
-
-    init(_ operation: AsyncOperation) {
-        self.operation = operation
     }
 }

@@ -51,7 +51,7 @@ extension Waterfall {
             jobs.append(
                 { value in
                     let output = Self.open(value)
-                    return .task { WaterfallValue(try await job(output)) }
+                    return .task { Reference(try await job(output)) }
                 }, name: name, weight: progressWeight)
         }
     }

@@ -69,7 +69,7 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
         self.jobs = jobs
         super.init()
         becomeComposite(of: jobs.children, describe: { [weak jobs] in jobs?.describe(&$0) }) { [unowned jobs] input in
-            Self.open(try await jobs.run(with: WaterfallValue(input)))
+            Self.open(try await jobs.run(with: Reference(input)))
         }
     }
 
@@ -142,12 +142,12 @@ extension Waterfall {
             let error = ChainError.operationNotRun(job: name(), chain: displayName)
             return { _ in throw error }
         }
-        return { .value(WaterfallValue(try job(Self.open($0)))) }
+        return { .value(Reference(try job(Self.open($0)))) }
     }
 
     /// The value of a result, whose type has been checked where the jobs were added.
-    static func open(_ value: any WaterfallResult) -> Output {
-        guard let value = value as? WaterfallValue<Output> else {
+    static func open(_ value: WaterfallJobs.Value) -> Output {
+        guard let value = value as? Reference<Output> else {
             preconditionFailure("OperationKit: a waterfall's job got \(type(of: value)) instead of \(Output.self)")
         }
         return value.value
@@ -180,15 +180,15 @@ public struct WaterfallStep<Next: Sendable>: Sendable {
 
     /// The next result.
     public static func value(_ value: Next) -> WaterfallStep {
-        WaterfallStep(result: .value(WaterfallValue(value)))
+        WaterfallStep(result: .value(Reference(value)))
     }
 
     /// An operation that makes the next result. It has its input, is part of no other operation, and is started by the
     /// waterfall only. If it succeeds without an output, the waterfall ends with
     /// ``IOOperationError/missingOutput(operation:)``.
     public static func operation<Made: OutputOperation>(_ operation: Made) -> WaterfallStep where Made.Output == Next {
-        let output: @Sendable () -> (any WaterfallResult)? = { [weak operation] in
-            operation?.output.map { WaterfallValue($0) }
+        let output: @Sendable () -> WaterfallJobs.Value? = { [weak operation] in
+            operation?.output.map(Reference.init)
         }
         return WaterfallStep(result: .operation(operation, output: output))
     }

@@ -2,23 +2,21 @@ import Foundation
 
 /// The jobs of a waterfall: collected first, and moved from waterfall to waterfall as it grows, then called one after the other.
 final class WaterfallJobs: Sendable {
-    typealias Job = @Sendable (any WaterfallResult) throws -> Made
+    /// A result on its way from one job to the next: a ``Reference`` to it.
+    typealias Value = any AnyObject & Sendable
+    typealias Job = @Sendable (Value) throws -> Made
 
     /// What a job makes. The closure for the output does not hold the operation.
     enum Made: Sendable {
-        case value(any WaterfallResult)
-        case operation(AsyncOperation, output: @Sendable () -> (any WaterfallResult)?)
-        case task(@Sendable () async throws -> any WaterfallResult)
+        case value(Value)
+        case operation(AsyncOperation, output: @Sendable () -> Value?)
+        case task(@Sendable () async throws -> Value)
     }
 
     let children = ChildScheduler(
         limit: 1, failurePolicy: .continueAll, collectsFailures: false, unit: "jobs", body: CompositeBody())
 
-    private struct QueuedJob {
-        let job: Job
-        let name: String?
-        let weight: Int64
-    }
+    private typealias QueuedJob = (job: Job, name: String?, weight: Int64)
 
     private struct State {
         /// In reverse order once the run has started, so that each can be removed, and released, when it is called.
@@ -32,7 +30,7 @@ final class WaterfallJobs: Sendable {
 
     func append(_ job: @escaping Job, name: String? = nil, weight: Int64) {
         state.withLock { state in
-            state.jobs.append(QueuedJob(job: job, name: name, weight: ProgressLedger.weight(weight)))
+            state.jobs.append((job, name, ProgressLedger.weight(weight)))
             state.count += 1
         }
     }
@@ -65,16 +63,16 @@ final class WaterfallJobs: Sendable {
 extension WaterfallJobs {
     /// Where the jobs that make values have come to.
     private enum Progress: Sendable {
-        case done(any WaterfallResult)
-        case suspended(any WaterfallResult)
-        case operation(AsyncOperation, QueuedJob, output: @Sendable () -> (any WaterfallResult)?)
+        case done(Value)
+        case suspended(Value)
+        case operation(AsyncOperation, QueuedJob, output: @Sendable () -> Value?)
     }
 
     /// Ends at once as a child, which it can only when the waterfall is not suspended.
     private final class Resumption: AsyncOperation, @unchecked Sendable {}
 
     /// Calls the jobs. The operations that they make run as children.
-    func run(with input: any WaterfallResult) async throws -> any WaterfallResult {
+    func run(with input: Value) async throws -> Value {
         let total = state.withLock { state in
             state.jobs.reverse()
             return state.jobs.reduce(0) { $0 + $1.weight }
@@ -98,7 +96,7 @@ extension WaterfallJobs {
     }
 
     /// Calls jobs in a loop, as long as they make values.
-    private func makeValues(from input: any WaterfallResult) throws -> Progress {
+    private func makeValues(from input: Value) throws -> Progress {
         var value = input
         while true {
             if children.cancelsNewChildren { throw CancellationError() }
@@ -120,8 +118,8 @@ extension WaterfallJobs {
 
     /// Runs the operation that a job has made, under the name of the job if it has none. An operation that is refused keeps its name.
     private func run(
-        _ operation: AsyncOperation, of job: QueuedJob, output: @Sendable () -> (any WaterfallResult)?
-    ) async throws -> any WaterfallResult {
+        _ operation: AsyncOperation, of job: QueuedJob, output: @Sendable () -> Value?
+    ) async throws -> Value {
         let isNamed = operation.name == nil && job.name != nil
         if isNamed { operation.name = job.name }
         do {
@@ -164,16 +162,5 @@ extension WaterfallJobs {
             state.failure = SuboperationError(
                 name: name, index: state.started - 1, error: error, siblingCount: state.count)
         }
-    }
-}
-
-/// A result on its way from one job to the next.
-protocol WaterfallResult: Sendable {}
-
-final class WaterfallValue<Value: Sendable>: WaterfallResult {
-    let value: Value
-
-    init(_ value: Value) {
-        self.value = value
     }
 }

@@ -45,10 +45,10 @@ extension AsyncOperation {
     /// one those with a `SuspendingClock`, and one sleeping task those with the same clock that is an object. Other clocks cost a
     /// task for each deadline. Where the `sleep` of a clock throws, or returns early, the time counts as over.
     public final var clock: any Clock<Duration> {
-        get { withState { $0.gates?.clock }?.clock ?? ContinuousClock() }
+        get { withState { $0.gates?.clock }?.value ?? ContinuousClock() }
         set {
             // Release the old clock after unlocking; its deinitializer may run arbitrary code.
-            var reference: ClockReference? = ClockReference(newValue)
+            var reference: Reference? = Reference(newValue)
             let isSet = withState { state in
                 guard state.lifecycle.isPending else { return false }
                 swap(&reference, &state.requiredGates().clock)
@@ -97,7 +97,7 @@ extension AsyncOperation {
 
     /// The timer for deadlines of the operation's ``clock``.
     final var timer: DeadlineTimer {
-        withState { $0.gates?.clock }?.clock.timer ?? ContinuousClock().timer
+        withState { $0.gates?.clock }?.value.timer ?? ContinuousClock().timer
     }
 
     /// Reports a policy that has no effect, because the operation has started.

@@ -264,32 +264,28 @@ extension Clock where Duration == Swift.Duration {
     /// The timer for deadlines of this clock: always the same one for a `ContinuousClock`, a `SuspendingClock` and a clock that
     /// is a class, while it lasts; another one each time for other clocks.
     var timer: DeadlineTimer {
-        if self is ContinuousClock { return SharedTimers.continuous }
-        if self is SuspendingClock { return SharedTimers.suspending }
+        if self is ContinuousClock { return .continuous }
+        if self is SuspendingClock { return .suspending }
         guard Self.self is AnyClass else { return DeadlineTimer(TimeSource(self)) }
-        return SharedTimers.timer(for: self, identity: ObjectIdentifier(self as AnyObject))
+        return .shared(for: self, identity: ObjectIdentifier(self as AnyObject))
     }
 }
 
-/// The timers that all deadlines of a clock share.
-private enum SharedTimers {
-    static let continuous = DeadlineTimer(TimeSource(ContinuousClock()), usesThread: true)
-    static let suspending = DeadlineTimer(TimeSource(SuspendingClock()), usesThread: true)
-
-    private struct Entry: Sendable {
-        weak var timer: DeadlineTimer?
-    }
+// The timers that all deadlines of a clock share.
+extension DeadlineTimer {
+    fileprivate static let continuous = DeadlineTimer(TimeSource(ContinuousClock()), usesThread: true)
+    fileprivate static let suspending = DeadlineTimer(TimeSource(SuspendingClock()), usesThread: true)
 
     /// The timers of clocks that are classes. A timer holds its clock, so no identity is used again while it is in use.
-    private static let entries = Locked<[ObjectIdentifier: Entry]>([:])
+    private static let entries = Locked<[ObjectIdentifier: WeakReference<DeadlineTimer>]>([:])
 
-    static func timer(for clock: some Clock<Duration>, identity: ObjectIdentifier) -> DeadlineTimer {
-        if let timer = entries.withLock({ $0[identity]?.timer }) { return timer }
+    fileprivate static func shared(for clock: some Clock<Duration>, identity: ObjectIdentifier) -> DeadlineTimer {
+        if let timer = entries.withLock({ $0[identity]?.object }) { return timer }
         let created = DeadlineTimer(TimeSource(clock)) { timerWasReleased(identity) }
         return entries.withLock { entries in
             // Another thread may have been faster.
-            if let timer = entries[identity]?.timer { return timer }
-            entries[identity] = Entry(timer: created)
+            if let timer = entries[identity]?.object { return timer }
+            entries[identity] = WeakReference(created)
             return created
         }
     }
@@ -297,7 +293,7 @@ private enum SharedTimers {
     private static func timerWasReleased(_ identity: ObjectIdentifier) {
         // Another timer may have taken the place. If it is released at this moment, then not with the lock held.
         let successor = entries.withLock { entries in
-            let successor = entries[identity]?.timer
+            let successor = entries[identity]?.object
             if successor == nil { entries[identity] = nil }
             return successor
         }

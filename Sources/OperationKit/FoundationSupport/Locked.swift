@@ -121,6 +121,24 @@ struct AtomicCounter: ~Copyable, Sendable {
     #endif
 }
 
+/// A value that is shared instead of copied, and fits into a pointer.
+final class Reference<Value: Sendable>: Sendable {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}
+
+/// A reference that does not keep an object alive.
+struct WeakReference<Object: AnyObject & Sendable>: Sendable {
+    private(set) weak var object: Object?
+
+    init(_ object: Object) {
+        self.object = object
+    }
+}
+
 /// A value that its owner carries to other threads, although the compiler cannot check that it is safe there.
 struct UncheckedSendable<Value>: @unchecked Sendable {
     let value: Value

@@ -25,7 +25,7 @@ extension Operation {
     }
 
     private var fallbackName: String {
-        (self as? any TitledOperation)?.title ?? TypeNames.name(of: type(of: self))
+        (self as? any TitledOperation)?.title ?? typeName(of: type(of: self))
     }
 }
 
@@ -44,18 +44,16 @@ extension OperationQueue {
 
 /// What types are called in messages. Writing that down takes as long as the whole life of an operation, so it is done once for
 /// each type.
-enum TypeNames {
-    private static let known = Locked<[ObjectIdentifier: String]>([:])
+private let typeNames = Locked<[ObjectIdentifier: String]>([:])
 
-    /// The name of a type, as `String(describing:)` writes it.
-    static func name(of type: Any.Type) -> String {
-        known.withLock { known in
-            if let name = known[ObjectIdentifier(type)] { return name }
-            // No code of a user's is called for a type.
-            let name = String(describing: type)
-            known[ObjectIdentifier(type)] = name
-            return name
-        }
+/// The name of a type, as `String(describing:)` writes it.
+func typeName(of type: Any.Type) -> String {
+    typeNames.withLock { names in
+        if let name = names[ObjectIdentifier(type)] { return name }
+        // No code of a user's is called for a type.
+        let name = String(describing: type)
+        names[ObjectIdentifier(type)] = name
+        return name
     }
 }
 
@@ -105,12 +103,7 @@ extension TaskPriority {
 ///
 /// Foundation is given a closure that fires the relay. It keeps that closure on Linux, but the relay is empty by then.
 final class CompletionBlockRelay: Sendable {
-    private struct State {
-        var block: (@Sendable () -> Void)?
-        var hasFired = false
-    }
-
-    private let state = Locked(State())
+    private let state = Locked<(block: (@Sendable () -> Void)?, hasFired: Bool)>((nil, false))
 
     /// The block. One that is set when the relay has fired comes too late, and is dropped.
     var block: (@Sendable () -> Void)? {

@@ -95,14 +95,14 @@ enum ThreadWait<Answer> {
 ///
 /// - Returns: Whether the system had a thread left. Otherwise the body does not run.
 func detachThread(_ body: @escaping @Sendable () -> Void) -> Bool {
-    let start = unsafe Unmanaged.passRetained(ThreadStart(body))
+    let start = unsafe Unmanaged.passRetained(Reference(body))
     #if canImport(Darwin)
     var thread: pthread_t?
     let status = unsafe pthread_create(
         &thread, nil,
         { pointer in
             pthread_set_qos_class_self_np(QOS_CLASS_USER_INITIATED, 0)
-            unsafe Unmanaged<ThreadStart>.fromOpaque(pointer).takeRetainedValue().body()
+            unsafe Unmanaged<Reference<@Sendable () -> Void>>.fromOpaque(pointer).takeRetainedValue().value()
             return nil
         }, start.toOpaque())
     if status == 0, let thread = unsafe thread { unsafe pthread_detach(thread) }
@@ -112,7 +112,7 @@ func detachThread(_ body: @escaping @Sendable () -> Void) -> Bool {
         &thread, nil,
         { pointer in
             if let pointer = unsafe pointer {
-                unsafe Unmanaged<ThreadStart>.fromOpaque(pointer).takeRetainedValue().body()
+                unsafe Unmanaged<Reference<@Sendable () -> Void>>.fromOpaque(pointer).takeRetainedValue().value()
             }
             return nil
         }, start.toOpaque())
@@ -120,12 +120,4 @@ func detachThread(_ body: @escaping @Sendable () -> Void) -> Bool {
     #endif
     if status != 0 { unsafe start.release() }
     return status == 0
-}
-
-private final class ThreadStart {
-    let body: @Sendable () -> Void
-
-    init(_ body: @escaping @Sendable () -> Void) {
-        self.body = body
-    }
 }

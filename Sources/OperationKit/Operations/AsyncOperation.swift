@@ -290,7 +290,7 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
     // MARK: For subclasses inside the library
 
     /// What operations of this class are called in messages: the name of the class, if users know that.
-    class var typeTitle: String { TypeNames.name(of: self) }
+    class var typeTitle: String { typeName(of: self) }
 
     /// What this operation is called in messages if it has no name, unless that is the title of its class.
     var ownTitle: String? { nil }

@@ -135,11 +135,7 @@ extension Operation {
 
 /// The children of a composite that have not ended, as they were at one moment: for descriptions.
 struct ChildSnapshot: Sendable {
-    struct Child: Sendable {
-        let operation: Operation
-        let index: Int
-        let stage: Stage
-    }
+    typealias Child = (operation: Operation, index: Int, stage: Stage)
 
     /// How far a child has come.
     enum Stage: Sendable {

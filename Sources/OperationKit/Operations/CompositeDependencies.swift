@@ -79,16 +79,12 @@ final class CompositeDependencies: Sendable {
 
 /// The composites that depend on each operation, by the address of the operation.
 private struct DependencyTable {
-    private struct Entry {
-        weak var dependencies: CompositeDependencies?
-    }
-
-    private var entries: [ObjectIdentifier: [ObjectIdentifier: Entry]] = [:]
+    private var entries: [ObjectIdentifier: [ObjectIdentifier: WeakReference<CompositeDependencies>]] = [:]
 
     func count(of operation: ObjectIdentifier) -> Int { entries[operation]?.count ?? 0 }
 
     mutating func insert(_ operation: ObjectIdentifier, of dependencies: CompositeDependencies) {
-        entries[operation, default: [:]][ObjectIdentifier(dependencies)] = Entry(dependencies: dependencies)
+        entries[operation, default: [:]][ObjectIdentifier(dependencies)] = WeakReference(dependencies)
     }
 
     mutating func remove(_ operations: Set<ObjectIdentifier>, of dependencies: CompositeDependencies) {
@@ -106,6 +102,6 @@ private struct DependencyTable {
     /// - Returns: Objects to be released after unlocking: they remove themselves from the table.
     func dependents(of operation: ObjectIdentifier) -> [CompositeDependencies] {
         if entries.isEmpty { return [] }
-        return entries[operation]?.values.compactMap(\.dependencies) ?? []
+        return entries[operation]?.values.compactMap(\.object) ?? []
     }
 }

@@ -91,15 +91,12 @@ extension ContinuousClock.Instant {
 
 /// All operations that are executing, without keeping them alive.
 final class ExecutionRegistry: Sendable {
-    private struct Entry: Sendable {
-        weak var operation: AsyncOperation?
-        let startTime: ContinuousClock.Instant
-    }
+    private typealias Entry = (operation: WeakReference<AsyncOperation>, startTime: ContinuousClock.Instant)
 
     private let entries = Locked<[ObjectIdentifier: Entry]>([:])
 
     func started(_ execution: ExecutionRecord, of operation: AsyncOperation) {
-        let entry = Entry(operation: operation, startTime: execution.startTime)
+        let entry = (WeakReference(operation), execution.startTime)
         entries.withLock { $0[ObjectIdentifier(execution)] = entry }
     }
 
@@ -109,7 +106,7 @@ final class ExecutionRegistry: Sendable {
 
     func operations(executingLongerThan age: Duration, at now: ContinuousClock.Instant) -> [AsyncOperation] {
         // Release the operations after unlocking; their deinitializers may remove an entry.
-        let found = entries.withLock { entries in entries.values.map { ($0.operation, $0.startTime) } }
+        let found = entries.withLock { entries in entries.values.map { ($0.operation.object, $0.startTime) } }
         return found.filter { $0.1.age(at: now) > age }.sorted { $0.1 < $1.1 }.compactMap(\.0)
     }
 }

@@ -167,13 +167,9 @@ extension AsyncOperation {
 ///
 /// Foundation does not say which queue an operation is on; only a queue says which operations are on it.
 final class KnownQueues: Sendable {
-    private struct Entry: Sendable {
-        weak var queue: OperationQueue?
-    }
-
     static let shared = KnownQueues()
 
-    private let entries = Locked<[ObjectIdentifier: Entry]>([:])
+    private let entries = Locked<[ObjectIdentifier: WeakReference<OperationQueue>]>([:])
 
     /// An operation starts on the queue, or the library adds one to it.
     func insert(_ queue: OperationQueue) {
@@ -181,15 +177,15 @@ final class KnownQueues: Sendable {
         // Release the queues after unlocking; their deinitializers may run arbitrary code.
         let discarded = entries.withLock { entries -> [OperationQueue] in
             let id = ObjectIdentifier(queue)
-            if entries[id]?.queue != nil { return [] }
+            if entries[id]?.object != nil { return [] }
             var queues: [OperationQueue] = []
             // Remove those that are gone instead of growing, if there are any.
             if entries.count == entries.capacity {
-                queues = entries.values.compactMap(\.queue)
+                queues = entries.values.compactMap(\.object)
                 let present = Set(queues.map { ObjectIdentifier($0) })
                 entries = entries.filter { present.contains($0.key) }
             }
-            entries[id] = Entry(queue: queue)
+            entries[id] = WeakReference(queue)
             return queues
         }
         withExtendedLifetime(discarded) {}
@@ -203,7 +199,7 @@ final class KnownQueues: Sendable {
     /// Complexity: linear in the operations on these queues.
     func queue(of operation: Operation) -> OperationQueue? {
         let known = entries.withLock { entries -> [OperationQueue] in
-            let present = entries.compactMapValues(\.queue)
+            let present = entries.compactMapValues(\.object)
             // What is gone need not be looked at again.
             if present.count < entries.count { entries = entries.filter { present[$0.key] != nil } }
             return Array(present.values)

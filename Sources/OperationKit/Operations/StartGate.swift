@@ -100,7 +100,7 @@ final class StartGates {
     /// How long the work may take.
     var timeout: Duration?
     /// What the time is measured with; `nil` for the default.
-    var clock: ClockReference?
+    var clock: Reference<any Clock<Duration>>?
     /// What the operation got from a gate, from its request on.
     var lease: (any StartLease)?
     /// An operation that only this one waits for, in a gate or for an attempt.
@@ -164,14 +164,5 @@ final class StartGates {
     /// - Returns: The gates, the current one last, for the caller to release after unlocking.
     func removeAll() -> [any StartGate] {
         exchange(&remaining, with: [])
-    }
-}
-
-/// A clock that was set. An object, because few operations have one.
-final class ClockReference: Sendable {
-    let clock: any Clock<Duration>
-
-    init(_ clock: any Clock<Duration>) {
-        self.clock = clock
     }
 }

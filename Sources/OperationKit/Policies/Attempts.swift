@@ -190,48 +190,43 @@ extension ResourceRequest {
     /// - Returns: What the attempt holds until ``AttemptLease/end(_:)``.
     /// - Throws: ``ResourceError``, ``CircuitOpenError``.
     func granted(toAttemptOf operation: AsyncOperation) async throws -> AttemptLease {
-        let holder = AttemptLease.Holder()
-        holder.name = operation.displayName
-        holder.queuePriority = operation.queuePriority
-        holder.clock = operation.clock
-        holder.hideFromObservers()
-        holder.require(self)
-        operation.setHelper(holder)
+        let lease = AttemptLease()
+        lease.name = operation.displayName
+        lease.queuePriority = operation.queuePriority
+        lease.clock = operation.clock
+        lease.hideFromObservers()
+        lease.require(self)
+        operation.setHelper(lease)
         let isGranted = await withCancellationDelivered {
-            holder.cancel()
+            lease.cancel()
         } during: {
-            await withCheckedContinuation { holder.start($0) }
+            await withCheckedContinuation { lease.request($0) }
         }
-        if !isGranted, let error = holder.error { throw error }
-        return AttemptLease(holder: holder)
+        if !isGranted, let error = lease.error { throw error }
+        return lease
     }
 }
 
-/// What an attempt holds of what it requires.
-struct AttemptLease: Sendable {
-    fileprivate let holder: Holder
+/// What an attempt holds of what it requires: it requests that as its own, and has it until it is finished.
+final class AttemptLease: AsyncOperation, @unchecked Sendable {
+    private let continuation = Locked<CheckedContinuation<Bool, Never>?>(nil)
+
+    fileprivate func request(_ continuation: CheckedContinuation<Bool, Never>) {
+        self.continuation.withLock { $0 = continuation }
+        asyncCompletionBlock = { [weak self] _ in self?.resume(isGranted: false) }
+        start()
+    }
+
+    override func main() {
+        resume(isGranted: true)
+    }
 
     /// Gives everything back. Called once, with the error of the attempt, which circuit breakers count.
     func end(_ error: (any Error)?) {
-        holder.finish(withError: error)
+        finish(withError: error)
     }
 
-    /// Requests what the attempt requires as its own, and has it until it is finished.
-    fileprivate final class Holder: AsyncOperation, @unchecked Sendable {
-        private let continuation = Locked<CheckedContinuation<Bool, Never>?>(nil)
-
-        func start(_ continuation: CheckedContinuation<Bool, Never>) {
-            self.continuation.withLock { $0 = continuation }
-            asyncCompletionBlock = { [weak self] _ in self?.resume(isGranted: false) }
-            start()
-        }
-
-        override func main() {
-            resume(isGranted: true)
-        }
-
-        private func resume(isGranted: Bool) {
-            continuation.withLock { $0.take() }?.resume(returning: isGranted)
-        }
+    private func resume(isGranted: Bool) {
+        continuation.withLock { $0.take() }?.resume(returning: isGranted)
     }
 }

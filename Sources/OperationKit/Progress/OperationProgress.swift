@@ -38,10 +38,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     ///
     /// The link is a progress between the two: a progress cannot be removed from its parent, but a link that nothing
     /// else holds can be released.
-    private struct Part {
-        let link: Progress
-        let units: Int64
-    }
+    private typealias Part = (link: Progress, units: Int64)
 
     private weak var owner: (any ProgressOwner)?
     private var isComplete = false
@@ -110,7 +107,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
                 parts.removeAll { $0.link.isFinished }
                 partLimit = 2 * parts.count + 8
             }
-            parts.append(Part(link: link, units: units))
+            parts.append((link, units))
             #if !canImport(ObjectiveC)
             super.addChild(link, withPendingUnitCount: units)
             #endif

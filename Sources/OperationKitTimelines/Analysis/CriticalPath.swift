@@ -190,15 +190,13 @@ private struct CriticalPathSearch {
         visitedStarts[position] = true
         for wait in causes.entries[position].waits.reversed() where wait.from.nanoseconds <= time {
             let end = wait.to?.nanoseconds ?? time
-            switch causes.waitCause(of: position, wait) {
-            case .resource(let name, let holder) where !visitedEnds[holder]:
+            if let (resource, holder) = causes.waitCause(of: position, wait), !visitedEnds[holder] {
                 append(
-                    position, .resource(name, from: id(holder)), from: causes.ends[holder], to: &time,
+                    position, .resource(resource, from: id(holder)), from: causes.ends[holder], to: &time,
                     begins: causes.runs[position])
                 return .end(holder)
-            case .resource, .condition:
-                append(position, .condition(wait.reason), from: wait.from.nanoseconds, to: &time, begins: end)
             }
+            append(position, .condition(wait.reason), from: wait.from.nanoseconds, to: &time, begins: end)
         }
         let (cause, start) = causes.startCause(of: position)
         let (reason, previous): (OperationTimeline.Step.Reason, Previous?) =

@@ -20,12 +20,6 @@ struct TimelineCauses {
         case place(in: Int, from: Int)
     }
 
-    /// What ended a wait before `main()`.
-    enum WaitCause: Equatable {
-        case condition
-        case resource(String, from: Int)
-    }
-
     /// How many operations that ended at nearly the same time are considered.
     private static let mostCandidates = 16
 
@@ -147,8 +141,8 @@ struct TimelineCauses {
         return cause
     }
 
-    /// What ended a wait: the holder of the same resource that ended last meanwhile, or a condition.
-    func waitCause(of position: Int, _ wait: OperationTimeline.Wait) -> WaitCause {
+    /// What ended a wait: the holder of the same resource that ended last meanwhile; `nil` for a condition.
+    func waitCause(of position: Int, _ wait: OperationTimeline.Wait) -> (resource: String, holder: Int)? {
         let from = wait.from.nanoseconds
         let to = wait.to?.nanoseconds ?? ends[position]
         var found: (resource: String, holder: Int)?
@@ -165,6 +159,6 @@ struct TimelineCauses {
             }
             if let holder, found.map({ ends[$0.holder] < ends[holder] }) ?? true { found = (resource, holder) }
         }
-        return found.map { .resource($0.resource, from: $0.holder) } ?? .condition
+        return found
     }
 }

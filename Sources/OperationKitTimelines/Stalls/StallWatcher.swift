@@ -20,13 +20,7 @@ final class StallWatcher: OperationObserver {
         var isReported = false
     }
 
-    private struct State {
-        var watches: [OperationID: Watch] = [:]
-        var isAlarmSet = false
-        var isStopped = false
-    }
-
-    private let state = Guarded(State())
+    private let state = Guarded((watches: [OperationID: Watch](), isAlarmSet: false, isStopped: false))
     private let threshold: Duration
     private let now: @Sendable () -> Duration
     /// Sleeps on the clock until a time; `nil` for the clock of the system, on which no thread has to be there for that.

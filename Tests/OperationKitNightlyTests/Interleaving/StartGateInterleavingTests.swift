@@ -29,7 +29,7 @@ private final class StartGateSubject: ExplorationSubject, @unchecked Sendable {
 
     /// Opens once the test has said so, whether or not it has been asked by then.
     final class SubjectGate: StartGate {
-        private enum State { case open, awaited(WeakReference), answered(TestError?) }
+        private enum State { case open, awaited(WeakReference<AsyncOperation>), answered(TestError?) }
 
         let order = GateOrder.first
         private let state = Locked(State.open)
@@ -60,7 +60,7 @@ private final class StartGateSubject: ExplorationSubject, @unchecked Sendable {
                 if case .answered = state { return state }
                 return exchange(&state, with: .answered(error))
             }
-            if case .awaited(let reference) = previous { reference.operation?.gateOpened() }
+            if case .awaited(let reference) = previous { reference.object?.gateOpened() }
         }
     }
 

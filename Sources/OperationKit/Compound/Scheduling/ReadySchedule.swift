@@ -257,7 +257,7 @@ extension ChildSnapshot {
         var others: [Child] = []
         for record in table.records {
             guard let operation = record.operation else { continue }
-            let child = Child(operation: operation, index: record.ordinal, stage: record.phase.stage)
+            let child = (operation, record.ordinal, record.phase.stage)
             if record.phase.place != nil {
                 if started.count < limit { started.append(child) }
             } else if others.count < limit {

@@ -28,10 +28,10 @@ extension AsyncOperation {
     /// Delivers an event that was noted, unless another thread does.
     @inline(__always)
     final func deliver(_ queue: EventQueue?) {
-        if let queue { EventDelivery.deliver(queue, of: self) }
+        queue?.deliver(of: self)
     }
 
-    /// Delivers events until there are none. Called by ``EventDelivery``.
+    /// Delivers events until there are none. Called by ``EventQueue/deliver(of:)``.
     final func deliverEvents(_ queue: EventQueue) {
         // Released after unlocking, as these may be the last references.
         var events: [EventQueue.Entry] = []

@@ -78,10 +78,9 @@ extension AsyncOperation.State {
     }
 }
 
-/// The events that the current thread delivers.
-///
-/// An event that is caused inside an observer waits until that has returned, whatever its operation is, so calls are never nested.
-enum EventDelivery {
+// An event that is caused inside an observer waits until that has returned, whatever its operation is, so calls are never nested.
+extension EventQueue {
+    /// The events that the current thread delivers.
     private typealias Deferred = [(operation: AsyncOperation, queue: EventQueue)]
 
     private static let key: pthread_key_t = {
@@ -92,20 +91,20 @@ enum EventDelivery {
     }()
 
     /// Delivers the events of an operation: now, or when the observer has returned that this thread is calling.
-    static func deliver(_ queue: EventQueue, of operation: AsyncOperation) {
-        if let deferred = unsafe pthread_getspecific(key) {
-            return unsafe deferred.assumingMemoryBound(to: Deferred.self).pointee.append((operation, queue))
+    func deliver(of operation: AsyncOperation) {
+        if let deferred = unsafe pthread_getspecific(Self.key) {
+            return unsafe deferred.assumingMemoryBound(to: Deferred.self).pointee.append((operation, self))
         }
         var deferred: Deferred = []
         unsafe withUnsafeMutablePointer(to: &deferred) { deferred in
-            unsafe pthread_setspecific(key, deferred)
-            operation.deliverEvents(queue)
+            unsafe pthread_setspecific(Self.key, deferred)
+            operation.deliverEvents(self)
             while unsafe !deferred.pointee.isEmpty {
                 for (operation, queue) in unsafe exchange(&deferred.pointee, with: []) {
                     operation.deliverEvents(queue)
                 }
             }
-            pthread_setspecific(key, nil)
+            pthread_setspecific(Self.key, nil)
         }
     }
 }

@@ -94,30 +94,26 @@ final class KeyedResources<Resource: OperationResource>: Sendable {
         let value: AnyHashable
     }
 
-    private struct Entry: Sendable {
-        weak var resource: Resource?
-    }
-
-    private let entries = Locked<[Key: Entry]>([:])
+    private let entries = Locked<[Key: WeakReference<Resource>]>([:])
 
     var count: Int { entries.withLock(\.count) }
 
     /// Returns the resource of a key, a new one if there is none. Keys are compared with the lock held.
     func resource<Value: Hashable & Sendable>(for value: Value?, make: () -> Resource) -> Resource {
         let key = Key(value: value.map(AnyHashable.init) ?? AnyHashable(Value?.none))
-        if let resource = entries.withLock({ $0[key]?.resource }) { return resource }
+        if let resource = entries.withLock({ $0[key]?.object }) { return resource }
         let new = make()
         // A key such as `.nan` can never be looked up.
         if key != key { return new }
         let resource = entries.withLock { entries in
-            if let resource = entries[key]?.resource { return resource }
-            entries[key] = Entry(resource: new)
+            if let resource = entries[key]?.object { return resource }
+            entries[key] = WeakReference(new)
             return new
         }
         if resource === new {
             // Another thread may have replaced it by the time it is freed.
             new.onDeinit { [weak self] in
-                self?.entries.withLock { if $0[key]?.resource == nil { $0[key] = nil } }
+                self?.entries.withLock { if $0[key]?.object == nil { $0[key] = nil } }
             }
         }
         return resource

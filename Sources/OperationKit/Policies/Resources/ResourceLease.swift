@@ -271,7 +271,7 @@ final class ResourceLease: StartGate, StartLease {
     }
 }
 
-extension ResourcePool.MissingResource {
+extension MissingResource<AsyncOperation> {
     /// Which operations have the resource, if that says something: of the others, any may be the first to end.
     fileprivate func remark(of resource: OperationResource) -> String {
         if let first { return ", after “\(first.displayName)”" }

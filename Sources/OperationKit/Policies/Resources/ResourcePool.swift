@@ -1,29 +1,25 @@
+/// A resource that a request waits for.
+struct MissingResource<Holder> {
+    let resource: ResourceID
+    /// Some of the requests or operations that hold it.
+    let holders: [Holder]
+    /// The one that comes first, if the resource is free.
+    let first: Holder?
+}
+
 /// Decides about all resources of the process.
 ///
 /// Nothing is called with its lock held. The locks of an operation and of its lease may be held around it.
 final class ResourcePool: Sendable {
     static let shared = ResourcePool()
 
-    /// A resource that a request waits for.
-    struct MissingResource {
-        let resource: ResourceID
-        /// Some of the operations that hold it.
-        let holders: [AsyncOperation]
-        /// The operation that comes first, if the resource is free.
-        let first: AsyncOperation?
-    }
-
-    private struct Entry: Sendable {
-        weak var lease: ResourceLease?
-    }
-
     private struct State: Sendable {
         var machine = ResourceStateMachine()
-        var entries: [RequestID: Entry] = [:]
+        var entries: [RequestID: WeakReference<ResourceLease>] = [:]
 
         /// - Returns: The leases of requests, without those that are being freed: these end their requests.
         func leases(of requests: [RequestID]) -> [ResourceLease] {
-            requests.compactMap { entries[$0]?.lease }
+            requests.compactMap { entries[$0]?.object }
         }
     }
 
@@ -58,7 +54,7 @@ final class ResourcePool: Sendable {
             let answer = state.machine.requested(
                 resources, priority: priority, isComposite: isComposite, inside: holder)
             switch answer {
-            case .granted(let id), .waiting(let id): state.entries[id] = Entry(lease: lease)
+            case .granted(let id), .waiting(let id): state.entries[id] = WeakReference(lease)
             case .tooManyWaiting, .refused: break
             }
             return answer
@@ -122,16 +118,16 @@ final class ResourcePool: Sendable {
 
     /// The operation of a request. Called with nothing locked.
     func operation(of id: RequestID) -> AsyncOperation? {
-        state.withLock { $0.entries[id]?.lease }?.operation
+        state.withLock { $0.entries[id]?.object }?.operation
     }
 
     /// What a request waits for; `nil` if it does not wait. Called with nothing locked.
-    func missingResources(for id: RequestID) -> [MissingResource]? {
+    func missingResources(for id: RequestID) -> [MissingResource<AsyncOperation>]? {
         let missing = state.withLock { state in
             state.machine.missing(for: id, holdersAtMost: 3)?.map { missing in
                 (
                     missing.resource, state.leases(of: missing.holders),
-                    missing.first.flatMap { state.entries[$0]?.lease }
+                    missing.first.flatMap { state.entries[$0]?.object }
                 )
             }
         }

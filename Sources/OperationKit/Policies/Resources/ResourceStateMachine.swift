@@ -317,14 +317,6 @@ extension ResourceStateMachine {
 // MARK: - Diagnostics
 
 extension ResourceStateMachine {
-    /// A resource that a request waits for.
-    struct Missing {
-        let resource: ResourceID
-        let holders: [RequestID]
-        /// The request that comes first, if the resource is free.
-        let first: RequestID?
-    }
-
     /// How many requests wait for a resource.
     func waitingCount(of id: ResourceID) -> Int {
         resources[id]?.waitingCount ?? 0
@@ -332,7 +324,7 @@ extension ResourceStateMachine {
 
     /// The resources that a request waits for because others come before it, or they have no free place, with so many holders of
     /// each. `nil` if it does not wait.
-    func missing(for id: RequestID, holdersAtMost count: Int) -> [Missing]? {
+    func missing(for id: RequestID, holdersAtMost count: Int) -> [MissingResource<RequestID>]? {
         guard let request = requests[id], !request.isGranted else { return nil }
         return request.resources.compactMap { resourceID in
             guard let resource = resources[resourceID] else { return nil }
@@ -342,7 +334,8 @@ extension ResourceStateMachine {
                 first = resource.insideCount > 0 ? resource.inside.first?.element : resource.outside.first?.element
                 if first == id { return nil }
             }
-            return Missing(resource: resourceID, holders: Array(resource.holders.prefix(count)), first: first)
+            return MissingResource(
+                resource: resourceID, holders: Array(resource.holders.prefix(count)), first: first)
         }
     }
 }

@@ -88,15 +88,18 @@ extension RetryPolicy {
     ) async throws -> Output {
         guard let attemptTimeout else { return try await body() }
         let task = Task { try await body() }
-        let expiry = Expiry { task.cancel() }
-        let deadline = clock.timer.arm(for: expiry, after: attemptTimeout) { $0.come() }
+        let hasExpired = Locked(false)
+        let deadline = clock.timer.arm(for: hasExpired, after: attemptTimeout) {
+            $0.withLock { $0 = true }
+            task.cancel()
+        }
         let result = await withCancellationDelivered {
             task.cancel()
         } during: {
             await task.result
         }
         deadline.disarm()
-        if case .failure(let error) = result, error.isCancellation, expiry.hasCome, !Task.isCancelled {
+        if case .failure(let error) = result, error.isCancellation, hasExpired.withLock(\.self), !Task.isCancelled {
             throw OperationTimeoutError(operation: name(), timeout: attemptTimeout)
         }
         return try result.get()
@@ -107,23 +110,6 @@ extension Error {
     /// Whether another attempt would have the same error: what it requires is held until all of them have ended.
     fileprivate var isLasting: Bool {
         if case .heldByComposite? = self as? ResourceError { true } else { false }
-    }
-}
-
-/// The end of the time of an attempt.
-private final class Expiry: Sendable {
-    private let isOver = Locked(false)
-    private let action: @Sendable () -> Void
-
-    init(_ action: @escaping @Sendable () -> Void) {
-        self.action = action
-    }
-
-    var hasCome: Bool { isOver.withLock(\.self) }
-
-    func come() {
-        isOver.withLock { $0 = true }
-        action()
     }
 }
 
