@@ -80,12 +80,12 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         // A cancellation before the call has found nothing to cancel.
         if isCancelled { return finishWithoutRun() }
         let unitName = object.unitName
-        let token = RunToken(self, itemCount: input.count, unitName: unitName)
+        let completion = RunCompletion(self, itemCount: input.count, unitName: unitName)
         let isManaged = RunRequest.call(
             of: object, answer: { self.start($0, unitName: unitName) },
-            { object.performOperation(on: input, completion: token.end) })
+            { object.performOperation(on: input, completion: completion.end) })
         // The default implementation does not use its completion.
-        if isManaged { token.isLossExpected = true } else { _ = endCall(unitCount: input.count, nil) }
+        if isManaged { completion.isLossExpected = true } else { _ = endCall(unitCount: input.count, nil) }
     }
 
     private func start(_ work: Result<CollectionWork, CoordinationError>, unitName: String) {
@@ -249,7 +249,7 @@ extension CollectionRun {
 }
 
 /// What all copies of the completion share that a type's own implementation is given. It goes with the last of them.
-private final class RunToken<Item: Sendable>: @unchecked Sendable {
+private final class RunCompletion<Item: Sendable>: @unchecked Sendable {
     private let run: CollectionRun<Item>
     private let itemCount: Int
     private let unitName: String
