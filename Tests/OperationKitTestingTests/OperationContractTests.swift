@@ -107,8 +107,7 @@ struct OperationContractTests {
     /// `CONTRACT_RUNS=1000` tries all operations of the library that often, as is done at night.
     @Test("A class that keeps the rules is not accused")
     func correctClasses() async {
-        let environment = ProcessInfo.processInfo.environment
-        let runs = environment["CONTRACT_RUNS"].flatMap { Int($0) } ?? (environment["TEST_EXTENT"] == "long" ? 20 : 1)
+        let runs = ProcessInfo.processInfo.environment["CONTRACT_RUNS"].flatMap { Int($0) } ?? 1
         for run in 0..<runs {
             await inTurns(CorrectOperations.makers) { make in
                 let report = await OperationContract.report(rounds: 16, make)
