@@ -84,6 +84,38 @@ import Testing
         if !strategy.isParallel { #expect(log.units.count == 11 && taken.value == 11) }
     }
 
+    #if DEBUG
+    @Test(
+        "A run that is cancelled ends as cancelled, wherever the thread that cancels it is held up",
+        arguments: Strategy.allCases.filter(\.isParallel))
+    func cancellationHeldUp(strategy: Strategy) async {
+        for place in 0..<Interruption.bound {
+            let (taken, isOver) = (Shared(0), Shared(false))
+            let (task, begin) = run(strategy.make { _, completion in completion(nil) }) { index in
+                taken.change { $0 += 1 }
+                return index
+            }
+            let end = Task {
+                defer { isOver.value = true }
+                return try await task.value
+            }
+            begin.open()
+            await eventually("nothing is taken") { taken.value > 0 }
+            let isReached = await onThread {
+                let interruption = Interruption(at: place) {
+                    // Others go on, until they have taken some items more, or the run is over, unless this thread ends it.
+                    let (count, deadline) = (taken.value, Date(timeIntervalSinceNow: 0.1))
+                    while taken.value < count + 10, !isOver.value, Date.now < deadline { sched_yield() }
+                }
+                SchedulingProbe.observed(by: interruption) { task.cancel() }
+                return interruption.hasRun
+            }
+            await #expect(throws: CancellationError.self) { try await end.value }
+            if !isReached { return }
+        }
+    }
+    #endif
+
     @Test("A cancelled run waits for the items in flight", arguments: Strategy.allCases)
     func itemsInFlight(strategy: Strategy) async {
         let (log, taken, full, isOver) = (WorkLog(), Shared(0), Gate(), Gate())
