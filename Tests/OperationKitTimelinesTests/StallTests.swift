@@ -284,7 +284,6 @@ private struct StalledOperations {
         await reported.opened()
         monitor.stop()
         monitor.stop()
-        #expect(monitor.watchedCount == 0)
         upload.finish()
     }
 

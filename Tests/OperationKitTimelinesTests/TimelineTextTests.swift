@@ -104,7 +104,7 @@ import Testing
         #expect(widths == [1, 1, 1, 2, 2, 2, 2, 2, 1, 2, 0])
         let single: [Character] = ["\r\n", "\u{301}", "…", "—", "é", "漢", "❤️"]
         #expect(single.map(\.cells) == [0, 0, 1, 1, 1, 2, 2])
-        #expect(single.dropFirst().map { SVG.width(of: $0) } == [0, 12, 12, 9, 13, 16])
+        #expect(single.dropFirst().map { SVGDrawing.width(of: $0) } == [0, 12, 12, 9, 13, 16])
         #expect("漢字漢字漢字".cut(to: 7) == "漢…字")
         #expect((0...3).map { "abcdef".cut(to: $0) } == ["", "…", "a…", "a…f"])
     }

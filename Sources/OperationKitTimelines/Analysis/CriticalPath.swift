@@ -50,7 +50,7 @@ extension OperationTimeline {
     /// was not recorded cannot be on the path: an operation on a stock queue that depends on no other begins it.
     ///
     /// Complexity: O(n log n) in the entries and what they contain.
-    public var criticalPath: [Step] { criticalPath(TimelineIndex(entries)) }
+    public var criticalPath: [Step] { TimelineCauses(self).criticalPath }
 
     /// Describes a step of the critical path: “page 2”: 20 ms, after “login”, which it depends on.
     ///
@@ -90,23 +90,8 @@ extension OperationTimeline {
     ///   all that is inside it.
     /// - Returns: The time from the first start to the last end, at least.
     public func bound(without id: OperationID) -> Duration {
-        let index = TimelineIndex(entries)
-        let removed = index.position(of: id).map { Set(index.positions(inside: $0)) } ?? []
-        return bound(without: removed, TimelineCauses(self, index))
-    }
-
-    func bound(without removed: Set<Int>, _ causes: TimelineCauses) -> Duration {
-        var chains = RecordedChains(causes, without: removed)
-        return .nanoseconds(chains.longest())
-    }
-
-    func criticalPath(_ index: TimelineIndex) -> [Step] {
-        entries.isEmpty ? [] : criticalPath(TimelineCauses(self, index))
-    }
-
-    func criticalPath(_ causes: TimelineCauses) -> [Step] {
-        var search = CriticalPathSearch(causes)
-        return search.path()
+        let causes = TimelineCauses(self)
+        return causes.bound(without: Set(causes.index.position(of: id).map(causes.index.positions(inside:)) ?? []))
     }
 }
 
@@ -130,171 +115,117 @@ extension OperationTimeline.Step {
     }
 }
 
-/// Follows the critical path backward.
-private struct CriticalPathSearch {
-    private let causes: TimelineCauses
-    private var steps: [OperationTimeline.Step] = []
-    /// The last step that took no time.
-    private var omitted: OperationTimeline.Step?
-    /// Whether the end of an operation, and its beginning, are on the path already: at equal times, causes may form a
-    /// cycle.
-    private var visitedEnds: [Bool]
-    private var visitedStarts: [Bool]
-
-    init(_ causes: TimelineCauses) {
-        self.causes = causes
-        visitedEnds = Array(repeating: false, count: causes.entries.count)
-        visitedStarts = visitedEnds
-    }
-
-    /// What comes before a step.
-    private enum Previous {
-        case end(Int)
-        case start(Int)
-    }
-
-    mutating func path() -> [OperationTimeline.Step] {
-        let last = causes.index.roots.max { first, second in
-            (hasStarted(first) ? 1 : 0, causes.ends[first]) < (hasStarted(second) ? 1 : 0, causes.ends[second])
+extension TimelineCauses {
+    /// The critical path, oldest step first.
+    var criticalPath: [Step] {
+        let last = index.roots.max { first, second in
+            (starts[first] == nil ? 0 : 1, ends[first]) < (starts[second] == nil ? 0 : 1, ends[second])
         }
         guard let last else { return [] }
-        var time = causes.ends[last]
-        var previous: Previous? = .end(last)
-        while let current = previous {
-            switch current {
-            case .end(let position):
-                time = min(time, causes.ends[position])
-                previous = followEnd(of: position, &time)
-            case .start(let position):
-                previous = followStart(of: position, &time)
-            }
-        }
-        // If all of them took no time, there is one nevertheless.
-        return steps.isEmpty ? omitted.map { [$0] } ?? [] : steps.reversed()
+        var search = PathSearch(self, from: last)
+        return search.path()
     }
 
-    private func hasStarted(_ position: Int) -> Bool { causes.starts[position] >= 0 }
-
-    private mutating func followEnd(of position: Int, _ time: inout Int64) -> Previous? {
-        visitedEnds[position] = true
-        guard let child = causes.lastChild(of: position), !visitedEnds[child] else { return .start(position) }
-        append(position, .children(last: id(child)), from: causes.ends[child], to: &time, begins: causes.ends[child])
-        return .end(child)
-    }
-
-    private mutating func followStart(of position: Int, _ time: inout Int64) -> Previous? {
-        guard !visitedStarts[position], hasStarted(position) else {
-            append(position, .queue, from: min(causes.firstStart, time), to: &time, begins: causes.starts[position])
-            return nil
-        }
-        visitedStarts[position] = true
-        for wait in causes.entries[position].waits.reversed() where wait.from.nanoseconds <= time {
-            let end = wait.to?.nanoseconds ?? time
-            if let (resource, holder) = causes.waitCause(of: position, wait), !visitedEnds[holder] {
-                append(
-                    position, .resource(resource, from: id(holder)), from: causes.ends[holder], to: &time,
-                    begins: causes.runs[position])
-                return .end(holder)
-            }
-            append(position, .condition(wait.reason), from: wait.from.nanoseconds, to: &time, begins: end)
-        }
-        let (cause, start) = causes.startCause(of: position)
-        let (reason, previous): (OperationTimeline.Step.Reason, Previous?) =
-            switch cause {
-            case .beginning: (.beginning, nil)
-            case .dependency(let other) where !visitedEnds[other]: (.dependency(id(other)), .end(other))
-            case .place(let parent, let sibling) where !visitedEnds[sibling]:
-                (.place(in: id(parent), from: id(sibling)), .end(sibling))
-            case .parent(let parent): (.parent(id(parent)), .start(parent))
-            case .added(let parent): (.added(to: id(parent)), .start(parent))
-            case .queue, .dependency, .place: (.queue, nil)
-            }
-        let from = reason == .queue ? min(causes.firstStart, time) : start
-        append(position, reason, from: from, to: &time, begins: causes.starts[position])
-        return previous
-    }
-
-    private func id(_ position: Int) -> OperationID { causes.entries[position].id }
-
-    /// Adds a step, unless it takes no time.
-    private mutating func append(
-        _ position: Int, _ reason: OperationTimeline.Step.Reason, from: Int64, to time: inout Int64, begins: Int64
-    ) {
-        let from = min(from, time)
-        let waited = min(max(0, begins - from), time - from)
-        let step = OperationTimeline.Step(
-            operation: id(position), reason: reason, from: .nanoseconds(from), to: .nanoseconds(time),
-            waited: .nanoseconds(waited))
-        if from < time { steps.append(step) } else { omitted = step }
-        time = from
-    }
-}
-
-/// How long chains of recorded dependencies and nesting take, without waiting.
-private struct RecordedChains {
-    private enum Time {
-        case unknown, open
-        case known(Int64)
-    }
-
-    private let causes: TimelineCauses
-    private let removed: Set<Int>
-    /// The start of each operation, and its end, if nothing waited: at twice its position, and behind that.
-    private var times: [Time]
-
-    init(_ causes: TimelineCauses, without removed: Set<Int>) {
-        (self.causes, self.removed) = (causes, removed)
-        times = Array(repeating: .unknown, count: 2 * causes.entries.count)
-    }
-
-    mutating func longest() -> Int64 {
-        causes.index.roots.reduce(0) { max($0, time(2 * $1 + 1)) }
-    }
-
+    /// The longest chain of recorded dependencies and nesting, in which some operations take no time.
+    ///
     /// Chains may have any length, so this doesn't recurse.
-    private mutating func time(_ moment: Int) -> Int64 {
-        var stack = [moment]
-        while let next = stack.last {
-            switch times[next] {
-            case .known: stack.removeLast()
-            case .unknown:
-                times[next] = .open
-                for earlier in earlierMoments(than: next) {
-                    // What is open already is in a cycle, and does not count.
-                    if case .unknown = times[earlier] { stack.append(earlier) }
-                }
-            case .open:
+    func bound(without removed: Set<Int>) -> Duration {
+        // When each moment comes if nothing waits. One that comes before itself is in a cycle, and does not count.
+        var times = [Duration?](repeating: nil, count: 2 * entries.count)
+        var isOpen = [Bool](repeating: false, count: times.count)
+        var stack = index.roots.map(Moment.end)
+        while let moment = stack.last {
+            if times[moment.number] != nil {
                 stack.removeLast()
-                let last = earlierMoments(than: next).reduce(Int64(0)) { latest, earlier in
-                    if case .known(let time) = times[earlier] { max(latest, time) } else { latest }
+            } else if !exchange(&isOpen[moment.number], with: true) {
+                stack += moments(before: moment).filter { !isOpen[$0.number] }
+            } else {
+                var time = moments(before: moment).reduce(.zero) { max($0, times[$1.number] ?? .zero) }
+                if case .end(let position) = moment, !removed.contains(position) {
+                    time = max(time, (times[Moment.start(position).number] ?? .zero) + workTime(of: position))
                 }
-                times[next] = .known(max(last, next % 2 == 1 ? workEnd(of: next / 2) : 0))
+                times[moment.number] = time
             }
         }
-        if case .known(let time) = times[moment] { return time }
-        return 0
+        return index.roots.reduce(.zero) { max($0, times[Moment.end($1).number] ?? .zero) }
     }
 
-    private func earlierMoments(than moment: Int) -> [Int] {
-        let position = moment / 2
-        if causes.starts[position] < 0 { return [] }
-        if moment % 2 == 1 { return [2 * position] + causes.index.children(of: position).map { 2 * $0 + 1 } }
-        return causes.dependencies(of: position).map { 2 * $0 + 1 }
-            + (causes.index.parent(of: position).map { [2 * $0] } ?? [])
-    }
-
-    /// When the work of an operation is over that begins at once.
-    private func workEnd(of position: Int) -> Int64 {
-        guard case .known(let start) = times[2 * position] else { return 0 }
-        if removed.contains(position) { return start }
-        return causes.work(of: position).reduce(start) { $0.saturatingAdd($1.upperBound - $1.lowerBound) }
+    private func moments(before moment: Moment) -> [Moment] {
+        switch moment {
+        case .start(let position) where starts[position] != nil:
+            dependencies(of: position).map(Moment.end) + (index.parent(of: position).map { [.start($0)] } ?? [])
+        case .end(let position) where starts[position] != nil:
+            [.start(position)] + index.children(of: position).map(Moment.end)
+        case .start, .end: []
+        }
     }
 }
 
-extension Int64 {
-    /// The sum, or the largest number if that is less.
-    func saturatingAdd(_ other: Self) -> Self {
-        let (sum, overflow) = addingReportingOverflow(other)
-        return overflow ? .max : sum
+extension TimelineCauses {
+    /// Follows the critical path backward.
+    private struct PathSearch {
+        private let causes: TimelineCauses
+        private var next: Moment?
+        /// What comes after this is on the path already.
+        private var time: Duration
+        private var steps: [Step] = []
+        /// The last step that took no time.
+        private var omitted: Step?
+        /// What is on the path already: at equal times, causes may form a cycle.
+        private var visited: Set<Moment> = []
+
+        init(_ causes: TimelineCauses, from last: Int) {
+            (self.causes, next, time) = (causes, .end(last), causes.ends[last])
+        }
+
+        mutating func path() -> [Step] {
+            while let moment = next {
+                let isNew = visited.insert(moment).inserted
+                switch moment {
+                case .end(let position): followEnd(of: position)
+                case .start(let position) where isNew && causes.starts[position] != nil: followStart(of: position)
+                case .start(let position): append(position, causes.unknownCause, begins: causes.starts[position])
+                }
+            }
+            // If all of them took no time, there is one nevertheless.
+            return steps.isEmpty ? omitted.map { [$0] } ?? [] : steps.reversed()
+        }
+
+        private mutating func followEnd(of position: Int) {
+            time = min(time, causes.ends[position])
+            if let child = causes.lastChildren[position], !visited.contains(.end(child)) {
+                append(position, (.children(last: causes.id(child)), causes.ends[child], .end(child)))
+            } else {
+                next = .start(position)
+            }
+        }
+
+        private mutating func followStart(of position: Int) {
+            for wait in causes.entries[position].waits.reversed() where wait.from <= time {
+                if let (resource, holder) = causes.waitCause(of: position, wait), !visited.contains(.end(holder)) {
+                    let cause: Cause = (.resource(resource, from: causes.id(holder)), causes.ends[holder], .end(holder))
+                    return append(position, cause, begins: causes.runs[position])
+                }
+                append(position, (.condition(wait.reason), wait.from, nil), begins: wait.to ?? time)
+            }
+            let cause = causes.startCause(of: position)
+            let isKnown = cause.previous.map { !visited.contains($0) } ?? true
+            append(position, isKnown ? cause : causes.unknownCause, begins: causes.starts[position])
+        }
+
+        /// Adds a step, unless it takes no time, and goes on to what comes before it.
+        ///
+        /// - Parameters:
+        ///   - position: The operation.
+        ///   - cause: What it waited for.
+        ///   - begins: When it began after that, if it had to wait for something else.
+        private mutating func append(_ position: Int, _ cause: Cause, begins: Duration? = nil) {
+            let from = min(cause.from, time)
+            let waited = begins.map { min(max(.zero, $0 - from), time - from) } ?? .zero
+            let step = Step(
+                operation: causes.id(position), reason: cause.reason, from: from, to: time, waited: waited)
+            if from < time { steps.append(step) } else { omitted = step }
+            (time, next) = (from, cause.previous)
+        }
     }
 }

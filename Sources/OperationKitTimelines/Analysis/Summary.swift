@@ -47,25 +47,19 @@ extension OperationTimeline {
     ///
     /// Complexity: O(n log n) in the entries and what they contain.
     public var summary: Summary {
-        let index = TimelineIndex(entries)
-        let causes = TimelineCauses(self, index)
-        let works = entries.indices.flatMap { causes.work(of: $0) }
-        let moments = entries.indices.count {
-            !entries[$0].isComposite && causes.runs[$0] >= 0 && causes.runs[$0] == causes.ends[$0]
-        }
-        let work = works.reduce(Int64(0)) { $0.saturatingAdd($1.upperBound - $1.lowerBound) }
-        let ends = entries.indices.filter { causes.starts[$0] >= 0 }.map { causes.ends[$0] }
-        let wallTime = max(0, (ends.max() ?? 0) - causes.firstStart)
+        let causes = TimelineCauses(self)
+        let works = entries.indices.flatMap(causes.work)
+        let work = works.reduce(.zero) { $0 + ($1.upperBound - $1.lowerBound) }
+        let lastEnd = zip(causes.starts, causes.ends).lazy.filter { $0.0 != nil }.map(\.1).max()
+        let wallTime = max(.zero, (lastEnd ?? .zero) - causes.firstStart)
         return Summary(
-            operationCount: entries.count,
-            failedCount: failedCount(index), skippedCount: entries.count { $0.outcome?.name == "skipped" },
+            operationCount: entries.count, failedCount: failedCount(causes.index),
+            skippedCount: entries.count { $0.outcome?.name == "skipped" },
             cancelledCount: entries.count { $0.outcome == .cancelled },
             unfinishedCount: entries.count(where: \.isUnfinished),
             retryCount: entries.reduce(0) { $0 + $1.retries.count }, droppedCount: droppedCount,
-            wallTime: .nanoseconds(wallTime), work: .nanoseconds(work),
-            meanParallelism: wallTime > 0 ? Double(work) / Double(wallTime) : 0,
-            maximumParallelism: max(min(1, moments), Self.maximumOverlap(of: works)), waiting: Self.waiting(causes),
-            bounds: bounds(causes))
+            wallTime: wallTime, work: work, meanParallelism: wallTime > .zero ? work / wallTime : 0,
+            maximumParallelism: maximumParallelism(works, causes), waiting: waiting(causes), bounds: bounds(causes))
     }
 
     private func failedCount(_ index: TimelineIndex) -> Int {
@@ -77,66 +71,57 @@ extension OperationTimeline {
         }
     }
 
-    /// How many intervals there are at the same time, at most.
-    private static func maximumOverlap(of works: [Range<Int64>]) -> Int {
+    private func maximumParallelism(_ works: [Range<Duration>], _ causes: TimelineCauses) -> Int {
         // At the same time, ends come before beginnings.
-        let changes = works.flatMap { [($0.lowerBound, 1), ($0.upperBound, -1)] }.sorted { $0 < $1 }
-        var (current, maximum) = (0, 0)
-        for change in changes {
+        let changes = works.flatMap { [($0.lowerBound, 1), ($0.upperBound, -1)] }.sorted(by: <)
+        var current = 0
+        let overlaps = changes.map { change in
             current += change.1
-            maximum = max(maximum, current)
+            return current
         }
-        return maximum
+        // Work that took no time overlaps with none.
+        let hasMoment = entries.indices.contains { !entries[$0].isComposite && causes.runs[$0] == causes.ends[$0] }
+        return max(hasMoment ? 1 : 0, overlaps.max() ?? 0)
     }
 
-    private static func waiting(_ causes: TimelineCauses) -> [Summary.Waiting] {
-        var sums: [String: (duration: Int64, count: Int)] = [:]
-        func add(_ duration: Int64, _ reason: String) {
-            guard duration > 0 else { return }
-            let sum = sums[reason, default: (0, 0)].duration.saturatingAdd(duration)
-            sums[reason, default: (0, 0)].duration = sum
-            sums[reason, default: (0, 0)].count += 1
+    private func waiting(_ causes: TimelineCauses) -> [Summary.Waiting] {
+        var sums: [String: (duration: Duration, count: Int)] = [:]
+        func add(_ duration: Duration, _ reason: String) {
+            guard duration > .zero else { return }
+            let sum = sums[reason] ?? (.zero, 0)
+            sums[reason] = (sum.duration + duration, sum.count + 1)
         }
-        for (position, entry) in causes.entries.enumerated() {
+        for (position, entry) in entries.enumerated() {
             for wait in entry.waits {
-                let to = wait.to?.nanoseconds ?? causes.ends[position]
                 let prefix = "waiting for "
                 let reason = wait.reason.hasPrefix(prefix) ? String(wait.reason.dropFirst(prefix.count)) : wait.reason
-                add(to - wait.from.nanoseconds, reason.printable)
+                add((wait.to ?? end(of: entry)) - wait.from, reason.printable)
             }
-            for pause in entry.pauses(end: .nanoseconds(causes.ends[position])) {
-                add((pause.upperBound - pause.lowerBound).nanoseconds, "the next attempt")
-            }
-            guard causes.starts[position] >= 0 else { continue }
-            let start = causes.starts[position]
-            let parent = causes.index.parent(of: position).flatMap { causes.runs[$0] >= 0 ? $0 : nil }
+            for pause in entry.pauses(end: duration) { add(pause.upperBound - pause.lowerBound, "the next attempt") }
+            guard let start = causes.starts[position] else { continue }
+            let parent = causes.index.parent(of: position)
             let ready = causes.dependencies(of: position).map { min(causes.ends[$0], start) }.max()
             var base = ready ?? start
-            if let parent {
-                base = min(start, max(causes.runs[parent], entry.added?.nanoseconds ?? 0))
+            if let run = parent.flatMap({ causes.runs[$0] }) {
+                base = min(start, max(run, entry.added ?? .zero))
                 if let ready { add(ready - base, "operations that they depended on") }
                 base = max(base, ready ?? base)
             }
-            if case .place(let composite, _) = causes.startCause(of: position).cause {
-                add(start - base, "a place in “\(causes.entries[composite].name.printable)”")
+            if let parent, case .place = causes.startCause(of: position).reason {
+                add(start - base, "a place in “\(entries[parent].name.printable)”")
             } else {
                 add(start - base, "a place on a queue")
             }
         }
-        return sums.map {
-            Summary.Waiting(reason: $0.key, duration: .nanoseconds($0.value.duration), count: $0.value.count)
-        }
-        .sorted { ($1.duration, $0.reason) < ($0.duration, $1.reason) }
+        return sums.map { Summary.Waiting(reason: $0.key, duration: $0.value.duration, count: $0.value.count) }
+            .sorted { ($1.duration, $0.reason) < ($0.duration, $1.reason) }
     }
 
     private func bounds(_ causes: TimelineCauses) -> [String] {
-        let path = Set(criticalPath(causes).compactMap { causes.index.position(of: $0.operation) })
-        let works = path.map { position in
-            let work = causes.work(of: position).reduce(Int64(0)) { $0 + ($1.upperBound - $1.lowerBound) }
-            return (position: position, work: work)
-        }
-        return works.filter { $0.work > 0 }.sorted { ($1.work, $0.position) < ($0.work, $1.position) }.prefix(3).map {
-            "\(bound(without: [$0.position], causes).shortText) without the work of "
+        let path = Set(causes.criticalPath.compactMap { causes.index.position(of: $0.operation) })
+        let works = path.map { (time: causes.workTime(of: $0), position: $0) }.filter { $0.time > .zero }
+        return works.sorted { ($1.time, $0.position) < ($0.time, $1.position) }.prefix(3).map {
+            "\(causes.bound(without: [$0.position]).shortText) without the work of "
                 + "“\(entries[$0.position].name.printable)”"
         }
     }

@@ -19,28 +19,27 @@ extension OperationTimeline {
 /// Writes the events of a trace.
 private struct ChromeTrace {
     private let timeline: OperationTimeline
-    private let index: TimelineIndex
+    private let causes: TimelineCauses
     private let intervals: [ClosedRange<Int64>?]
-    private let lanes: TimelineLanes
+    /// In each lane, slices are either nested or do not overlap, as trace viewers need it.
+    private let lanes: [Int?]
     private var events: [String] = []
 
     init(_ timeline: OperationTimeline) {
-        let index = TimelineIndex(timeline.entries)
-        let intervals = timeline.entries.map { entry -> ClosedRange<Int64>? in
-            guard let start = (entry.started ?? entry.running)?.nanoseconds else { return nil }
-            return start...max(start, (entry.finished ?? timeline.duration).nanoseconds)
+        (self.timeline, causes) = (timeline, TimelineCauses(timeline))
+        intervals = zip(causes.starts, causes.ends).map { start, end in
+            start.map { $0.nanoseconds...max($0, end).nanoseconds }
         }
-        (self.timeline, self.index, self.intervals) = (timeline, index, intervals)
-        lanes = TimelineLanes(intervals, index)
+        lanes = causes.index.lanes(of: intervals)
     }
 
     mutating func document() -> String {
-        event("M", "process_name", at: nil, lane: nil, ["args": "{\"name\":\"Operations\"}"])
-        for lane in 0..<lanes.laneCount {
-            event("M", "thread_name", at: nil, lane: lane, ["args": "{\"name\":\"Lane \(lane + 1)\"}"])
-            event("M", "thread_sort_index", at: nil, lane: lane, ["args": "{\"sort_index\":\(lane)}"])
+        event("M", "process_name", ["\"args\":{\"name\":\"Operations\"}"])
+        for lane in 0..<lanes.lazy.compactMap({ $0 }).reduce(0, { max($0, $1 + 1) }) {
+            event("M", "thread_name", lane: lane, ["\"args\":{\"name\":\"Lane \(lane + 1)\"}"])
+            event("M", "thread_sort_index", lane: lane, ["\"args\":{\"sort_index\":\(lane)}"])
         }
-        for position in index.order { addEvents(of: position) }
+        for position in causes.index.order { addEvents(of: position) }
         addCriticalPath()
         var other = ["\"droppedOperations\":\(timeline.droppedCount)"]
         if let date = timeline.startDate { other.append("\"startMillisecondsSince1970\":\(date.milliseconds)") }
@@ -50,151 +49,138 @@ private struct ChromeTrace {
 
     private mutating func addEvents(of position: Int) {
         let entry = timeline.entries[position]
-        let lane = lanes.lanes[position]
-        guard let interval = intervals[position], let lane else {
+        guard let interval = intervals[position], let lane = lanes[position] else {
             let time = entry.finished ?? entry.firstTime
-            event("i", entry.name, at: time.nanoseconds, lane: 0, ["s": "\"t\"", "args": arguments(of: entry)])
-            return
+            return event("i", entry.name, at: time.nanoseconds, [arguments(of: entry), "\"s\":\"t\""])
         }
-        event(
-            "X", entry.name, at: interval.lowerBound, lane: lane,
-            [
-                "dur": Self.microseconds(interval.upperBound - interval.lowerBound),
-                "cat": category(of: position).json, "args": arguments(of: entry),
-            ])
+        slice(entry.name, interval, lane, entry.isComposite ? "composite" : "operation", [arguments(of: entry)])
         for wait in entry.waits {
             // Slices in a lane have to be nested, so nothing may reach out of the operation.
-            let from = min(max(wait.from.nanoseconds, interval.lowerBound), interval.upperBound)
-            let to = min(max(wait.to?.nanoseconds ?? interval.upperBound, from), interval.upperBound)
-            event(
-                "X", wait.reason, at: from, lane: lane, ["dur": Self.microseconds(to - from), "cat": "\"waiting\""])
+            let from = wait.from.nanoseconds.clamped(to: interval)
+            let to = max(from, wait.to?.nanoseconds.clamped(to: interval) ?? interval.upperBound)
+            slice(wait.reason, from...to, lane, "waiting")
         }
         for retry in entry.retries {
-            let arguments =
-                "{\"error\":\(retry.error.json),\"delay\":\(retry.delay.shortText.json)}"
             event(
                 "i", "attempt \(retry.attempt) failed", at: retry.time.nanoseconds, lane: lane,
-                ["s": "\"t\"", "args": arguments])
+                [Self.arguments([("error", retry.error), ("delay", retry.delay.shortText)]), "\"s\":\"t\""])
         }
         if let cancelled = entry.cancelled {
-            event("i", "cancelled: \(entry.name)", at: cancelled.nanoseconds, lane: lane, ["s": "\"t\""])
+            event("i", "cancelled: \(entry.name)", at: cancelled.nanoseconds, lane: lane, ["\"s\":\"t\""])
         }
-    }
-
-    private func category(of position: Int) -> String {
-        timeline.entries[position].isComposite ? "composite" : "operation"
     }
 
     private func arguments(of entry: OperationTimeline.Entry) -> String {
-        var arguments = ["\"id\":\(entry.id)", "\"type\":\(entry.typeName.json)"]
-        arguments.append("\"outcome\":\"\(entry.outcome?.name ?? "none")\"")
-        if let error = entry.outcome?.error { arguments.append("\"error\":\(error.json)") }
-        if let added = entry.added, let started = entry.started, started > added {
-            arguments.append("\"not started for\":\((started - added).shortText.json)")
-        }
-        if !entry.dependencies.isEmpty {
-            let names = entry.dependencies.map { id in
-                index.position(of: id).map { timeline.entries[$0].name } ?? "\(id)"
-            }
-            arguments.append("\"depends on\":\(names.joined(separator: ", ").json)")
-        }
-        if !entry.resources.isEmpty {
-            arguments.append("\"held\":\(entry.resources.joined(separator: ", ").json)")
-        }
-        return "{\(arguments.joined(separator: ","))}"
+        let list = { (texts: [String]) in texts.isEmpty ? nil : texts.joined(separator: ", ") }
+        return Self.arguments(
+            id: entry.id,
+            [
+                ("type", entry.typeName), ("outcome", entry.outcome?.name ?? "none"), ("error", entry.outcome?.error),
+                ("not started for", entry.startDelay?.shortText),
+                ("depends on", list(entry.dependencies.map(causes.index.name))), ("held", list(entry.resources)),
+            ])
+    }
+
+    private static func arguments(id: OperationID? = nil, _ texts: [(String, String?)]) -> String {
+        let members = [id.map { "\"id\":\($0)" }] + texts.map { key, text in text.map { "\"\(key)\":\($0.json)" } }
+        return "\"args\":{\(members.compactMap(\.self).joined(separator: ","))}"
     }
 
     /// An arrow from the end of each step to the beginning of the next one.
     private mutating func addCriticalPath() {
-        let path = timeline.criticalPath(index)
+        let path = causes.criticalPath
         for (number, (step, next)) in zip(path, path.dropFirst()).enumerated() where step.operation != next.operation {
-            guard let from = index.position(of: step.operation), let to = index.position(of: next.operation),
-                let fromLane = lanes.lanes[from], let toLane = lanes.lanes[to],
-                let source = intervals[from], let target = intervals[to]
+            guard let from = causes.index.position(of: step.operation), let source = intervals[from],
+                let to = causes.index.position(of: next.operation), let target = intervals[to]
             else { continue }
-            let common = ["cat": "\"critical path\"", "id": "\(number + 1)"]
+            let common = ["\"cat\":\"critical path\"", "\"id\":\(number + 1)"]
             // An arrow binds to the slice that is there at its time.
-            let start = min(max(step.to.nanoseconds, source.lowerBound), max(source.lowerBound, source.upperBound - 1))
-            let end = min(max(next.from.nanoseconds + next.waited.nanoseconds, target.lowerBound), target.upperBound)
-            event("s", "critical path", at: start, lane: fromLane, common)
-            event("f", "critical path", at: max(start, end), lane: toLane, common.merging(["bp": "\"e\""]) { $1 })
+            let last = max(source.lowerBound, source.upperBound - 1)
+            let start = step.to.nanoseconds.clamped(to: source.lowerBound...last)
+            let end = (next.from + next.waited).nanoseconds.clamped(to: target)
+            event("s", "critical path", at: start, lane: lanes[from], common)
+            event("f", "critical path", at: max(start, end), lane: lanes[to], ["\"bp\":\"e\""] + common)
         }
     }
 
-    private mutating func event(
-        _ phase: String, _ name: String, at time: Int64?, lane: Int?, _ members: [String: String]
+    private mutating func slice(
+        _ name: String, _ interval: ClosedRange<Int64>, _ lane: Int, _ category: String, _ members: [String] = []
     ) {
-        var text = "{\"ph\":\"\(phase)\",\"name\":\(name.json),\"pid\":1,\"tid\":\((lane ?? 0) + 1)"
-        if let time { text += ",\"ts\":\(Self.microseconds(time))" }
-        for (key, value) in members.sorted(by: { $0.key < $1.key }) { text += ",\"\(key)\":\(value)" }
-        events.append(text + "}")
+        let duration = Self.microseconds(interval.upperBound - interval.lowerBound)
+        event(
+            "X", name, at: interval.lowerBound, lane: lane,
+            members + ["\"cat\":\"\(category)\"", "\"dur\":\(duration)"])
+    }
+
+    /// Adds an event.
+    ///
+    /// - Parameters:
+    ///   - phase: Its kind.
+    ///   - name: Its name.
+    ///   - time: When it happens, if that is a time.
+    ///   - lane: Its lane; the first one by default.
+    ///   - members: What else is in its object, as JSON.
+    private mutating func event(
+        _ phase: String, _ name: String, at time: Int64? = nil, lane: Int? = nil, _ members: [String]
+    ) {
+        let own = ["\"ph\":\"\(phase)\"", "\"name\":\(name.json)", "\"pid\":1", "\"tid\":\((lane ?? 0) + 1)"]
+        let place = time.map { ["\"ts\":\(Self.microseconds($0))"] } ?? []
+        events.append("{\((own + place + members).joined(separator: ","))}")
     }
 
     /// Nanoseconds as microseconds, without losing a digit.
     private static func microseconds(_ nanoseconds: Int64) -> String {
         let rest = nanoseconds % 1_000
-        if rest == 0 { return "\(nanoseconds / 1_000)" }
-        let digits = String(1_000 + rest).dropFirst()
-        return "\(nanoseconds / 1_000).\(digits)"
+        return "\(nanoseconds / 1_000)" + (rest == 0 ? "" : "." + String(1_000 + rest).dropFirst())
     }
 }
 
-/// Puts intervals into lanes, in each of which two of them are either nested or do not overlap: what trace viewers
-/// need.
-///
-/// An operation is in the lane of its composite if it fits, otherwise in one that nothing else uses meanwhile.
-///
-/// Complexity: O(n log n).
-struct TimelineLanes {
-    /// The lane of each entry; `nil` for those that have no interval.
-    let lanes: [Int?]
-    let laneCount: Int
+extension Int64 {
+    fileprivate func clamped(to range: ClosedRange<Self>) -> Self {
+        Swift.min(Swift.max(self, range.lowerBound), range.upperBound)
+    }
+}
 
-    /// - Parameters:
-    ///   - intervals: When each entry began and ended, in nanoseconds; `nil` for those that are left out.
-    ///   - index: The entries.
-    init(_ intervals: [ClosedRange<Int64>?], _ index: TimelineIndex) {
+extension TimelineIndex {
+    /// Puts intervals into lanes, in each of which two of them are either nested or do not overlap.
+    ///
+    /// An operation is in the lane of its composite if it fits, otherwise in one that nothing else uses meanwhile.
+    ///
+    /// Complexity: O(n log n).
+    ///
+    /// - Parameter intervals: When each entry began and ended; `nil` for those that are left out.
+    /// - Returns: The number of the lane of each of them.
+    fileprivate func lanes(of intervals: [ClosedRange<Int64>?]) -> [Int?] {
+        // At the same time, ends come before starts. A composite starts before what is inside it, and ends after it.
+        let moments = intervals.enumerated().flatMap { position, interval in
+            interval.map {
+                [($0.lowerBound, 1, depths[position], position), ($0.upperBound, 0, -depths[position], position)]
+            } ?? []
+        }
         var lanes = [Int?](repeating: nil, count: intervals.count)
         // What is open in each lane, the innermost last.
         var open: [[Int]] = []
         var free: [Int] = []
-        // A composite comes before what is inside it, also if both begin at the same time.
-        let depths = index.depths
-        let spans = intervals.enumerated().compactMap { position, interval in
-            interval.map { (position: position, from: $0.lowerBound, to: $0.upperBound) }
-        }
-        let ending = spans.sorted { ($0.to, $0.position) < ($1.to, $1.position) }
-        var ended = 0
-        for span in spans.sorted(by: {
-            ($0.from, depths[$0.position], $0.position) < ($1.from, depths[$1.position], $1.position)
-        }) {
-            while ended < ending.count, ending[ended].to <= span.from {
-                if let lane = lanes[ending[ended].position], open[lane].first == ending[ended].position {
-                    open[lane] = []
-                    free.append(lane)
-                }
-                ended += 1
+        for (time, starting, _, position) in moments.sorted(by: <) {
+            if starting == 0 {
+                guard let lane = lanes[position], open[lane].last == position else { continue }
+                open[lane].removeLast()
+                if open[lane].isEmpty { free.append(lane) }
+                continue
             }
-            if let parent = index.parent(of: span.position), let lane = lanes[parent] {
-                while let last = open[lane].last, last != parent,
-                    intervals[last].map({ $0.upperBound <= span.from }) ?? true
-                {
-                    open[lane].removeLast()
-                }
-                if open[lane].last == parent, let around = intervals[parent], span.to <= around.upperBound {
-                    lanes[span.position] = lane
-                    open[lane].append(span.position)
-                    continue
-                }
-            }
-            let lane = free.popLast() ?? open.count
+            let end = intervals[position]?.upperBound ?? time
+            let parent = parent(of: position)
+            let around = parent.flatMap { lanes[$0] }.flatMap { open[$0].last == parent ? $0 : nil }
+            let isInside = parent.flatMap { intervals[$0] }.map { end <= $0.upperBound } ?? false
+            let lane = (isInside ? around : nil) ?? free.popLast() ?? open.count
             if lane == open.count { open.append([]) }
-            lanes[span.position] = lane
-            open[lane] = [span.position]
-            // Its end has been passed.
-            if span.to <= span.from { free.append(lane) }
+            lanes[position] = lane
+            if time < end {
+                open[lane].append(position)
+            } else if open[lane].isEmpty {
+                free.append(lane)
+            }
         }
-        self.lanes = lanes
-        laneCount = open.count
+        return lanes
     }
 }

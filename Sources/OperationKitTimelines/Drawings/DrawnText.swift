@@ -27,34 +27,30 @@ extension StringProtocol {
     var cells: Int { reduce(0) { $0 + $1.cells } }
 }
 
-extension Unicode.Scalar {
-    fileprivate var isUnprintable: Bool {
-        switch properties.generalCategory {
-        case .control, .lineSeparator, .paragraphSeparator: true
-        // Joiners are part of characters.
-        case .format: self != "\u{200C}" && self != "\u{200D}" && !properties.isVariationSelector
-        default: false
+extension String {
+    /// The text with others in place of some of its scalars.
+    ///
+    /// All formats are escaped by scalars, not by characters: a quote stays one in front of a combining mark.
+    ///
+    /// - Parameter replacement: What stands for a scalar; `nil` for itself.
+    /// - Returns: The text.
+    private func replacingScalars(_ replacement: (Unicode.Scalar) -> String?) -> String {
+        unicodeScalars.reduce(into: "") { text, scalar in
+            if let other = replacement(scalar) { text += other } else { text.unicodeScalars.append(scalar) }
         }
     }
-}
 
-extension String {
     /// The text without characters that could move the cursor or turn the text around: a mark stands in their place,
     /// and a space for breaks of lines.
     var printable: String {
-        guard unicodeScalars.contains(where: \.isUnprintable) else { return self }
-        var result = ""
-        for character in self {
-            if !character.unicodeScalars.contains(where: \.isUnprintable) {
-                result.append(character)
-            } else if character.isNewline || character == "\t" {
-                result.append(" ")
-            } else {
-                result.unicodeScalars.append(
-                    contentsOf: character.unicodeScalars.map { $0.isUnprintable ? "\u{FFFD}" : $0 })
+        replacingScalars { scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .lineSeparator, .paragraphSeparator: scalar.properties.isWhitespace ? " " : "\u{FFFD}"
+            // Joiners are part of characters.
+            case .format where scalar != "\u{200C}" && scalar != "\u{200D}": "\u{FFFD}"
+            default: nil
             }
         }
-        return result
     }
 
     /// Cuts the text in the middle, where names differ least, so that it fits.
@@ -118,49 +114,36 @@ extension String {
     /// The text as the content of an XML element, or inside the quotes of an attribute. What XML 1.0 has no room for is
     /// replaced.
     var xml: String {
-        var result = ""
-        for scalar in unicodeScalars {
+        replacingScalars { scalar in
             switch scalar {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "\n": result += "&#10;"
-            case "\t", "\r": result += " "
-            case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{FFFE}", "\u{FFFF}": result += "\u{FFFD}"
-            default: result.unicodeScalars.append(scalar)
+            case "&": "&amp;"
+            case "<": "&lt;"
+            case ">": "&gt;"
+            case "\"": "&quot;"
+            case "\n": "&#10;"
+            case "\t", "\r": " "
+            case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{FFFE}", "\u{FFFF}": "\u{FFFD}"
+            default: nil
             }
         }
-        return result
     }
 
     /// The text as a JSON string, with its quotes.
     var json: String {
-        var result = "\""
-        for scalar in unicodeScalars {
+        let text = replacingScalars { scalar in
             switch scalar {
-            case "\"": result += "\\\""
-            case "\\": result += "\\\\"
-            case "\n": result += "\\n"
+            case "\"", "\\": "\\\(scalar)"
+            case "\n": "\\n"
             case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{2028}", "\u{2029}":
-                let digits = String(scalar.value, radix: 16)
-                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: result.unicodeScalars.append(scalar)
+                "\\u" + String(0x1_0000 + scalar.value, radix: 16).dropFirst()
+            default: nil
             }
         }
-        return result + "\""
+        return "\"\(text)\""
     }
 
     /// The text inside the quotes of a DOT string, on one line.
-    var dot: String {
-        var result = ""
-        // Not by characters: a quote stays one in front of a combining mark.
-        for scalar in printable.unicodeScalars {
-            if scalar == "\"" || scalar == "\\" { result.unicodeScalars.append("\\") }
-            result.unicodeScalars.append(scalar)
-        }
-        return result
-    }
+    var dot: String { printable.replacingScalars { $0 == "\"" || $0 == "\\" ? "\\\($0)" : nil } }
 
     /// What a gantt chart of Mermaid takes for a statement at the beginning of a line.
     private static let keywords = [
@@ -177,21 +160,11 @@ extension String {
         let isStatement =
             String.keywords.contains { lowercased.starts(with: $0.unicodeScalars) } || ("0"..."9").contains(first)
         guard isStatement else { return text.mermaidEscaped }
-        return String.entity(first) + String(text.unicodeScalars.dropFirst()).mermaidEscaped
+        return "#\(first.value);" + String(text.unicodeScalars.dropFirst()).mermaidEscaped
     }
 
     /// The text with an entity for what has a meaning for Mermaid, in one line.
     var mermaidEscaped: String {
-        var result = ""
-        for scalar in printable.unicodeScalars {
-            switch scalar {
-            case ":", ";", "#", "%", "<", ">", "\"", "&", "{", "}", "[", "]", "`", "\\", "|":
-                result += String.entity(scalar)
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
+        printable.replacingScalars { ":;#%<>\"&{}[]`\\|".unicodeScalars.contains($0) ? "#\($0.value);" : nil }
     }
-
-    private static func entity(_ scalar: Unicode.Scalar) -> String { "#\(scalar.value);" }
 }

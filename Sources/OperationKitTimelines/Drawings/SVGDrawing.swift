@@ -30,7 +30,7 @@ extension OperationTimeline {
     ) -> String {
         var drawing = SVGDrawing(
             self, width: min(max(200, width), 100_000), maximumRows: max(1, maximumRows), title: title,
-            end: min(end ?? duration, .latest))
+            end: (end ?? duration).bounded)
         return drawing.document()
     }
 
@@ -42,19 +42,13 @@ extension OperationTimeline {
     /// - Returns: The lines.
     func details(of entry: Entry, criticalReason: String?) -> String {
         var lines = ["\(entry.name) (\(entry.typeName))"]
-        if let start = entry.started ?? entry.running {
-            let end = entry.finished ?? duration
+        let end = end(of: entry)
+        if let start = entry.begin {
             lines.append("\(start.shortText) to \(end.shortText): \((end - start).shortText)")
         }
-        if let added = entry.added, let started = entry.started, started > added {
-            lines.append("not started for \((started - added).shortText)")
-        }
-        for wait in entry.waits {
-            lines.append("\(wait.reason), \(((wait.to ?? entry.finished ?? duration) - wait.from).shortText)")
-        }
-        for retry in entry.retries {
-            lines.append("attempt \(retry.attempt) failed at \(retry.time.shortText): \(retry.error)")
-        }
+        if let delay = entry.startDelay { lines.append("not started for \(delay.shortText)") }
+        lines += entry.waits.map { "\($0.reason), \((($0.to ?? end) - $0.from).shortText)" }
+        lines += entry.retries.map { "attempt \($0.attempt) failed at \($0.time.shortText): \($0.error)" }
         if let cancelled = entry.cancelled { lines.append("cancelled at \(cancelled.shortText)") }
         switch entry.outcome {
         case .success: lines.append("succeeded")
@@ -69,18 +63,20 @@ extension OperationTimeline {
     }
 }
 
-/// A timeline as an SVG document.
-private struct SVGDrawing {
-    private static let rowHeight = 20
-    private static let titleHeight = 24
-    private static let axisHeight = 24
-    private static let margin = 8
-    /// How far the name of a child is to the right of that of its composite.
-    private static let indentation = 14
-    private static let smallestLabelWidth = 70
-    /// The room for how long an operation took.
-    private static let timeWidth = 70
+private let rowHeight = 20
+private let titleHeight = 24
+private let axisHeight = 24
+private let margin = 8
+/// How far the name of a child is to the right of that of its composite.
+private let indentation = 14
+private let smallestLabelWidth = 70
+/// The room for how long an operation took.
+private let timeWidth = 70
+/// How far below the top of a row the base line of its text is.
+private let baseLine = 14
 
+/// A timeline as an SVG document.
+struct SVGDrawing {
     private let timeline: OperationTimeline
     private let index: TimelineIndex
     private let scale: TimelineScale
@@ -91,118 +87,122 @@ private struct SVGDrawing {
     private let labelWidth: Int
     private let title: String
     private let rows: [Int]
+    private var elements: [String] = []
     /// What has been drawn, for the legend.
     private var marks: Set<TimelineMark> = []
 
     init(_ timeline: OperationTimeline, width: Int, maximumRows: Int, title: String, end: Duration) {
-        let index = TimelineIndex(timeline.entries)
-        let rows = index.selection(atMost: maximumRows)
-        (self.timeline, self.index, self.width, self.title, self.rows) = (timeline, index, width, title, rows)
-        path = timeline.criticalPath(index)
+        let causes = TimelineCauses(timeline)
+        let index = causes.index
+        rows = index.selection(atMost: maximumRows)
+        (self.timeline, self.index, self.width, self.title) = (timeline, index, width, title)
+        path = causes.criticalPath
         steps = Dictionary(grouping: path, by: \.operation)
         let longest = rows.lazy.map { position in
-            SVG.width(of: timeline.entries[position].name.printable)
-                + Self.indentation * index.depths[position]
+            Self.width(of: index.entries[position].name.printable) + indentation * index.depths[position]
         }.max()
-        labelWidth = min(max(longest ?? 0, Self.smallestLabelWidth) + Self.margin, width / 3)
-        scale = TimelineScale(end: end, length: width - labelWidth - Self.timeWidth - 2 * Self.margin)
+        labelWidth = min(max(longest ?? 0, smallestLabelWidth) + margin, width / 3)
+        scale = TimelineScale(end: end, length: width - labelWidth - timeWidth - 2 * margin)
     }
 
-    private var left: Int { labelWidth + Self.margin }
+    /// Where the bars begin.
+    private var left: Int { labelWidth + margin }
 
     // MARK: - Document
 
     mutating func document() -> String {
-        let top = Self.titleHeight + Self.axisHeight
-        let bottom = top + rows.count * Self.rowHeight
-        var parts = [
-            SVG.element(
-                title.printable.cut(to: width - 2 * Self.margin, measure: SVG.width(of:)), x: Double(Self.margin),
-                y: 18, style: "title")
-        ]
-        parts += axis(bottom: bottom)
-        for (number, position) in rows.enumerated() { parts += row(of: position, y: top + number * Self.rowHeight) }
-        parts += pathLines(top: top)
-        let legend = SVG.legend(
-            of: marks, width: width, margin: Self.margin, top: bottom + 4, rowHeight: Self.rowHeight)
-        parts += legend.elements
-        let notes = noteLines
-        for (number, note) in notes.enumerated() {
-            let y = bottom + 4 + (legend.lineCount + number) * Self.rowHeight + 14
-            parts.append(SVG.element(note, x: Double(Self.margin), y: y, style: "faint"))
+        let top = titleHeight + axisHeight
+        var bottom = top + rows.count * rowHeight
+        text(
+            title.printable.cut(to: width - 2 * margin, measure: Self.width(of:)), x: Double(margin), y: 18,
+            style: "title")
+        if !rows.isEmpty { addAxis(top: top - 4, bottom: bottom) }
+        for (number, position) in rows.enumerated() { addRow(of: position, y: top + number * rowHeight) }
+        addPath(top: top)
+        bottom += rowHeight * addLegend(top: bottom + 4)
+        let notes = timeline.notes(omitting: index.entries.count - rows.count)
+        // Words are set in letters of an average width, which is what they have.
+        for note in notes.flatMap({ $0.wrapped(to: (width - 2 * margin) / 7) }) {
+            text(note, x: Double(margin), y: bottom + 4 + baseLine, style: "faint")
+            bottom += rowHeight
         }
-        let height = bottom + (legend.lineCount + notes.count) * Self.rowHeight + Self.margin
+        let height = bottom + margin
         let beginning = [
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 \(width) \(height)\" width=\"\(width)\" "
                 + "height=\"\(height)\" role=\"img\">",
-            "<title>\(title.xml)</title>", SVG.sheet,
+            "<title>\(title.xml)</title>", Self.sheet,
             "<rect class=\"back\" width=\"\(width)\" height=\"\(height)\"/>",
         ]
-        return (beginning + parts).joined(separator: "\n") + "\n</svg>\n"
+        return (beginning + elements).joined(separator: "\n") + "\n</svg>\n"
     }
 
-    /// What is to be known of the drawing, in lines that are not wider than it is.
-    private var noteLines: [String] {
-        let others = timeline.entries.count - rows.count
-        let notes = [
-            rows.isEmpty ? "No operations were recorded." : nil,
-            others > 0 ? others == 1 ? "1 other is not shown." : "\(others) others are not shown." : nil,
-            timeline.droppedNote,
-        ].compactMap { $0 }
-        // Words are set in letters of an average width, which is what they have.
-        return notes.flatMap { $0.wrapped(to: (width - 2 * Self.margin) / 7) }
-    }
-
-    private func axis(bottom: Int) -> [String] {
-        if rows.isEmpty { return [] }
-        return scale.ticks(atMost: max(1, scale.length / 90)).flatMap { tick in
+    private mutating func addAxis(top: Int, bottom: Int) {
+        for tick in scale.ticks(atMost: max(1, scale.length / 90)) {
             let x = Double(left) + scale.place(tick.time)
-            let place = SVG.number(x)
-            let top = Self.titleHeight + Self.axisHeight - 4
-            return [
-                "<line class=\"grid\" x1=\"\(place)\" x2=\"\(place)\" y1=\"\(top)\" y2=\"\(bottom)\"/>",
-                SVG.element(tick.text, x: x, y: Self.titleHeight + 14, style: "faint"),
-            ]
+            let place = x.shortText
+            elements.append(
+                "<line class=\"grid\" x1=\"\(place)\" x2=\"\(place)\" y1=\"\(top)\" y2=\"\(bottom)\"/>")
+            text(tick.text, x: x, y: titleHeight + baseLine, style: "faint")
         }
+    }
+
+    /// Adds a small bar for each kind and each mark that occurs, drawn as in the rows.
+    ///
+    /// - Parameter top: The top of its first line.
+    /// - Returns: How many lines it takes.
+    private mutating func addLegend(top: Int) -> Int {
+        let bars: [TimelineMark] = [.pending, .waiting, .executing, .composite]
+        let marks = marks
+        var (place, lineCount) = (margin, 0)
+        for mark in bars + TimelineMark.allCases.filter({ !bars.contains($0) }) where marks.contains(mark) {
+            let length = 22 + Self.width(of: mark.title)
+            if lineCount == 0 || place + length > width - margin { (place, lineCount) = (margin, lineCount + 1) }
+            let (x, y) = (Double(place), top + (lineCount - 1) * rowHeight)
+            let bar = bars.contains(mark) ? mark : mark == .skipped ? .pending : .executing
+            self.mark(bar, x: x, y: y, width: 16)
+            if bar != mark {
+                self.mark(mark, x: mark == .critical ? x : mark == .retry ? x + 8 : x + 16, y: y, width: 16)
+            }
+            text(mark.title, x: x + 22, y: y + baseLine, style: "faint")
+            place += length + 12
+        }
+        return lineCount
     }
 
     // MARK: - Rows
 
-    private mutating func row(of position: Int, y: Int) -> [String] {
+    private mutating func addRow(of position: Int, y: Int) {
         let entry = timeline.entries[position]
-        let name = { [index, timeline] (id: OperationID) in
-            index.position(of: id).map { timeline.entries[$0].name } ?? "\(id)"
-        }
         // The first step of an operation says why it began.
-        let reason = steps[entry.id]?.first?.explanation(naming: name)
-        var parts = ["<g><title>\(timeline.details(of: entry, criticalReason: reason).xml)</title>"]
-        parts.append(label(entry.name, depth: index.depths[position], y: y))
-        for segment in TimelineSegment.segments(of: entry, end: timeline.duration)
-        where isVisible(from: segment.from, to: segment.to) {
-            let (x, length) = extent(segment.from, segment.to)
-            parts.append(mark(segment.kind, x: x, y: y, width: length))
+        let reason = steps[entry.id]?.first?.explanation(naming: index.name)
+        elements.append("<g><title>\(timeline.details(of: entry, criticalReason: reason).xml)</title>")
+        addLabel(entry.name, depth: index.depths[position], y: y)
+        for segment in TimelineSegment.segments(of: entry, end: timeline.duration) {
+            bar(segment.kind, from: segment.from, to: segment.to, y: y)
         }
         var lastPixel = -1
         for retry in entry.retries where retry.time <= scale.end && Int(scale.place(retry.time)) != lastPixel {
             lastPixel = Int(scale.place(retry.time))
-            parts.append(mark(.retry, x: Double(left + lastPixel), y: y))
+            mark(.retry, x: Double(left + lastPixel), y: y)
         }
-        parts += frames(of: entry.id, y: y)
-        let end = entry.finished ?? timeline.duration
+        addFrames(of: entry.id, y: y)
+        let end = timeline.end(of: entry)
         if let mark = TimelineMark(ofEndOf: entry), end <= scale.end {
-            parts.append(self.mark(mark, x: Double(left) + max(3, scale.place(end)), y: y))
+            self.mark(mark, x: Double(left) + max(3, scale.place(end)), y: y)
         }
-        if let start = entry.started ?? entry.running, entry.outcome?.name != "skipped" {
-            let x = Double(width - Self.margin)
-            parts.append(SVG.element((end - start).shortText, x: x, y: y + 14, style: "faint", isAtEnd: true))
+        if let length = timeline.length(of: entry) {
+            let x = Double(width - margin)
+            text(length.shortText, x: x, y: y + baseLine, style: "faint", isAtEnd: true)
         }
-        parts.append("</g>")
-        return parts
+        elements.append("</g>")
     }
 
-    private mutating func mark(_ mark: TimelineMark, x: Double, y: Int, width: Double = 0) -> String {
-        marks.insert(mark)
-        return SVG.element(mark, x: x, y: y, width: width)
+    private mutating func addLabel(_ name: String, depth: Int, y: Int) {
+        let room = labelWidth - margin
+        let start = min(depth * indentation, room / 2)
+        let isBlank = name.allSatisfy(\.isWhitespace)
+        let label = (isBlank ? "unnamed" : name.printable).cut(to: room - start, measure: Self.width(of:))
+        text(label, x: Double(margin + start), y: y + baseLine, style: isBlank ? "faint" : nil)
     }
 
     /// Whether something begins before the right end, or is a moment there.
@@ -216,13 +216,10 @@ private struct SVGDrawing {
         return (Double(left) + min(start, Double(scale.length) - 1), max(1, scale.place(to) - start))
     }
 
-    private func label(_ name: String, depth: Int, y: Int) -> String {
-        let room = labelWidth - Self.margin
-        let indentation = min(depth * Self.indentation, room / 2)
-        let isBlank = name.allSatisfy(\.isWhitespace)
-        let text = (isBlank ? "unnamed" : name.printable).cut(to: room - indentation, measure: SVG.width(of:))
-        return SVG.element(
-            text, x: Double(Self.margin + indentation), y: y + 14, style: isBlank ? "faint" : nil)
+    private mutating func bar(_ kind: TimelineMark, from: Duration, to: Duration, y: Int) {
+        guard isVisible(from: from, to: to) else { return }
+        let (x, length) = extent(from, to)
+        mark(kind, x: x, y: y, width: length)
     }
 
     // MARK: - Critical path
@@ -233,38 +230,66 @@ private struct SVGDrawing {
         step.from + step.waited < step.to ? step.from + step.waited : step.from
     }
 
-    /// Frames around what an operation did on the critical path.
-    private mutating func frames(of id: OperationID, y: Int) -> [String] {
-        var frames: [String] = []
+    /// Adds frames around what an operation did on the critical path.
+    private mutating func addFrames(of id: OperationID, y: Int) {
         var lastPixel = -1
-        for step in steps[id] ?? [] where isVisible(from: begin(of: step), to: step.to) {
+        for step in steps[id] ?? [] {
             let (x, length) = extent(begin(of: step), step.to)
             // What is within a pixel that has a frame needs no other one.
             if Int(x + length) == lastPixel { continue }
             lastPixel = Int(x + length)
-            frames.append(mark(.critical, x: x, y: y, width: length))
+            bar(.critical, from: begin(of: step), to: step.to, y: y)
         }
-        return frames
     }
 
-    /// Lines from each step of the critical path to the next one: down or up when the first ends, and then along the
-    /// wait of the second.
-    private func pathLines(top: Int) -> [String] {
-        var tops: [OperationID: Int] = [:]
-        for (number, position) in rows.enumerated() {
-            tops[timeline.entries[position].id] = top + number * Self.rowHeight
-        }
-        return zip(path, path.dropFirst()).compactMap { previous, step in
-            guard let y = tops[step.operation], let other = tops[previous.operation], other != y,
-                isVisible(from: step.from, to: step.to)
-            else { return nil }
+    /// Adds lines from each step of the critical path to the next one: down or up when the first ends, and then along
+    /// the wait of the second.
+    private mutating func addPath(top: Int) {
+        let tops = Dictionary(
+            uniqueKeysWithValues: zip(rows, 0...).map { (index.entries[$0].id, top + $1 * rowHeight) })
+        for (previous, step) in zip(path, path.dropFirst()) where isVisible(from: step.from, to: step.to) {
+            guard let y = tops[step.operation], let other = tops[previous.operation], other != y else { continue }
             let from = scale.place(step.from)
             let length = scale.place(begin(of: step)) - from
             let isDown = other < y
-            var line = "M\(SVG.number(Double(left) + from)) \(isDown ? other + 18 : other + 2)"
+            var line = "M\((Double(left) + from).shortText) \(isDown ? other + 18 : other + 2)"
             line += "V\(length >= 1 ? y + 10 : isDown ? y + 2 : y + 18)"
-            if length >= 1 { line += "h\(SVG.number(length))" }
-            return "<path class=\"path\" d=\"\(line)\"/>"
+            if length >= 1 { line += "h\(length.shortText)" }
+            elements.append("<path class=\"path\" d=\"\(line)\"/>")
         }
+    }
+
+    // MARK: - Elements
+
+    /// Adds a text on one line, which begins at a place, or ends there.
+    private mutating func text(_ text: String, x: Double, y: Int, style: String? = nil, isAtEnd: Bool = false) {
+        let style = style.map { " class=\"\($0)\"" } ?? ""
+        let anchor = isAtEnd ? " text-anchor=\"end\"" : ""
+        elements.append("<text\(style) x=\"\(x.shortText)\" y=\"\(y)\"\(anchor)>\(text.xml)</text>")
+    }
+
+    /// Adds a bar or a mark to a row.
+    ///
+    /// - Parameters:
+    ///   - mark: What it shows.
+    ///   - x: The beginning of the bar, or the place of what is marked. For the critical path, the beginning of the frame.
+    ///   - y: The top of the row.
+    ///   - width: The width of the bar or the frame. Other marks have one of their own.
+    private mutating func mark(_ mark: TimelineMark, x: Double, y: Int, width: Double = 0) {
+        marks.insert(mark)
+        let (left, top, width, height) =
+            switch mark {
+            case .pending: (0.0, 9, width, 2)
+            case .waiting: (0.0, 6, width, 8)
+            case .executing: (0.0, 4, width, 12)
+            case .composite: (0.0, 7, width, 6)
+            case .critical: (0.0, 2, width, 16)
+            // As high as the bar, which it cuts in two.
+            case .retry: (2.0, 4, 4.0, 12)
+            case .failed, .cancelled, .skipped, .unfinished: (3.0, 2, 4.0, 16)
+            }
+        elements.append(
+            "<rect class=\"\(mark.rawValue)\" x=\"\((x - left).shortText)\" y=\"\(y + top)\" "
+                + "width=\"\(width.shortText)\" height=\"\(height)\"/>")
     }
 }

@@ -30,35 +30,34 @@ extension OperationTimeline {
     public func text(
         columns: Int = 80, maximumRows: Int = 40, colors: Bool = false, end: Duration? = nil
     ) -> String {
-        if entries.isEmpty {
-            let notes = ["No operations were recorded."] + (droppedNote.map { [$0] } ?? [])
-            return notes.joined(separator: "\n")
-        }
+        if entries.isEmpty { return notes(omitting: 0).joined(separator: "\n") }
         return TimelineTextDrawing(
             self, columns: min(max(20, columns), 10_000), maximumRows: max(1, maximumRows), colors: colors,
-            end: min(end ?? duration, .latest)
+            end: (end ?? duration).bounded
         ).lines.joined(separator: "\n")
     }
 
-    /// Says in drawings that not all operations are there.
-    var droppedNote: String? {
-        switch droppedCount {
-        case 0: nil
-        case 1: "1 other operation was not recorded."
-        default: "\(droppedCount) other operations were not recorded."
-        }
+    /// What is to be known of a drawing, in sentences.
+    ///
+    /// - Parameter count: How many entries it does not show.
+    /// - Returns: The sentences, if there are any.
+    func notes(omitting count: Int) -> [String] {
+        [
+            entries.isEmpty ? "No operations were recorded." : nil,
+            count > 0 ? count == 1 ? "1 other is not shown." : "\(count) others are not shown." : nil,
+            droppedCount == 1 ? "1 other operation was not recorded." : nil,
+            droppedCount > 1 ? "\(droppedCount) other operations were not recorded." : nil,
+        ].compactMap(\.self)
     }
 }
 
 /// A timeline as lines of text.
-struct TimelineTextDrawing {
+private struct TimelineTextDrawing {
     /// From how many columns on a line ends with the time that the operation took.
     private static let columnsWithTimes = 60
     private static let timeWidth = 12
 
     private let timeline: OperationTimeline
-    private let index: TimelineIndex
-    private let columns: Int
     private let labelWidth: Int
     private let scale: TimelineScale
     private let colors: Bool
@@ -66,63 +65,49 @@ struct TimelineTextDrawing {
     private(set) var lines: [String] = []
 
     init(_ timeline: OperationTimeline, columns: Int, maximumRows: Int, colors: Bool, end: Duration) {
-        let index = TimelineIndex(timeline.entries)
+        let causes = TimelineCauses(timeline)
+        let index = causes.index
         let rows = index.selection(atMost: maximumRows)
-        let labels = rows.map { position in
-            (timeline.entries[position].name.printable, index.depths[position])
-        }
-        let longest = labels.map { $0.0.cells + 2 * $0.1 }.max() ?? 0
+        let longest = rows.map { timeline.entries[$0].name.printable.cells + 2 * index.depths[$0] }.max() ?? 0
         labelWidth = min(max(longest, 1), columns * 2 / 5)
         let hasTimes = columns >= Self.columnsWithTimes
         scale = TimelineScale(end: end, length: columns - labelWidth - 3 - (hasTimes ? Self.timeWidth : 0))
-        (self.timeline, self.index, self.columns, self.colors) = (timeline, index, columns, colors)
+        (self.timeline, self.colors) = (timeline, colors)
 
-        let critical = Set(timeline.criticalPath(index).map(\.operation))
-        for (position, label) in zip(rows, labels) {
+        let critical = Set(causes.criticalPath.map(\.operation))
+        for position in rows {
             let entry = timeline.entries[position]
-            var line = labelText(label.0, depth: label.1)
+            // Deep down there would be no room for names.
+            let indentation = min(2 * index.depths[position], labelWidth / 2)
+            let label =
+                String(repeating: " ", count: indentation) + entry.name.printable.cut(to: labelWidth - indentation)
+            var line = label.padded(to: labelWidth)
             line += " " + (critical.contains(entry.id) ? painted([.critical]) : " ") + " "
-            line += bar(of: position)
-            if hasTimes { line += time(of: entry) }
-            lines.append(trimmed(line))
+            line += bar(of: entry)
+            if hasTimes, let length = timeline.length(of: entry) { line += "  " + length.shortText }
+            while line.last == " " { line.removeLast() }
+            lines.append(line)
         }
         let others = timeline.entries.count - rows.count
         if others > 0 { lines.append(others == 1 ? "… and 1 other" : "… and \(others) others") }
         lines.append(axis)
         let legend = TimelineMark.allCases.filter(used.contains).map { "\($0.inTerminal.character) \($0.title)" }
         lines += legend.joined(by: "  ", inLinesOf: columns)
-        lines += timeline.droppedNote?.wrapped(to: columns) ?? []
+        lines += timeline.notes(omitting: 0).flatMap { $0.wrapped(to: columns) }
     }
 
-    private func labelText(_ name: String, depth: Int) -> String {
-        // Deep down there would be no room for names.
-        let indentation = min(2 * depth, labelWidth / 2)
-        let text = String(repeating: " ", count: indentation) + name.cut(to: labelWidth - indentation)
-        return text.padded(to: labelWidth)
-    }
-
-    private mutating func bar(of position: Int) -> String {
-        let entry = timeline.entries[position]
+    private mutating func bar(of entry: OperationTimeline.Entry) -> String {
         var cells = [TimelineMark?](repeating: nil, count: scale.length)
         let segments = TimelineSegment.segments(of: entry, end: timeline.duration)
         // What comes later is drawn above what was before, so that short work after a long wait can be seen.
         for segment in segments where segment.from <= scale.end {
-            for cell in scale.cells(segment.from, segment.to) {
-                cells[cell] = segment.kind
-            }
+            for cell in scale.cells(segment.from, segment.to) { cells[cell] = segment.kind }
         }
         for retry in entry.retries where retry.time <= scale.end { cells[scale.cell(retry.time)] = .retry }
-        let last = scale.cells(segments[0].from, entry.finished ?? timeline.duration).upperBound
-        if segments[0].from <= scale.end {
-            cells[last] = TimelineMark(ofEndOf: entry) ?? cells[last]
+        if segments[0].from <= scale.end, let mark = TimelineMark(ofEndOf: entry) {
+            cells[scale.cells(segments[0].from, timeline.end(of: entry)).upperBound] = mark
         }
         return painted(cells)
-    }
-
-    private func time(of entry: OperationTimeline.Entry) -> String {
-        if case .skipped = entry.outcome { return "" }
-        guard let start = entry.started ?? entry.running else { return "" }
-        return "  " + ((entry.finished ?? timeline.duration) - start).shortText
     }
 
     /// The characters of marks, in their colors.
@@ -143,23 +128,12 @@ struct TimelineTextDrawing {
     }
 
     private var axis: String {
-        var text = ""
         let start = labelWidth + 3
-        for tick in scale.ticks(atMost: max(1, scale.length / 9)) {
-            let place = start + Int(scale.place(tick.time))
+        return scale.ticks(atMost: max(1, scale.length / 9)).reduce(into: "") { text, tick in
             // The last mark ends where the bars do, if it would be longer.
-            let room = start + scale.length
-            let position = min(place, room - tick.text.cells)
-            guard text.isEmpty || position > text.cells + 1 else { continue }
-            text = text.padded(to: position) + tick.text
+            let position = start + min(Int(scale.place(tick.time)), scale.length - tick.text.cells)
+            if text.isEmpty || position > text.cells + 1 { text = text.padded(to: position) + tick.text }
         }
-        return text
-    }
-
-    private func trimmed(_ line: String) -> String {
-        var line = line[...]
-        while line.last == " " { line.removeLast() }
-        return String(line)
     }
 }
 

@@ -50,17 +50,14 @@ struct TimelineSegment: Equatable, Sendable {
     /// - Returns: The parts.
     static func segments(of entry: OperationTimeline.Entry, end: Duration) -> [TimelineSegment] {
         let finish = entry.finished ?? end
-        let begin = entry.workStart
         let work = entry.isComposite ? TimelineMark.composite : .executing
         var segments: [TimelineSegment] = []
         // Joins what follows each other and is of the same kind.
         func append(_ kind: TimelineMark, _ from: Duration, _ to: Duration) {
-            if let last = segments.last, last.kind == kind, last.to == from {
-                segments[segments.count - 1] = TimelineSegment(kind: kind, from: last.from, to: max(from, to))
-            } else {
-                segments.append(TimelineSegment(kind: kind, from: from, to: max(from, to)))
-            }
+            let last = segments.last.flatMap { $0.kind == kind && $0.to == from ? segments.popLast() : nil }
+            segments.append(TimelineSegment(kind: kind, from: last?.from ?? from, to: max(from, to)))
         }
+        let begin = entry.workStart
         let start = entry.started ?? begin
         if let added = entry.added ?? (start == nil ? entry.firstTime : nil), added < start ?? .latest {
             append(.pending, added, start ?? finish)
@@ -119,40 +116,37 @@ struct TimelineScale: Sendable {
     func ticks(atMost count: Int) -> [(time: Duration, text: String)] {
         let (step, unit) = TimelineScale.step(for: end, atMost: max(1, count))
         // “0.5 s” rather than “500 ms”, if seconds follow.
-        let larger = TimelineScale.units.first { $0.duration > unit.duration }
-        let isDecimal = step >= unit.duration * 100 && (larger.map { end >= $0.duration } ?? false)
-        let shown = isDecimal ? larger ?? unit : unit
-        var ticks: [(time: Duration, text: String)] = []
-        var number = 0
-        while case let time = step * number, time <= end {
-            let tenths = Int64((time / shown.duration * 10).rounded())
-            let value = tenths % 10 == 0 ? "\(tenths / 10)" : "\(tenths / 10).\(tenths % 10)"
-            ticks.append((time, "\(value) \(shown.name)"))
-            number += 1
+        let larger = TimelineScale.units.first { $0.duration > unit.duration && $0.duration <= end }
+        let shown = step >= unit.duration * 100 ? larger ?? unit : unit
+        return (0...Int(end / step)).map { number in
+            (step * number, "\((step * number / shown.duration).shortText) \(shown.name)")
         }
-        return ticks
     }
 
     private typealias Unit = (duration: Duration, name: String, steps: [Int])
 
+    private static let thousand = [1, 2, 5, 10, 20, 50, 100, 200, 500]
+
     private static let units: [Unit] = [
-        (.nanoseconds(1), "ns", [1, 2, 5, 10, 20, 50, 100, 200, 500]),
-        (.microseconds(1), "µs", [1, 2, 5, 10, 20, 50, 100, 200, 500]),
-        (.milliseconds(1), "ms", [1, 2, 5, 10, 20, 50, 100, 200, 500]),
-        (.seconds(1), "s", [1, 2, 5, 10, 15, 30]),
-        (.seconds(60), "min", [1, 2, 5, 10, 15, 30]),
-        (.seconds(3_600), "h", [1, 2, 3, 6, 12]),
-        (.seconds(86_400), "d", [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000, 100_000]),
+        (.nanoseconds(1), "ns", thousand), (.microseconds(1), "µs", thousand), (.milliseconds(1), "ms", thousand),
+        (.seconds(1), "s", [1, 2, 5, 10, 15, 30]), (.seconds(60), "min", [1, 2, 5, 10, 15, 30]),
+        (.seconds(3_600), "h", [1, 2, 3, 6, 12]), (.seconds(86_400), "d", thousand + [1_000, 10_000, 100_000]),
     ]
 
     private static func step(for end: Duration, atMost count: Int) -> (step: Duration, unit: Unit) {
         for unit in units {
-            for factor in unit.steps where unit.duration * factor * count > end {
-                return (unit.duration * factor, unit)
-            }
+            for step in unit.steps.lazy.map({ unit.duration * $0 }) where step * count > end { return (step, unit) }
         }
         // Longer than a human life: the beginning is marked, and that is all.
         return (end * 2, units[units.count - 1])
+    }
+}
+
+extension Double {
+    /// The number with at most one digit after the point.
+    var shortText: String {
+        let tenths = Int((self * 10).rounded())
+        return tenths % 10 == 0 ? "\(tenths / 10)" : "\(tenths / 10).\(tenths % 10)"
     }
 }
 
@@ -166,14 +160,10 @@ extension Duration {
         if seconds >= 60 { return "\(seconds / 60) min \(seconds % 60) s" }
         let nanoseconds = seconds * 1_000_000_000 + attoseconds / 1_000_000_000
         for (unit, name) in [(Int64(1_000_000_000), "s"), (1_000_000, "ms"), (1_000, "µs")] where nanoseconds >= unit {
-            let thousandths = nanoseconds / (unit / 1_000)
             // Rounded down: 999.9 ms is not 1 s.
-            if thousandths >= 100_000 || thousandths % 1_000 == 0 { return "\(thousandths / 1_000) \(name)" }
-            if thousandths >= 10_000 || thousandths % 100 == 0 {
-                return "\(thousandths / 1_000).\(thousandths / 100 % 10) \(name)"
-            }
-            let hundredths = thousandths / 10 % 100
-            return "\(thousandths / 1_000).\(hundredths < 10 ? "0" : "")\(hundredths) \(name)"
+            let (whole, rest) = (nanoseconds / unit, nanoseconds % unit / (unit / 1_000))
+            let count = rest == 0 || whole >= 100 ? 0 : rest % 100 == 0 || whole >= 10 ? 1 : 2
+            return "\(whole)" + (count == 0 ? "" : "." + String(1_000 + rest).dropFirst().prefix(count)) + " \(name)"
         }
         return nanoseconds == 0 ? "0 s" : "\(nanoseconds) ns"
     }

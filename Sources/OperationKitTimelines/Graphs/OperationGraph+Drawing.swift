@@ -8,19 +8,15 @@ extension OperationGraph {
     ///
     /// Complexity: linear in the operations and their dependencies.
     public var mermaid: String {
-        var lines = ["flowchart LR"]
-        visit { position, depth, event in
-            let indentation = String(repeating: "    ", count: depth + 1)
-            switch event {
-            case .leaf:
-                lines.append("\(indentation)n\(position)[\"\(mermaidLabel(position))\"]:::\(nodes[position].state)")
-            case .begin: lines.append("\(indentation)subgraph n\(position)[\"\(mermaidLabel(position))\"]")
-            case .end:
-                lines.append("\(indentation)end")
-                lines.append("\(indentation)class n\(position) \(nodes[position].state)")
-            }
+        func box(_ position: Int) -> String {
+            let (name, details) = label(position)
+            return "n\(position)[\"\(name.mermaidEscaped) (\(details.mermaidEscaped))\"]"
         }
-        for edge in edges { lines.append("    n\(edge.from) --> n\(edge.to)") }
+        var lines = ["flowchart LR"]
+        lines += nodeLines(
+            leaf: { ["\(box($0)):::\(nodes[$0].state)"] }, begin: { ["subgraph \(box($0))"] },
+            end: { ["end", "class n\($0) \(nodes[$0].state)"] })
+        lines += edges.map { "    n\($0.from) --> n\($0.to)" }
         if omittedCount > 0 { lines.append("    omitted[\"… and \(omittedCount) more\"]") }
         for state in State.allCases where nodes.contains(where: { $0.state == state }) {
             let (fill, stroke) = state.colors
@@ -36,71 +32,58 @@ extension OperationGraph {
     ///
     /// Complexity: linear in the operations and their dependencies.
     public var dot: String {
+        func label(_ position: Int) -> String {
+            let (name, details) = self.label(position)
+            return "label=\"\(name.dot)\\n\(details.dot)\""
+        }
         var lines = [
             "digraph Operations {", "    compound=true;", "    rankdir=LR;",
             "    node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\"];",
         ]
-        var composites: Set<Int> = []
-        visit { position, depth, event in
-            let indentation = String(repeating: "    ", count: depth + 1)
-            let (fill, stroke) = nodes[position].state.colors
-            switch event {
-            case .leaf:
-                lines.append(
-                    "\(indentation)n\(position) [label=\"\(dotLabel(position))\", fillcolor=\"\(fill)\", "
-                        + "color=\"\(stroke)\"];"
-                )
-            case .begin:
-                composites.insert(position)
-                lines.append("\(indentation)subgraph cluster_\(position) {")
-                lines.append("\(indentation)    label=\"\(dotLabel(position))\"; color=\"\(stroke)\";")
-                // Arrows need a node, also where they end at a box.
-                lines.append("\(indentation)    n\(position) [shape=point, style=invis];")
-            case .end: lines.append("\(indentation)}")
-            }
-        }
+        lines += nodeLines(
+            leaf: { position in
+                let (fill, stroke) = nodes[position].state.colors
+                return ["n\(position) [\(label(position)), fillcolor=\"\(fill)\", color=\"\(stroke)\"];"]
+            },
+            begin: { position in
+                [
+                    "subgraph cluster_\(position) {",
+                    "    \(label(position)); color=\"\(nodes[position].state.colors.stroke)\";",
+                    // Arrows need a node, also where they end at a box.
+                    "    n\(position) [shape=point, style=invis];",
+                ]
+            }, end: { _ in ["}"] })
+        let children = children
         for edge in edges {
-            var attributes: [String] = []
-            if composites.contains(edge.from) { attributes.append("ltail=cluster_\(edge.from)") }
-            if composites.contains(edge.to) { attributes.append("lhead=cluster_\(edge.to)") }
-            let list = attributes.isEmpty ? "" : " [\(attributes.joined(separator: ", "))]"
-            lines.append("    n\(edge.from) -> n\(edge.to)\(list);")
+            let ends = [("ltail", edge.from), ("lhead", edge.to)].filter { !children[$0.1].isEmpty }
+            let list = ends.map { "\($0)=cluster_\($1)" }.joined(separator: ", ")
+            lines.append("    n\(edge.from) -> n\(edge.to)\(list.isEmpty ? "" : " [\(list)]");")
         }
         if omittedCount > 0 { lines.append("    omitted [label=\"… and \(omittedCount) more\", style=dashed];") }
         return (lines + ["}"]).joined(separator: "\n") + "\n"
     }
 
-    private enum Event {
-        case leaf, begin, end
-    }
-
-    /// Calls a closure with each operation, and before and after what is inside it if there is something.
-    private func visit(_ body: (_ position: Int, _ depth: Int, Event) -> Void) {
+    /// The lines for each operation, those of a composite around what is inside it.
+    private func nodeLines(
+        leaf: (Int) -> [String], begin: (Int) -> [String], end: (Int) -> [String]
+    ) -> [String] {
         let children = children
-        var open: [(position: Int, depth: Int, isEnd: Bool)] = children[nodes.count].reversed().map { ($0, 0, false) }
+        var lines: [String] = []
+        var open = children[nodes.count].reversed().map { (position: $0, depth: 1, isEnd: false) }
         while let (position, depth, isEnd) = open.popLast() {
-            if isEnd {
-                body(position, depth, .end)
-            } else if children[position].isEmpty {
-                body(position, depth, .leaf)
-            } else {
-                body(position, depth, .begin)
-                open.append((position, depth, true))
-                open += children[position].reversed().map { ($0, depth + 1, false) }
-            }
+            let isLeaf = children[position].isEmpty
+            let texts = isLeaf ? leaf(position) : isEnd ? end(position) : begin(position)
+            lines += texts.map { String(repeating: "    ", count: depth) + $0 }
+            if isLeaf || isEnd { continue }
+            open.append((position, depth, true))
+            open += children[position].reversed().map { ($0, depth + 1, false) }
         }
+        return lines
     }
 
-    private func mermaidLabel(_ position: Int) -> String {
+    private func label(_ position: Int) -> (name: String, details: String) {
         let node = nodes[position]
-        let details = ([node.state.rawValue] + node.remarks).joined(separator: ", ")
-        return node.name.mermaidEscaped + " (\(details.mermaidEscaped))"
-    }
-
-    private func dotLabel(_ position: Int) -> String {
-        let node = nodes[position]
-        let details = ([node.state.rawValue] + node.remarks).joined(separator: ", ")
-        return node.name.dot + "\\n" + details.dot
+        return (node.name, ([node.state.rawValue] + node.remarks).joined(separator: ", "))
     }
 }
 
@@ -139,21 +122,16 @@ extension OperationGraph {
     public init(of timeline: OperationTimeline, maximumCount: Int = 500) {
         let index = TimelineIndex(timeline.entries)
         let selection = index.selection(atMost: max(1, maximumCount))
-        var numbers: [Int: Int] = [:]
-        for (number, position) in selection.enumerated() { numbers[position] = number }
+        let numbers = Dictionary(uniqueKeysWithValues: zip(selection, selection.indices))
         let nodes = selection.map { position in
             let entry = timeline.entries[position]
             return Node(
                 name: entry.name, typeName: entry.typeName, state: State(of: entry),
                 parent: index.parent(of: position).flatMap { numbers[$0] }, remarks: [])
         }
-        let edges = selection.flatMap { position in
-            timeline.entries[position].dependencies.compactMap { id -> Edge? in
-                guard let from = index.position(of: id).flatMap({ numbers[$0] }), let to = numbers[position] else {
-                    return nil
-                }
-                return Edge(from: from, to: to)
-            }
+        let edges = selection.enumerated().flatMap { number, position in
+            timeline.entries[position].dependencies.compactMap(index.position).compactMap { numbers[$0] }
+                .map { Edge(from: $0, to: number) }
         }
         self.init(nodes: nodes, edges: edges, omittedCount: timeline.entries.count - selection.count)
     }

@@ -98,65 +98,45 @@ extension OperationGraph {
     ///   - operation: A composite. The graph of another operation has one node, and those that it depends on.
     ///   - maximumCount: How many operations there may be. Outer ones come before inner ones.
     public init(of operation: AsyncOperation, maximumCount: Int = 500) {
-        var search = GraphSearch(maximumCount: max(1, maximumCount))
-        self = search.graph(of: operation)
-    }
-}
+        let maximumCount = max(1, maximumCount)
+        var operations: [Operation] = []
+        var nodes: [Node] = []
+        var positions: [ObjectIdentifier: Int] = [:]
+        var omittedCount = 0
+        func add(_ operation: Operation, name: String, parent: Int?) {
+            guard nodes.count < maximumCount else { return omittedCount += 1 }
+            positions[ObjectIdentifier(operation)] = nodes.count
+            let asyncOperation = operation as? AsyncOperation
+            let isFinished = operation.isFinished
+            nodes.append(
+                Node(
+                    name: name, typeName: asyncOperation?.titleInMessages ?? String(describing: type(of: operation)),
+                    state: State(of: operation), parent: parent,
+                    remarks: isFinished ? [] : asyncOperation?.unfinishedChildren(atMost: 0)?.remarks ?? []))
+            operations.append(operation)
+        }
 
-/// Finds what is inside a composite. Composites may be nested to any depth, so it doesn't recurse.
-private struct GraphSearch {
-    private let maximumCount: Int
-    private var operations: [Operation] = []
-    private var nodes: [OperationGraph.Node] = []
-    private var positions: [ObjectIdentifier: Int] = [:]
-    private var omittedCount = 0
-
-    init(maximumCount: Int) {
-        self.maximumCount = maximumCount
-    }
-
-    mutating func graph(of root: AsyncOperation) -> OperationGraph {
-        add(root, name: root.nameInMessages, parent: nil)
+        add(operation, name: operation.nameInMessages, parent: nil)
+        // Composites may be nested to any depth, so this doesn't recurse.
         var next = 0
         while next < operations.count {
-            addChildren(of: next)
+            let room = maximumCount - nodes.count
+            if let inside = (operations[next] as? AsyncOperation)?.unfinishedChildren(atMost: room) {
+                omittedCount += inside.omitted
+                for (child, name) in inside.children { add(child, name: name, parent: next) }
+            }
             next += 1
         }
-        let insideCount = operations.count
-        var edges: [OperationGraph.Edge] = []
-        for position in 0..<insideCount {
-            for dependency in operations[position].dependencies {
-                if positions[ObjectIdentifier(dependency)] == nil {
-                    add(dependency, name: dependency.nameInMessages, parent: nil)
-                }
-                guard let from = positions[ObjectIdentifier(dependency)] else { continue }
-                edges.append(OperationGraph.Edge(from: from, to: position))
+        var edges: [Edge] = []
+        // What others depend on is added, but not what that depends on.
+        for (position, operation) in operations.enumerated() {
+            for dependency in operation.dependencies {
+                let id = ObjectIdentifier(dependency)
+                if positions[id] == nil { add(dependency, name: dependency.nameInMessages, parent: nil) }
+                if let from = positions[id] { edges.append(Edge(from: from, to: position)) }
             }
         }
-        return OperationGraph(nodes: nodes, edges: edges, omittedCount: omittedCount)
-    }
-
-    private mutating func addChildren(of position: Int) {
-        let room = max(0, maximumCount - nodes.count)
-        guard let inside = (operations[position] as? AsyncOperation)?.unfinishedChildren(atMost: room) else { return }
-        omittedCount += inside.omitted
-        for (operation, name) in inside.children { add(operation, name: name, parent: position) }
-    }
-
-    private mutating func add(_ operation: Operation, name: String, parent: Int?) {
-        guard nodes.count < maximumCount else {
-            omittedCount += 1
-            return
-        }
-        positions[ObjectIdentifier(operation)] = nodes.count
-        let isFinished = operation.isFinished
-        let asyncOperation = operation as? AsyncOperation
-        nodes.append(
-            OperationGraph.Node(
-                name: name, typeName: asyncOperation?.titleInMessages ?? String(describing: type(of: operation)),
-                state: OperationGraph.State(of: operation), parent: parent,
-                remarks: isFinished ? [] : asyncOperation?.unfinishedChildren(atMost: 0)?.remarks ?? []))
-        operations.append(operation)
+        self.init(nodes: nodes, edges: edges, omittedCount: omittedCount)
     }
 }
 
@@ -167,14 +147,13 @@ extension OperationGraph.State {
             self = operation.isExecuting ? .executing : operation.isCancelled ? .cancelled : .waiting
             return
         }
-        if let error = (operation as? any FailableOperation)?.error {
-            if case DependencyError.dependencyFailed = error, !error.isCancellation {
-                self = .skipped
-            } else {
-                self = error.isCancellation ? .cancelled : .failed
+        let failable = operation as? any FailableOperation
+        self =
+            switch failable?.error {
+            case let error? where error.isCancellation: .cancelled
+            case DependencyError.dependencyFailed?: .skipped
+            case .some: .failed
+            case nil: failable == nil && operation.isCancelled ? .cancelled : .succeeded
             }
-        } else {
-            self = operation.isCancelled && !(operation is any FailableOperation) ? .cancelled : .succeeded
-        }
     }
 }

@@ -78,27 +78,19 @@ struct ObservedFacts {
     init(of operation: AsyncOperation, at kind: OperationEvent.Kind) {
         type = Swift.type(of: operation)
         isComposite = operation.isComposite
+        // The steps of a macro move to another one that continues it, and what happens later may be seen first.
+        parent = operation.enclosingComposite?.observationID
         switch kind {
         case .added(let composite, _):
             parent = composite
             dependencies = operation.observedDependencies
-        case .started, .cancelled:
-            // The steps of a macro move to another one that continues it, so this parent counts. One that is cancelled
-            // before its start may have been added before the recorder was.
-            parent = operation.enclosingComposite?.observationID
-            dependencies = operation.observedDependencies
+        case .started, .cancelled: dependencies = operation.observedDependencies
         case .running:
-            // It may have started before the recorder was added.
-            parent = operation.enclosingComposite?.observationID
             resources = operation.requestedResourceNames
-            if let limit = (operation as? CompoundOperation)?.maxConcurrentOperationCount, limit >= 0 {
-                self.limit = limit
-            }
-        case .retrying(_, let error, _):
-            self.error = error.sentence
-        case .finished(let error):
-            parent = operation.enclosingComposite?.observationID
-            outcome = error.map(OperationTimeline.Outcome.init)
+            limit = (operation as? CompoundOperation)?.maxConcurrentOperationCount
+            if let limit, limit < 0 { self.limit = nil }
+        case .retrying(_, let error, _): self.error = error.sentence
+        case .finished(let error): outcome = error.map(OperationTimeline.Outcome.init)
         case .waiting: break
         }
     }
@@ -107,11 +99,10 @@ struct ObservedFacts {
 extension OperationTimeline.Outcome {
     /// The outcome of an operation that finished with an error.
     fileprivate init(_ error: any Error) {
-        let text = TimelineRows.shortened(error.sentence)
         switch error {
         case _ where error.isCancellation: self = .cancelled
-        case DependencyError.dependencyFailed: self = .skipped(text)
-        default: self = .failed(text)
+        case DependencyError.dependencyFailed: self = .skipped(error.sentence.shortened)
+        default: self = .failed(error.sentence.shortened)
         }
     }
 }

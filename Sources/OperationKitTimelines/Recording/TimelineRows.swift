@@ -5,101 +5,28 @@ import OperationKit
 ///
 /// Copies share what is not changed afterwards, so a copy can be taken with a lock held, and read without it.
 struct TimelineRows: Sendable {
-    /// Nanoseconds since the recorder was created; `never` if something has not happened.
-    typealias Time = Int64
-    static let never = Time.min
-    /// How many waits, and how many retries, are kept of one operation: the first ones.
-    static let mostDetails = 100
     /// How many dependencies are kept of all operations, for each one that there may be.
-    static let dependenciesEach = 8
-    /// How many bytes of a text are kept.
-    static let longestText = 1_000
-
-    /// One operation.
-    struct Row: Sendable {
-        let id: OperationID
-        let type: AsyncOperation.Type
-        var name: String
-        var parent: OperationID?
-        var added = never
-        var started = never
-        var running = never
-        var finished = never
-        var dependencies: [OperationID] = []
-        /// What most operations don't have: one element, or none.
-        var details: [Details] = []
-        var isComposite = false
-    }
-
-    struct Details: Sendable {
-        var cancelled = never
-        var waits: [(reason: String, from: Time, to: Time)] = []
-        var retries: [(attempt: Int, error: String, time: Time, delay: Duration)] = []
-        var resources: [String] = []
-        /// Of an operation that did not succeed.
-        var outcome: OperationTimeline.Outcome?
-        var limit: Int?
-    }
+    private static let dependenciesEach = 8
 
     private let maximumCount: Int
-    private(set) var rows = ChunkedList<Row>()
+    private var rows = ChunkedList<TimelineRow>()
     private var places: [OperationID: Int32] = [:]
     private var dependencyCount = 0
     /// How many operations have finished that there was no row for.
     private var droppedCount = 0
-    /// How many operations with a row have not finished.
-    private var unfinishedCount = 0
 
     init(maximumCount: Int) {
         self.maximumCount = maximumCount
     }
 
-    // MARK: - Recording
-
-    /// Records an event. The first time that something happens counts.
-    mutating func record(_ event: OperationEvent, _ facts: ObservedFacts, at time: Time) {
+    /// Records an event.
+    mutating func record(_ event: OperationEvent, _ facts: ObservedFacts, at time: TimelineRow.Time) {
         guard let place = place(of: event, facts) else {
             if case .finished = event.kind { droppedCount += 1 }
             return
         }
-        rows[place].isComposite = facts.isComposite
-        if let parent = facts.parent { rows[place].parent = parent }
         addDependencies(facts.dependencies, at: place)
-        switch event.kind {
-        case .added:
-            if rows[place].added == Self.never { rows[place].added = time }
-        case .started:
-            rows[place].started = time
-            if rows[place].name != event.name { rows[place].name = Self.shortened(event.name) }
-        case .waiting(let reason):
-            endWait(at: time, place)
-            changeDetails(place) { details in
-                if details.waits.count < Self.mostDetails {
-                    details.waits.append((Self.shortened(reason), time, Self.never))
-                }
-            }
-        case .running:
-            endWait(at: time, place)
-            rows[place].running = time
-            if facts.limit == nil, facts.resources.isEmpty { return }
-            changeDetails(place) { details in
-                details.limit = facts.limit
-                details.resources = facts.resources.map(Self.shortened)
-            }
-        case .cancelled:
-            changeDetails(place) { $0.cancelled = time }
-        case .retrying(let attempt, _, let delay):
-            changeDetails(place) { details in
-                if details.retries.count < Self.mostDetails {
-                    details.retries.append((attempt, Self.shortened(facts.error), time, delay))
-                }
-            }
-        case .finished:
-            endWait(at: time, place)
-            if rows[place].finished == Self.never { unfinishedCount -= 1 }
-            rows[place].finished = time
-            if let outcome = facts.outcome { changeDetails(place) { $0.outcome = outcome } }
-        }
+        rows[place].record(event, facts, at: time)
     }
 
     /// The place of the row of an operation, which is added if there is none; `nil` if there is no room for it.
@@ -107,19 +34,8 @@ struct TimelineRows: Sendable {
         if let place = places[event.operation] { return Int(place) }
         guard rows.count < maximumCount else { return nil }
         places[event.operation] = Int32(rows.count)
-        rows.append(Row(id: event.operation, type: facts.type, name: Self.shortened(event.name)))
-        unfinishedCount += 1
+        rows.append(TimelineRow(id: event.operation, type: facts.type, name: event.name.shortened))
         return rows.count - 1
-    }
-
-    private mutating func changeDetails(_ place: Int, _ body: (inout Details) -> Void) {
-        if rows[place].details.isEmpty { rows[place].details = [Details()] }
-        body(&rows[place].details[0])
-    }
-
-    private mutating func endWait(at time: Time, _ place: Int) {
-        guard let last = rows[place].details.first?.waits.last, last.to == Self.never else { return }
-        changeDetails(place) { $0.waits[$0.waits.count - 1].to = time }
     }
 
     private mutating func addDependencies(_ ids: [OperationID], at place: Int) {
@@ -131,55 +47,136 @@ struct TimelineRows: Sendable {
         }
     }
 
-    /// A text, or its beginning if it is too long.
-    static func shortened(_ text: String) -> String {
-        if text.utf8.count <= longestText { return text }
-        var length = "…".utf8.count
-        let beginning = text.unicodeScalars.prefix { scalar in
-            length += UTF8.width(scalar)
-            return length <= longestText
-        }
-        return String(beginning) + "…"
-    }
-
-    // MARK: - Timelines
-
     /// The timeline, which begins with the first event.
     ///
     /// - Parameters:
     ///   - startDate: The date of the time 0 of the rows.
     ///   - now: The end, if something has not finished.
     /// - Returns: The timeline.
-    func timeline(startDate: Date, now: Time) -> OperationTimeline {
-        let origin = (0..<rows.count).lazy.compactMap { firstTime(of: rows[$0]) }.min() ?? now
-        let entries = (0..<rows.count).map { entry(of: rows[$0], origin: origin) }
+    func timeline(startDate: Date, now: TimelineRow.Time) -> OperationTimeline {
+        let places = 0..<rows.count
+        let origin = places.lazy.compactMap { rows[$0].firstTime }.min() ?? now
+        let entries = places.map { rows[$0].entry(since: origin) }
         return OperationTimeline(
             checked: entries, startDate: startDate.addingTimeInterval(Double(origin) / 1e9),
-            duration: unfinishedCount > 0 ? .nanoseconds(max(0, now - origin)) : .zero, droppedCount: droppedCount)
+            duration: entries.contains(where: \.isUnfinished) ? .nanoseconds(max(0, now - origin)) : .zero,
+            droppedCount: droppedCount)
+    }
+}
+
+/// What a recorder knows of one operation.
+struct TimelineRow: Sendable {
+    /// Nanoseconds since the recorder was created; `never` if something has not happened.
+    typealias Time = Int64
+    private static let never = Time.min
+    /// How many waits, and how many retries, are kept: the first ones.
+    private static let mostDetails = 100
+
+    /// What most operations don't have.
+    private struct Details: Sendable {
+        var cancelled = never
+        var waits: [(reason: String, from: Time, to: Time)] = []
+        var retries: [(attempt: Int, error: String, time: Time, delay: Duration)] = []
+        var resources: [String] = []
+        /// Of an operation that did not succeed.
+        var outcome: OperationTimeline.Outcome?
+        var limit: Int?
     }
 
-    private func firstTime(of row: Row) -> Time? {
-        [row.added, row.started, row.running, row.finished, row.details.first?.cancelled ?? Self.never]
-            .filter { $0 != Self.never }.min()
+    private let id: OperationID
+    private let type: AsyncOperation.Type
+    private var name: String
+    private var parent: OperationID?
+    private var added = never
+    private var started = never
+    private var running = never
+    private var finished = never
+    var dependencies: [OperationID] = []
+    private var isComposite = false
+    /// One element, or none.
+    private var storedDetails: [Details] = []
+
+    init(id: OperationID, type: AsyncOperation.Type, name: String) {
+        (self.id, self.type, self.name) = (id, type, name)
     }
 
-    private func entry(of row: Row, origin: Time) -> OperationTimeline.Entry {
+    private var details: Details {
+        get { storedDetails.first ?? Details() }
+        _modify {
+            if storedDetails.isEmpty { storedDetails.append(Details()) }
+            yield &storedDetails[0]
+        }
+    }
+
+    /// Records an event. The first addition counts.
+    mutating func record(_ event: OperationEvent, _ facts: ObservedFacts, at time: Time) {
+        isComposite = facts.isComposite
+        if let parent = facts.parent { self.parent = parent }
+        switch event.kind {
+        case .added: if added == Self.never { added = time }
+        case .started:
+            started = time
+            if name != event.name { name = event.name.shortened }
+        case .waiting(let reason):
+            endWait(at: time)
+            if details.waits.count < Self.mostDetails { details.waits.append((reason.shortened, time, Self.never)) }
+        case .running:
+            endWait(at: time)
+            running = time
+            if facts.limit == nil, facts.resources.isEmpty { return }
+            (details.limit, details.resources) = (facts.limit, facts.resources.map(\.shortened))
+        case .cancelled: details.cancelled = time
+        case .retrying(let attempt, _, let delay):
+            if details.retries.count < Self.mostDetails {
+                details.retries.append((attempt, facts.error.shortened, time, delay))
+            }
+        case .finished:
+            endWait(at: time)
+            finished = time
+            if let outcome = facts.outcome { details.outcome = outcome }
+        }
+    }
+
+    private mutating func endWait(at time: Time) {
+        if storedDetails.first?.waits.last?.to == Self.never { details.waits[details.waits.count - 1].to = time }
+    }
+
+    var firstTime: Time? { [added, started, running, finished, details.cancelled].filter { $0 != Self.never }.min() }
+
+    /// The entry of a timeline that begins at a time.
+    func entry(since origin: Time) -> OperationTimeline.Entry {
         func duration(_ time: Time) -> Duration? {
             time == Self.never ? nil : .nanoseconds(max(0, time - origin))
         }
-        let details = row.details.first ?? Details()
+        let details = details
         return OperationTimeline.Entry(
-            id: row.id, name: row.name, typeName: row.type.nameInMessages, parent: row.parent,
-            added: duration(row.added), started: duration(row.started), running: duration(row.running),
-            cancelled: duration(details.cancelled), finished: duration(row.finished),
+            id: id, name: name, typeName: type.nameInMessages, parent: parent, added: duration(added),
+            started: duration(started), running: duration(running), cancelled: duration(details.cancelled),
+            finished: duration(finished),
             waits: details.waits.map {
                 .init(reason: $0.reason, from: duration($0.from) ?? .zero, to: duration($0.to))
             },
             retries: details.retries.map {
                 .init(attempt: $0.attempt, error: $0.error, time: duration($0.time) ?? .zero, delay: $0.delay)
             },
-            outcome: row.finished == Self.never ? nil : details.outcome ?? .success, dependencies: row.dependencies,
-            resources: details.resources, isComposite: row.isComposite, limit: details.limit)
+            outcome: finished == Self.never ? nil : details.outcome ?? .success, dependencies: dependencies,
+            resources: details.resources, isComposite: isComposite, limit: details.limit)
+    }
+}
+
+extension String {
+    /// How many bytes of a text are kept.
+    private static let most = 1_000
+
+    /// The text, or its beginning if it is too long.
+    var shortened: String {
+        if utf8.count <= Self.most { return self }
+        var length = "…".utf8.count
+        let beginning = unicodeScalars.prefix { scalar in
+            length += UTF8.width(scalar)
+            return length <= Self.most
+        }
+        return String(beginning) + "…"
     }
 }
 

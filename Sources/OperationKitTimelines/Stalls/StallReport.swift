@@ -69,14 +69,6 @@ public final class StallMonitor: Sendable {
     public func stop() {
         watcher.withLock { $0.take() }?.stop()
     }
-
-    /// The number of operations that are watched.
-    var watchedCount: Int { watcher.withLock(\.self)?.count ?? 0 }
-
-    /// Waits until the reports up to now have been handed over.
-    func waitForReports() {
-        watcher.withLock(\.self)?.waitForReports()
-    }
 }
 
 /// An operation that has executed for longer than ``OperationKit/OperationDiagnostics/reportStalls(longerThan:clock:handler:)`` allows.

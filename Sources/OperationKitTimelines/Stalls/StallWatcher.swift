@@ -8,19 +8,37 @@ import OperationKit
 /// itself. One in which children come and go works.
 final class StallWatcher: OperationObserver {
     private struct Watch {
-        /// `nil` as long as only the start of a child is known.
-        var operation: WeakOperation?
-        var parent: OperationID?
-        var start = Duration.zero
-        var executingChildren = 0
-        /// When a child has ended for the last time, or else when the operation has started.
-        var lastActivity = Duration.zero
-        /// How far its children had come when that was last looked at; `nil` if one has ended since.
+        let operation: WeakOperation
+        let parent: OperationID?
+        let start: Duration
+        /// When something inside it has started or ended for the last time, or else when it has started itself.
+        var lastActivity: Duration
+        /// How far its children had come when that was last looked at; `nil` if one has started or ended since.
         var fraction: Double?
         var isReported = false
+
+        func isDue(at time: Duration) -> Bool { !isReported && lastActivity <= time }
     }
 
-    private let state = Guarded((watches: [OperationID: Watch](), isAlarmSet: false, isStopped: false))
+    private struct State {
+        var watches: [OperationID: Watch] = [:]
+        var isAlarmSet = false
+        var isStopped = false
+
+        /// Those that may be reported: what is inside them is not executing, as far as it is watched.
+        var candidates: some Sequence<(key: OperationID, value: Watch)> {
+            let parents = Set(watches.values.lazy.compactMap(\.parent))
+            return watches.lazy.filter { !$0.value.isReported && !parents.contains($0.key) }
+        }
+
+        mutating func noteActivity(in composite: OperationID?, at time: Duration) {
+            guard let composite else { return }
+            watches[composite]?.lastActivity = time
+            watches[composite]?.fraction = nil
+        }
+    }
+
+    private let state = Guarded(State())
     private let threshold: Duration
     private let now: @Sendable () -> Duration
     /// Sleeps on the clock until a time; `nil` for the clock of the system, on which no thread has to be there for that.
@@ -30,7 +48,7 @@ final class StallWatcher: OperationObserver {
     private let queue = DispatchQueue(label: "OperationKit.stalls", qos: .userInitiated)
 
     init(threshold: Duration, clock: some Clock<Duration>, handler: @escaping @Sendable (StallReport) -> Void) {
-        self.threshold = min(threshold, .latest)
+        self.threshold = threshold.bounded
         self.handler = handler
         let origin = clock.now
         now = { origin.duration(to: clock.now) }
@@ -72,17 +90,14 @@ final class StallWatcher: OperationObserver {
     }
 
     private func started(_ operation: AsyncOperation, _ id: OperationID) {
-        let parent = operation.enclosingComposite?.observationID
-        let fraction = operation.childrenFraction
-        let reference = WeakOperation(operation)
         let now = now()
+        let watch = Watch(
+            operation: WeakOperation(operation), parent: operation.enclosingComposite?.observationID, start: now,
+            lastActivity: now, fraction: operation.childrenFraction)
         let needsAlarm = state.withLock { state in
             if state.isStopped { return false }
-            if let parent { state.watches[parent, default: Watch()].executingChildren += 1 }
-            var watch = state.watches[id] ?? Watch()
-            (watch.operation, watch.parent, watch.fraction) = (reference, parent, fraction)
-            (watch.start, watch.lastActivity) = (now, now)
             state.watches[id] = watch
+            state.noteActivity(in: watch.parent, at: now)
             defer { state.isAlarmSet = true }
             return !state.isAlarmSet
         }
@@ -91,15 +106,9 @@ final class StallWatcher: OperationObserver {
 
     private func ended(_ id: OperationID) {
         let now = now()
-        let released = state.withLock { state -> Watch? in
-            // That of a composite which executes for longer than anything is watched waits for its children.
-            guard state.watches[id]?.operation != nil, let watch = state.watches.removeValue(forKey: id) else {
-                return nil
-            }
-            guard let parent = watch.parent, var around = state.watches[parent] else { return watch }
-            around.executingChildren -= 1
-            (around.lastActivity, around.fraction) = (now, nil)
-            state.watches[parent] = around.executingChildren == 0 && around.operation == nil ? nil : around
+        let released = state.withLock { state in
+            let watch = state.watches.removeValue(forKey: id)
+            state.noteActivity(in: watch?.parent, at: now)
             return watch
         }
         withExtendedLifetime(released) {}
@@ -125,45 +134,31 @@ final class StallWatcher: OperationObserver {
         // Clocks for tests may have a time that stands still. That must not become an endless loop.
         let now = max(now(), due)
         let suspects = state.withLock { state in
-            state.watches.filter { isDue($0.value, at: now) || needsFraction($0.value) }.map {
-                (id: $0.key, watch: $0.value)
-            }
+            state.candidates.filter { $0.value.fraction == nil || $0.value.isDue(at: now - threshold) }
         }
-        for (id, watch) in suspects.sorted(by: { ($0.watch.start, $0.id) < ($1.watch.start, $1.id) }) {
+        for (id, watch) in suspects.sorted(by: { ($0.value.start, $0.key) < ($1.value.start, $1.key) }) {
             // The operation is not held while the handler is called.
             if let report = report(of: watch, id, at: now) { handler(report) }
         }
         let next = state.withLock { state -> Duration? in
-            let open = state.watches.values.lazy.filter { $0.operation != nil && !$0.isReported }
+            let hasOpen = state.watches.values.contains { !$0.isReported }
+            state.isAlarmSet = hasOpen
             // Children that execute are watched themselves.
-            let times = open.map { ($0.executingChildren > 0 ? now : $0.lastActivity) + self.threshold }
-            state.isAlarmSet = !times.isEmpty
-            return times.min()
+            return hasOpen ? state.candidates.lazy.map(\.value.lastActivity).min() ?? now : nil
         }
         // Not for each of many operations, one soon after the other.
-        if let next { setAlarm(after: max(next - self.now(), threshold / 16)) }
-    }
-
-    private func isDue(_ watch: Watch, at now: Duration) -> Bool {
-        watch.operation != nil && !watch.isReported && watch.executingChildren == 0
-            && watch.lastActivity + threshold <= now
-    }
-
-    /// Whether it is to be noted how far the children have come, to see later whether one that is not watched has ended.
-    private func needsFraction(_ watch: Watch) -> Bool {
-        watch.operation != nil && !watch.isReported && watch.executingChildren == 0 && watch.fraction == nil
+        if let next { setAlarm(after: max(next + threshold - self.now(), threshold / 16)) }
     }
 
     private func report(of watch: Watch, _ id: OperationID, at now: Duration) -> StallReport? {
-        guard let operation = watch.operation?.operation else {
+        guard let operation = watch.operation.operation else {
             ended(id)
             return nil
         }
         let fraction = operation.childrenFraction
         let isStalled = state.withLock { state in
             guard var current = state.watches[id] else { return false }
-            let isDue = isDue(current, at: now)
-            guard isDue || needsFraction(current) else { return false }
+            let isDue = current.isDue(at: now - threshold)
             current.isReported = isDue && current.fraction == fraction
             // When what is not watched has ended is not known.
             if isDue, !current.isReported { current.lastActivity = now }

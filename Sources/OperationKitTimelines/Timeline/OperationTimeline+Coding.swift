@@ -8,8 +8,6 @@ private enum Key: String, CodingKey {
     // Of an entry.
     case id, name, type, parent, added, started, running, cancelled, finished
     case waits, retries, outcome, error, dependencies, resources, composite, limit
-    // Of a wait and an attempt.
-    case reason, from, to, attempt, time, delay
 }
 
 extension OperationTimeline: Codable {
@@ -31,9 +29,9 @@ extension OperationTimeline: Codable {
                 debugDescription: "The timeline has format \(format); this version reads format \(Self.format).")
         }
         let entries = try container.decode([Entry].self, forKey: .operations)
-        let duration = try container.time(.duration)
+        let duration = try container.decode(Duration.self, forKey: .duration)
         let dropped = try container.decodeIfPresent(Int.self, forKey: .dropped) ?? 0
-        if let problem = Self.problem(in: entries, duration: duration, dropped: dropped) {
+        if let problem = Self.problem(in: entries, droppedCount: dropped) ?? Self.disorder(in: entries, duration) {
             throw DecodingError.dataCorruptedError(forKey: .operations, in: container, debugDescription: problem)
         }
         self.init(
@@ -50,39 +48,28 @@ extension OperationTimeline: Codable {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(Self.format, forKey: .format)
         try container.encodeIfPresent(startDate?.milliseconds, forKey: .start)
-        try container.encode(duration.nanoseconds, forKey: .duration)
+        try container.encode(duration, forKey: .duration)
         if droppedCount > 0 { try container.encode(droppedCount, forKey: .dropped) }
         try container.encode(entries, forKey: .operations)
     }
 
-    /// Says what cannot be, if something cannot.
-    private static func problem(in entries: [Entry], duration: Duration, dropped: Int) -> String? {
+    /// Says what no recorder writes, if something is so.
+    private static func disorder(in entries: [Entry], _ duration: Duration) -> String? {
         if duration < .zero { return "The duration of the timeline is negative." }
-        if dropped < 0 { return "The number of operations that were not recorded is negative." }
-        var seen: Set<OperationID> = []
         for entry in entries {
-            if !seen.insert(entry.id).inserted { return "There are two entries for operation \(entry.id)." }
-            if entry.hasNegativeTime { return "A time of “\(entry.name)” (\(entry.id)) is negative." }
             if !entry.isInOrder { return "The times of “\(entry.name)” (\(entry.id)) are not in order." }
             if entry.dependencies.contains(entry.id) { return "“\(entry.name)” (\(entry.id)) depends on itself." }
         }
         guard let position = entriesWithoutParent(entries).first, let parent = entries[position].parent else {
             return nil
         }
-        let entry = entries[position]
-        return "The parent of “\(entry.name)” (\(entry.id)), \(parent), "
-            + (seen.contains(parent) ? "is inside it." : "is not in the timeline.")
+        let isThere = entries.contains { $0.id == parent }
+        return "The parent of “\(entries[position].name)” (\(entries[position].id)), \(parent), "
+            + (isThere ? "is inside it." : "is not in the timeline.")
     }
 }
 
 extension OperationTimeline.Entry: Codable {
-    private static var times: [(Key, WritableKeyPath<Self, Duration?>)] {
-        [
-            (.added, \.added), (.started, \.started), (.running, \.running), (.cancelled, \.cancelled),
-            (.finished, \.finished),
-        ]
-    }
-
     /// Creates an entry from what an encoder has written.
     ///
     /// - Parameter decoder: The decoder.
@@ -92,16 +79,17 @@ extension OperationTimeline.Entry: Codable {
         func list<Element: Decodable>(_ key: Key) throws -> [Element] {
             try container.decodeIfPresent([Element].self, forKey: key) ?? []
         }
+        func time(_ key: Key) throws -> Duration? { try container.decodeIfPresent(Duration.self, forKey: key) }
         self.init(
             id: try container.decode(OperationID.self, forKey: .id),
             name: try container.decode(String.self, forKey: .name),
             typeName: try container.decode(String.self, forKey: .type),
-            parent: try container.decodeIfPresent(OperationID.self, forKey: .parent),
-            waits: try list(.waits), retries: try list(.retries), dependencies: try list(.dependencies),
-            resources: try list(.resources),
+            parent: try container.decodeIfPresent(OperationID.self, forKey: .parent), added: try time(.added),
+            started: try time(.started), running: try time(.running), cancelled: try time(.cancelled),
+            finished: try time(.finished), waits: try list(.waits), retries: try list(.retries),
+            dependencies: try list(.dependencies), resources: try list(.resources),
             isComposite: try container.decodeIfPresent(Bool.self, forKey: .composite) ?? false,
             limit: try container.decodeIfPresent(Int.self, forKey: .limit))
-        for (key, path) in Self.times where container.contains(key) { self[keyPath: path] = try container.time(key) }
         guard let outcome = try container.decodeIfPresent(String.self, forKey: .outcome) else { return }
         let error = try container.decodeIfPresent(String.self, forKey: .error) ?? ""
         switch outcome {
@@ -121,6 +109,7 @@ extension OperationTimeline.Entry: Codable {
     /// - Throws: What the encoder throws.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
+        func time(_ time: Duration?, _ key: Key) throws { try container.encodeIfPresent(time, forKey: key) }
         func list(_ list: [some Encodable], _ key: Key) throws {
             if !list.isEmpty { try container.encode(list, forKey: key) }
         }
@@ -128,7 +117,11 @@ extension OperationTimeline.Entry: Codable {
         try container.encode(name, forKey: .name)
         try container.encode(typeName, forKey: .type)
         try container.encodeIfPresent(parent, forKey: .parent)
-        for (key, path) in Self.times { try container.encodeIfPresent(self[keyPath: path]?.nanoseconds, forKey: key) }
+        try time(added, .added)
+        try time(started, .started)
+        try time(running, .running)
+        try time(cancelled, .cancelled)
+        try time(finished, .finished)
         try list(waits, .waits)
         try list(retries, .retries)
         try container.encodeIfPresent(outcome?.name, forKey: .outcome)
@@ -160,46 +153,26 @@ extension OperationTimeline.Outcome {
     }
 }
 
-extension OperationTimeline.Wait: Codable {
-    /// Creates a wait from what an encoder has written.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Key.self)
-        self.init(
-            reason: try container.decode(String.self, forKey: .reason), from: try container.time(.from),
-            to: container.contains(.to) ? try container.time(.to) : nil)
-    }
-
-    /// Writes the wait, with its times in nanoseconds.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
-        try container.encode(reason, forKey: .reason)
-        try container.encode(from.nanoseconds, forKey: .from)
-        try container.encodeIfPresent(to?.nanoseconds, forKey: .to)
-    }
-}
-
-extension OperationTimeline.Retry: Codable {
-    /// Creates an attempt from what an encoder has written.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Key.self)
-        self.init(
-            attempt: try container.decode(Int.self, forKey: .attempt),
-            error: try container.decode(String.self, forKey: .error), time: try container.time(.time),
-            delay: try container.time(.delay))
-    }
-
-    /// Writes the attempt, with its times in nanoseconds.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
-        try container.encode(attempt, forKey: .attempt)
-        try container.encode(error, forKey: .error)
-        try container.encode(time.nanoseconds, forKey: .time)
-        try container.encode(delay.nanoseconds, forKey: .delay)
-    }
-}
+// Times are whole nanoseconds in the format. The code that the compiler writes for waits and attempts calls these, too.
 
 extension KeyedDecodingContainer {
-    fileprivate func time(_ key: Key) throws -> Duration { .nanoseconds(try decode(Int64.self, forKey: key)) }
+    func decode(_ type: Duration.Type, forKey key: Key) throws -> Duration {
+        .nanoseconds(try decode(Int64.self, forKey: key))
+    }
+
+    func decodeIfPresent(_ type: Duration.Type, forKey key: Key) throws -> Duration? {
+        try decodeIfPresent(Int64.self, forKey: key).map { .nanoseconds($0) }
+    }
+}
+
+extension KeyedEncodingContainer {
+    mutating func encode(_ time: Duration, forKey key: Key) throws {
+        try encode(time.nanoseconds, forKey: key)
+    }
+
+    mutating func encodeIfPresent(_ time: Duration?, forKey key: Key) throws {
+        try encodeIfPresent(time?.nanoseconds, forKey: key)
+    }
 }
 
 extension Duration {

@@ -85,7 +85,7 @@ extension OperationTimeline {
     }
 
     /// A time in which an operation waited, after its start and before its `main()`.
-    public struct Wait: Sendable, Equatable {
+    public struct Wait: Sendable, Equatable, Codable {
         /// What it waited for, in words: “waiting for exclusive access to “database””.
         public var reason: String
         /// When it began to wait.
@@ -107,7 +107,7 @@ extension OperationTimeline {
     }
 
     /// An attempt that failed and was followed by another one.
-    public struct Retry: Sendable, Equatable {
+    public struct Retry: Sendable, Equatable, Codable {
         /// The number of the attempt, from 1.
         public var attempt: Int
         /// The description of its error.
@@ -149,31 +149,26 @@ extension OperationTimeline {
 
 extension OperationTimeline.Entry {
     /// The first of the times. Zero if there are none.
-    var firstTime: Duration {
-        [added, started, running, cancelled, finished].lazy.compactMap { $0 }.min() ?? .zero
-    }
+    var firstTime: Duration { ownTimes.min() ?? .zero }
 
     /// The last of the times. Zero if there are none.
     var lastTime: Duration { allTimes.max() ?? .zero }
 
     /// Whether a time is negative.
-    var hasNegativeTime: Bool {
-        (allTimes + retries.map(\.delay)).contains { $0 < .zero }
-    }
+    var hasNegativeTime: Bool { (allTimes + retries.map(\.delay)).contains { $0 < .zero } }
 
     /// The entry with no time that is so late that sums could overflow.
     var bounded: Self {
         if lastTime <= .latest, retries.allSatisfy({ $0.delay <= .latest }) { return self }
-        func bounded(_ time: Duration) -> Duration { min(time, .latest) }
         var entry = self
-        entry.added = added.map(bounded)
-        entry.started = started.map(bounded)
-        entry.running = running.map(bounded)
-        entry.cancelled = cancelled.map(bounded)
-        entry.finished = finished.map(bounded)
-        entry.waits = waits.map { .init(reason: $0.reason, from: bounded($0.from), to: $0.to.map(bounded)) }
+        entry.added = added?.bounded
+        entry.started = started?.bounded
+        entry.running = running?.bounded
+        entry.cancelled = cancelled?.bounded
+        entry.finished = finished?.bounded
+        entry.waits = waits.map { .init(reason: $0.reason, from: $0.from.bounded, to: $0.to?.bounded) }
         entry.retries = retries.map {
-            .init(attempt: $0.attempt, error: $0.error, time: bounded($0.time), delay: bounded($0.delay))
+            .init(attempt: $0.attempt, error: $0.error, time: $0.time.bounded, delay: $0.delay.bounded)
         }
         return entry
     }
@@ -181,34 +176,35 @@ extension OperationTimeline.Entry {
     /// Whether nothing ends before it begins.
     var isInOrder: Bool {
         let times = [started, running, finished].compactMap(\.self)
-        return zip(times, times.dropFirst()).allSatisfy { $0 <= $1 }
-            && waits.allSatisfy { $0.from <= $0.to ?? $0.from }
+        return times == times.sorted() && waits.allSatisfy { $0.from <= $0.to ?? $0.from }
     }
 
     /// Whether the end of the operation is not known.
     var isUnfinished: Bool { finished == nil }
 
+    /// When it started, as far as that was seen.
+    var begin: Duration? { started ?? running }
+
+    /// How long after its addition to a composite it started; `nil` if that was immediately, or is not known.
+    var startDelay: Duration? {
+        guard let added, let started, started > added else { return nil }
+        return started - added
+    }
+
     /// When its work, or that of its children, began.
     var workStart: Duration? { running ?? (waits.isEmpty ? started : nil) }
 
+    private var ownTimes: [Duration] { [added, started, running, cancelled, finished].compactMap(\.self) }
+
     private var allTimes: [Duration] {
-        var times = [added, started, running, cancelled, finished].compactMap { $0 }
-        for wait in waits {
-            times.append(wait.from)
-            if let to = wait.to { times.append(to) }
-        }
-        times += retries.map(\.time)
-        return times
+        ownTimes + waits.flatMap { [$0.from, $0.to ?? $0.from] } + retries.map(\.time)
     }
 
     /// The delays between attempts, oldest first. A delay is over when the operation goes on, or ends.
     func pauses(end: Duration) -> [Range<Duration>] {
-        let last = finished ?? end
-        return retries.indices.compactMap { number in
-            let from = retries[number].time
-            let next = number + 1 < retries.count ? retries[number + 1].time : last
-            let to = min(from + retries[number].delay, next)
-            return from < to ? from..<to : nil
+        zip(retries, retries.dropFirst().map(\.time) + [finished ?? end]).compactMap { retry, next in
+            let to = min(retry.time + retry.delay, next)
+            return retry.time < to ? retry.time..<to : nil
         }
     }
 }
@@ -216,4 +212,7 @@ extension OperationTimeline.Entry {
 extension Duration {
     /// The latest time of a timeline: 73 years.
     static let latest = Duration.nanoseconds(1 << 61)
+
+    /// The duration, or the latest time if that is less.
+    var bounded: Duration { min(self, .latest) }
 }

@@ -46,16 +46,8 @@ public struct OperationTimeline: Sendable, Equatable {
     ///   - droppedCount: How many other operations there were.
     /// - Precondition: Each identifier is there once, no time is negative, and nor is the number of other operations.
     public init(entries: [Entry], startDate: Date? = nil, duration: Duration = .zero, droppedCount: Int = 0) {
-        var seen: Set<OperationID> = []
-        for entry in entries {
-            precondition(
-                seen.insert(entry.id).inserted,
-                "OperationKit: a timeline cannot have two entries for operation \(entry.id)")
-            precondition(
-                !entry.hasNegativeTime, "OperationKit: the times of “\(entry.name)” in a timeline cannot be negative"
-            )
-        }
-        precondition(droppedCount >= 0, "OperationKit: a timeline cannot lack \(droppedCount) operations")
+        let problem = Self.problem(in: entries, droppedCount: droppedCount)
+        precondition(problem == nil, "OperationKit: a timeline cannot be made of these entries. \(problem ?? "")")
         self.init(checked: entries, startDate: startDate, duration: duration, droppedCount: droppedCount)
     }
 
@@ -65,7 +57,7 @@ public struct OperationTimeline: Sendable, Equatable {
         for index in OperationTimeline.entriesWithoutParent(entries) { entries[index].parent = nil }
         self.entries = entries
         self.startDate = startDate.map { Date(milliseconds: $0.milliseconds) }
-        self.duration = max(min(duration, .latest), entries.lazy.map(\.lastTime).max() ?? .zero)
+        self.duration = max(duration.bounded, entries.lazy.map(\.lastTime).max() ?? .zero)
         self.droppedCount = droppedCount
     }
 
@@ -109,27 +101,40 @@ public struct OperationTimeline: Sendable, Equatable {
             checked: entries(inside: id), startDate: startDate, duration: duration, droppedCount: droppedCount)
     }
 
+    /// Says what no timeline can have, if these entries have it.
+    static func problem(in entries: [Entry], droppedCount: Int) -> String? {
+        if droppedCount < 0 { return "The number of operations that were not recorded is negative." }
+        var seen: Set<OperationID> = []
+        for entry in entries {
+            if !seen.insert(entry.id).inserted { return "There are two entries for operation \(entry.id)." }
+            if entry.hasNegativeTime { return "A time of “\(entry.name)” (\(entry.id)) is negative." }
+        }
+        return nil
+    }
+
     /// The positions of the entries that refer to a parent that is not there, or that close a cycle of parents.
     static func entriesWithoutParent(_ entries: [Entry]) -> [Int] {
-        var positions: [OperationID: Int] = [:]
-        positions.reserveCapacity(entries.count)
-        for (position, entry) in entries.enumerated() { positions[entry.id] = position }
-        // The number of the walk that has come to an entry; 0 for none.
-        var walks = [Int](repeating: 0, count: entries.count)
-        var found: [Int] = []
-        for start in entries.indices where walks[start] == 0 {
+        let parents = entries.positionsAndParents.parents
+        // Which walk to the outermost parent has come to an entry: the one that began there.
+        var walks = [Int?](repeating: nil, count: entries.count)
+        return entries.indices.compactMap { start in
             var position = start
-            while walks[position] == 0 {
-                walks[position] = start + 1
-                guard let parent = entries[position].parent else { break }
-                guard let next = positions[parent], walks[next] != start + 1 else {
-                    found.append(position)
-                    break
-                }
-                position = next
+            while walks[position] == nil, entries[position].parent != nil {
+                walks[position] = start
+                guard let parent = parents[position], walks[parent] != start else { return position }
+                position = parent
             }
+            return nil
         }
-        return found
+    }
+
+    /// The end of an operation, or that of the timeline.
+    func end(of entry: Entry) -> Duration { entry.finished ?? duration }
+
+    /// The time from the start of an operation to its end; `nil` if it has not started, or did not run.
+    func length(of entry: Entry) -> Duration? {
+        if case .skipped = entry.outcome { return nil }
+        return entry.begin.map { end(of: entry) - $0 }
     }
 }
 
