@@ -5,6 +5,10 @@ import Testing
 @testable import OperationKit
 @testable import OperationKitTimelines
 
+#if canImport(FoundationXML)
+import FoundationXML
+#endif
+
 @Suite("Timelines as documents", .hangGuard) struct TimelineDocumentTests {
     private typealias Entry = OperationTimeline.Entry
 
@@ -76,8 +80,8 @@ import Testing
         let evil = "a\(ending) x=\"y\"; evil:evil <evil/>"
         let timeline = OperationTimeline(entries: [
             Entry(
-                id: OperationID(1), name: evil, typeName: evil, started: .zero, running: .zero, finished: .seconds(1),
-                waits: [.init(reason: evil, from: .zero, to: .zero)],
+                id: OperationID(1), name: evil, typeName: evil, started: .zero, running: .seconds(1),
+                finished: .seconds(2), waits: [.init(reason: evil, from: .zero, to: .seconds(1))],
                 retries: [.init(attempt: 1, error: evil, time: .zero, delay: .zero)], outcome: .failed(evil),
                 resources: [evil])
         ])
@@ -99,11 +103,16 @@ import Testing
             #expect(scalars(String(line)).count { $0 == ":" } == 1)
         }
         #expect(try trace(timeline).contains { $0.ph == "X" && scalars($0.name) == scalars(evil) })
-        #expect(!timeline.svg(title: evil).contains("<evil"))
-        for line in timeline.text(columns: 200).split(separator: "\n") {
+        let parser = XMLParser(data: Data(timeline.svg(title: evil).utf8))
+        #expect(parser.parse() && !timeline.svg(title: evil).contains("<evil"))
+        let texts = [
+            timeline.text(columns: 200), "\(timeline.summary)",
+            timeline.criticalPath.map { timeline.description(of: $0) }.joined(separator: "\n"),
+        ]
+        for line in texts.flatMap({ $0.split(separator: "\n") }) {
             #expect(scalars(String(line)).allSatisfy { $0.value >= 32 && $0 != "\u{202E}" && $0 != "\u{2028}" })
         }
-        #expect(timeline.text(columns: 200).split(separator: "\n").count == 3)
+        #expect(texts.map { $0.split(separator: "\n").count } == [3, 4, 1])
     }
 
     // MARK: - Mermaid

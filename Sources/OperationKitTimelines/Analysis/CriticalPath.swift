@@ -71,10 +71,10 @@ extension OperationTimeline {
     /// - Returns: The name of the operation, how long the step took, why it began when it did, and how long it waited
     ///   then.
     public func description(of step: Step) -> String {
-        let name = { (id: OperationID) in (self[id]?.name ?? "\(id)").printable }
+        let name = { (id: OperationID) in self[id]?.name ?? "\(id)" }
         let waited = step.waited > .zero ? ", then waited \(step.waited.shortText)" : ""
-        return "“\(name(step.operation))”: \((step.to - step.from).shortText), \(step.explanation(naming: name))"
-            + waited
+        let words = "“\(name(step.operation))”: \((step.to - step.from).shortText), \(step.explanation(naming: name))"
+        return (words + waited).printable
     }
 
     /// Returns how short the whole cannot get without the work of an operation.
