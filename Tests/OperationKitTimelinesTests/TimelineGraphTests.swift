@@ -5,37 +5,32 @@ import Testing
 @testable import OperationKitTimelines
 
 @Suite("Timelines of random graphs", .hangGuard, .takesTurns) struct TimelineGraphTests {
-    private static let runCount = TestExtent.choose(40, long: 20_000)
-
-    @Test("Without limits and delays, the bound is what a run without the work of the operation takes")
-    func exactBounds() {
+    /// Tries random operations, without limits and delays (exact), with them, or some of each.
+    private func tryAll(
+        isExact: Bool?, _ body: (TimelineSimulation, OperationTimeline, _ seed: UInt64) -> Void
+    ) {
         let first = SplitMix64.freshSeed()
-        for seed in first..<first + UInt64(Self.runCount) {
-            let simulation = TimelineSimulation(seed: seed, isExact: true)
-            let timeline = simulation.timeline()
-            for number in simulation.nodes.indices {
-                let expected = simulation.without(number).timeline().duration
-                #expect(timeline.bound(without: OperationID(UInt64(number))) == expected, "seed \(seed), \(number)")
-            }
+        for seed in first..<first + UInt64(TestExtent.choose(40, long: 20_000)) {
+            let simulation = TimelineSimulation(seed: seed, isExact: isExact ?? seed.isMultiple(of: 2))
+            body(simulation, simulation.timeline(), seed)
         }
     }
 
-    @Test("With limits and delays, no run without the work of the operation is shorter than the bound") func bounds() {
-        let first = SplitMix64.freshSeed()
-        for seed in first..<first + UInt64(Self.runCount) {
-            let simulation = TimelineSimulation(seed: seed, isExact: false)
-            let timeline = simulation.timeline()
+    @Test(
+        "No run without the work of the operation is shorter than the bound; without limits and delays, it is as long",
+        arguments: [true, false])
+    func bounds(isExact: Bool) {
+        tryAll(isExact: isExact) { simulation, timeline, seed in
             for number in simulation.nodes.indices {
+                let bound = timeline.bound(without: OperationID(UInt64(number)))
                 let shortest = simulation.without(number).timeline().duration
-                #expect(timeline.bound(without: OperationID(UInt64(number))) <= shortest, "seed \(seed), \(number)")
+                #expect(isExact ? bound == shortest : bound <= shortest, "seed \(seed), \(number)")
             }
         }
     }
 
     @Test("The steps of the critical path cover the whole time, and each goes on where its reason ended") func paths() {
-        let first = SplitMix64.freshSeed()
-        for seed in first..<first + UInt64(Self.runCount) {
-            let timeline = TimelineSimulation(seed: seed, isExact: seed.isMultiple(of: 2)).timeline()
+        tryAll(isExact: nil) { _, timeline, seed in
             let path = timeline.criticalPath
             #expect(path.first?.from == .zero && path.last?.to == timeline.duration, "seed \(seed)")
             for (step, next) in zip(path, path.dropFirst()) {
@@ -56,10 +51,7 @@ import Testing
 
     @Test("Without limits and delays, the work on the critical path is the longest path through the graph")
     func longestPath() {
-        let first = SplitMix64.freshSeed()
-        for seed in first..<first + UInt64(Self.runCount) {
-            let simulation = TimelineSimulation(seed: seed, isExact: true)
-            let timeline = simulation.timeline()
+        tryAll(isExact: true) { simulation, timeline, seed in
             let works = timeline.criticalPath.compactMap { step -> Int? in
                 let node = simulation.nodes[Int(step.operation.number)]
                 return node.children.isEmpty ? node.work : 0

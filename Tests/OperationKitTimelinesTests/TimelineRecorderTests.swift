@@ -68,16 +68,6 @@ import Testing
             path.map(\.operation) == [first.id, second.id] && path[1].reason == .resource("database", from: first.id))
     }
 
-    @Test("Attempts that failed are recorded with their errors and delays") func retries() async throws {
-        let policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(.nanoseconds(5)), jitter: .none)
-        let operation = TaskOperation(name: "load", retry: policy) { throw TestError.first }
-        operation.addObserver(recorder)
-        try? await OperationQueue().run(operation)
-        let retries = try entry(operation).retries
-        #expect(retries.map(\.attempt) == [1, 2] && retries.map(\.error) == ["first", "first"])
-        #expect(retries.allSatisfy { $0.delay == .nanoseconds(5) } && retries[0].time <= retries[1].time)
-    }
-
     @Test("The number of retries, of waits and of dependencies that are kept has a bound, and the length of texts")
     func bounds() {
         let operation = AsyncOperation()
@@ -127,15 +117,20 @@ import Testing
         #expect(timeline.mermaid().contains("page 11 (did not run)"))
     }
 
-    @Test("A delay before the next attempt is waiting, and no work") func delays() async throws {
-        let policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.milliseconds(20)), jitter: .none)
+    @Test("Attempts that failed are recorded with their errors and delays, which are waiting, and no work")
+    func retries() async throws {
+        let delay = Duration.milliseconds(20)
+        let policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(delay), jitter: .none)
         let operation = TaskOperation(name: "load", retry: policy) { throw TestError.first }
         operation.addObserver(recorder)
         try? await OperationQueue().run(operation)
         await eventually("the end is not recorded") { recorder.timeline[operation.observationID]?.outcome != nil }
+        let retries = try entry(operation).retries
+        #expect(retries.map(\.attempt) == [1, 2] && retries.map(\.error) == ["first", "first"])
+        #expect(retries.allSatisfy { $0.delay == delay } && retries[0].time <= retries[1].time)
         let timeline = recorder.timeline
         let waited = try #require(timeline.summary.waiting.first { $0.reason == "the next attempt" })
-        #expect(waited.duration >= .milliseconds(19) && waited.count == 1)
+        #expect(waited.duration >= .milliseconds(38) && waited.count == 2)
         #expect(timeline.summary.work <= timeline.duration - waited.duration)
     }
 

@@ -74,8 +74,13 @@ import FoundationXML
         }
     }
 
-    @Test("The SVG marks all that happened to operations, and says it in tooltips") func svgMarks() throws {
-        let reader = try #require(read(OperationTimeline.sample.svg()))
+    @Test("The SVG has a title, marks all that happened to operations and how long they took, and says it in tooltips")
+    func svgMarks() throws {
+        let reader = try #require(read(OperationTimeline.sample.svg(title: "A sync <1>")))
+        let title = try #require(reader.text("A sync <1>"))
+        #expect(title.attributes["class"] == "title" && title.number("y") < 24)
+        let times = reader.elements.filter { $0.name == "text" && $0.attributes["text-anchor"] == "end" }.map(\.text)
+        #expect(times == ["3 s", "1 s", "1.5 s", "500 ms", "700 ms", "800 ms", "2.6 s"])
         // One in the drawing and one in the legend, but for what occurs twice.
         let expected = [
             "waiting": 4, "failed": 3, "cancelled": 2, "skipped": 2, "unfinished": 2, "critical": 2, "retry": 2,
@@ -110,14 +115,6 @@ import FoundationXML
         #expect(reader.texts.contains("200 others are not shown.") && reader.texts.contains("item 99"))
         #expect(!reader.texts.contains("item 100"))
         #expect(OperationTimeline.wide(10_000).svg(maximumRows: 101).utf8.count < 3 * svg.utf8.count)
-    }
-
-    @Test("The title and how long each operation took can be read in the drawing") func titles() throws {
-        let reader = try #require(read(OperationTimeline.sample.svg(title: "A sync <1>")))
-        let title = try #require(reader.text("A sync <1>"))
-        #expect(title.attributes["class"] == "title" && title.number("y") < 24)
-        let times = reader.elements.filter { $0.name == "text" && $0.attributes["text-anchor"] == "end" }.map(\.text)
-        #expect(times == ["3 s", "1 s", "1.5 s", "500 ms", "700 ms", "800 ms", "2.6 s"])
     }
 
     // MARK: - Texts
@@ -172,8 +169,6 @@ import FoundationXML
         // Down to the first child, along the delay of the second one, and back up.
         #expect(lines == ["M186 66V70", "M486 86V118h100", "M886 110V66"])
     }
-
-    private typealias Wait = OperationTimeline.Wait
 
     // MARK: - Documentation
 

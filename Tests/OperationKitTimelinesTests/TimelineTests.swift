@@ -52,21 +52,29 @@ import Testing
                 """)
     }
 
-    @Test("What cannot be is not decoded, and the error names the entry") func nonsense() {
-        let entry = { (id: Int, more: String) in "{\"id\":\(id),\"name\":\"a\",\"type\":\"T\"\(more)}" }
-        #expect(problem(json(operations: entry(1, ""))) == nil)
-        #expect(
-            problem(json(operations: entry(1, ",\"parent\":9")))
-                == "The parent of “a” (1), 9, is not in the timeline.")
-        #expect(
-            problem(json(operations: entry(1, ",\"parent\":2") + "," + entry(2, ",\"parent\":1")))
-                == "The parent of “a” (2), 1, is inside it.")
-        #expect(problem(json(operations: entry(1, ",\"parent\":1"))) == "The parent of “a” (1), 1, is inside it.")
-        #expect(problem(json(operations: entry(1, ",\"started\":-1"))) == "A time of “a” (1) is negative.")
-        let wait = ",\"waits\":[{\"reason\":\"w\",\"from\":-5}]"
-        #expect(problem(json(operations: entry(1, wait))) == "A time of “a” (1) is negative.")
-        #expect(
-            problem(json(operations: entry(1, "") + "," + entry(1, ""))) == "There are two entries for operation 1.")
+    private static let nonsense: [(more: String, problem: String?)] = [
+        ("", nil), (",\"parent\":9", "The parent of “a” (1), 9, is not in the timeline."),
+        (",\"parent\":1", "The parent of “a” (1), 1, is inside it."),
+        (",\"started\":-1", "A time of “a” (1) is negative."),
+        (",\"waits\":[{\"reason\":\"w\",\"from\":-5}]", "A time of “a” (1) is negative."),
+        (",\"running\":9,\"finished\":2", "The times of “a” (1) are not in order."),
+        (",\"waits\":[{\"reason\":\"w\",\"from\":5,\"to\":4}]", "The times of “a” (1) are not in order."),
+        (",\"dependencies\":[1]", "“a” (1) depends on itself."),
+        (",\"outcome\":\"fine\"", "There is no outcome “fine”."),
+        ("},{\"id\":1,\"name\":\"b\",\"type\":\"T\"", "There are two entries for operation 1."),
+        (
+            ",\"parent\":2},{\"id\":2,\"name\":\"a\",\"type\":\"T\",\"parent\":1",
+            "The parent of “a” (2), 1, is inside it."
+        ),
+    ]
+
+    @Test("What cannot be is not decoded, and the error names the entry", arguments: nonsense.indices)
+    func refused(number: Int) {
+        let (more, expected) = Self.nonsense[number]
+        #expect(problem(json(operations: "{\"id\":1,\"name\":\"a\",\"type\":\"T\"\(more)}")) == expected)
+    }
+
+    @Test("A timeline of another format, or with negative numbers, is not decoded") func otherFormats() {
         #expect(
             problem(json(operations: "", format: 2)) == "The timeline has format 2; this version reads format 1.")
         #expect(problem(json(operations: "", duration: -1)) == "The duration of the timeline is negative.")
@@ -74,11 +82,6 @@ import Testing
             problem(json(operations: "", dropped: -1)) == "The number of operations that were not recorded is negative."
         )
         #expect(problem("{}")?.contains("format") == true)
-        let disorder = ",\"running\":9,\"finished\":2"
-        #expect(problem(json(operations: entry(1, disorder))) == "The times of “a” (1) are not in order.")
-        let backward = ",\"waits\":[{\"reason\":\"w\",\"from\":5,\"to\":4}]"
-        #expect(problem(json(operations: entry(1, backward))) == "The times of “a” (1) are not in order.")
-        #expect(problem(json(operations: entry(1, ",\"dependencies\":[1]"))) == "“a” (1) depends on itself.")
     }
 
     /// All drawings, and all that is found out.
@@ -87,6 +90,7 @@ import Testing
             timeline.text(columns: .max, maximumRows: .max, end: .seconds(Int64.max)), timeline.text(columns: .min),
             timeline.svg(), timeline.svg(width: .max, maximumRows: .min, end: .seconds(Int64.max)),
             timeline.svg(width: .min, end: .seconds(Int64.min)), timeline.chromeTrace, timeline.graph.dot,
+            OperationGraph(of: timeline, maximumCount: .max).dot, OperationGraph(of: timeline, maximumCount: .min).dot,
             timeline.mermaid(maximumRows: .max), timeline.graph.mermaid, "\(timeline.summary)",
             timeline.criticalPath.map { timeline.description(of: $0) }.joined(),
             timeline.entries.map { timeline.bound(without: $0.id).shortText }.joined(),
@@ -119,7 +123,7 @@ import Testing
     @Test("Times and dates beyond all measure overflow nothing", arguments: [1e300, -1e300])
     func extremeDates(date: Double) {
         let longest = Duration.seconds(Int64.max)
-        let entries = (1...3).map { number in
+        let entries = (1...40).map { number in
             Entry(
                 id: OperationID(UInt64(number)), name: "\(number)", running: .zero, finished: longest,
                 waits: [.init(reason: "w", from: .zero, to: longest)],
