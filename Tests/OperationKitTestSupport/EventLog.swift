@@ -42,3 +42,13 @@ package final class Shared<Value>: @unchecked Sendable {
         lock.withLock { body(&storage) }
     }
 }
+
+extension Shared where Value == Int {
+    /// Adds 1, and returns the sum.
+    package func increment() -> Int {
+        change {
+            $0 += 1
+            return $0
+        }
+    }
+}

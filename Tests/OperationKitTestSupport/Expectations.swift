@@ -1,4 +1,17 @@
+import Foundation
+package import OperationKit
 package import Testing
+
+/// Runs a compound, and returns what it reports if it fails.
+package func outcome(of compound: CompoundOperation) async -> CompoundOperationError? {
+    do { try await OperationQueue().run(compound) } catch { return error as? CompoundOperationError }
+    return nil
+}
+
+/// The failures in an error of a compound: the index, the name, and how many children did not run because of it.
+package func summary(_ error: (any Error)?) -> [String] {
+    (error as? CompoundOperationError)?.suboperationErrors.map { "\($0.index) \($0.name) \($0.blockedCount)" } ?? []
+}
 
 /// Expects that nothing is thrown, in code that cannot throw.
 package func expectNoError(_ location: SourceLocation = #_sourceLocation, _ body: () throws -> Void) {

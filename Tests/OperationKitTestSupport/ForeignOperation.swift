@@ -2,17 +2,20 @@ import Dispatch
 package import Foundation
 import OperationKit
 
-/// An asynchronous operation as other libraries write it: flags behind a lock, change notifications, its own `start()`.
+/// An asynchronous operation as other libraries write it: flags behind a lock, change notifications, its own `start()`. Some
+/// finish in their own `cancel()`, whether they have started or not.
 package final class ForeignOperation: Operation, @unchecked Sendable {
     package typealias Work = @Sendable (ForeignOperation) -> Void
 
     private let lock = NSLock()
     private var executing = false
     private var finished = false
+    private let endsInCancel: Bool
     private let work: Work
 
     /// Creates an operation whose work ends with `finish()`, on any thread.
-    package init(_ name: String? = nil, _ work: @escaping Work) {
+    package init(_ name: String? = nil, endsInCancel: Bool = false, _ work: @escaping Work) {
+        self.endsInCancel = endsInCancel
         self.work = work
         super.init()
         self.name = name
@@ -23,22 +26,32 @@ package final class ForeignOperation: Operation, @unchecked Sendable {
     package override var isFinished: Bool { lock.withLock { finished } }
 
     package override func start() {
-        if isCancelled { return finish() }
+        if isCancelled, !endsInCancel { return finish() }
         willChangeValue(forKey: "isExecuting")
-        lock.withLock { executing = true }
+        let begins = lock.withLock {
+            executing = !finished
+            return executing
+        }
         didChangeValue(forKey: "isExecuting")
-        work(self)
+        if begins { work(self) }
     }
 
+    package override func cancel() {
+        super.cancel()
+        if endsInCancel { finish() }
+    }
+
+    /// The first call finishes the operation.
     package func finish() {
         willChangeValue(forKey: "isExecuting")
         willChangeValue(forKey: "isFinished")
-        lock.withLock {
+        let isFirst = lock.withLock {
             executing = false
-            finished = true
+            defer { finished = true }
+            return !finished
         }
         didChangeValue(forKey: "isExecuting")
-        didChangeValue(forKey: "isFinished")
+        if isFirst { didChangeValue(forKey: "isFinished") }
     }
 }
 
@@ -101,48 +114,5 @@ package enum ChildKind: CaseIterable, Sendable {
         }
         operation.name = name
         return operation
-    }
-}
-
-/// An asynchronous operation as other libraries write it that finishes in its own `cancel()`, whether it has started or not.
-package final class ForeignOperationEndingInCancel: Operation, @unchecked Sendable {
-    private let lock = NSLock()
-    private var executing = false
-    private var finished = false
-    private let work: @Sendable (ForeignOperationEndingInCancel) -> Void
-
-    /// Creates an operation whose work ends with `finish()`, on any thread.
-    package init(_ work: @escaping @Sendable (ForeignOperationEndingInCancel) -> Void = { $0.finish() }) {
-        self.work = work
-    }
-
-    package override var isAsynchronous: Bool { true }
-    package override var isExecuting: Bool { lock.withLock { executing } }
-    package override var isFinished: Bool { lock.withLock { finished } }
-
-    package override func start() {
-        let begins = lock.withLock {
-            executing = !finished
-            return executing
-        }
-        guard begins else { return }
-        didChangeValue(forKey: "isExecuting")
-        work(self)
-    }
-
-    package override func cancel() {
-        super.cancel()
-        finish()
-    }
-
-    /// The first call finishes the operation.
-    package func finish() {
-        willChangeValue(forKey: "isFinished")
-        let isFirst = lock.withLock {
-            executing = false
-            defer { finished = true }
-            return !finished
-        }
-        if isFirst { didChangeValue(forKey: "isFinished") }
     }
 }

@@ -42,16 +42,6 @@ package final class WorkLog: @unchecked Sendable {
         }
     }
 
-    /// Keeps a completion in place of those that were kept before, and returns these.
-    package func exchangeKept(for completion: @escaping @Sendable ((any Error)?) -> Void)
-        -> [@Sendable ((any Error)?) -> Void]
-    {
-        lock.withLock {
-            defer { stashed = [completion] }
-            return stashed
-        }
-    }
-
     package var keptCount: Int { lock.withLock { stashed.count } }
 }
 

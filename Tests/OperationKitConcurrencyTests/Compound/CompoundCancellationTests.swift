@@ -39,21 +39,6 @@ import Testing
         #expect(log.count(of: "ran") == 0)
     }
 
-    @Test("`cancel()` reaches children at any depth before it returns") func reachesAnyDepth() async {
-        let leaf = ScriptedOperation.idle()
-        var compound = CompoundOperation(operations: [leaf])
-        for _ in 0..<50 { compound = CompoundOperation(operations: [compound]) }
-        let isBegun = Gate()
-        leaf.completionBlock = {}
-        OperationQueue().addOperation(compound)
-        await eventually("not begun") { leaf.isAtWork }
-        isBegun.open()
-        compound.cancel()
-        #expect(leaf.isCancelled)
-        leaf.finish()
-        #expect(isCancelled(await ended(compound)))
-    }
-
     @Test("Once a compound is being cancelled, no child of a nested one starts because another child ends")
     func nothingBeginsInside() async {
         let began = Gate()
@@ -164,23 +149,6 @@ import Testing
         #expect(children.allSatisfy { $0.isFinished })
     }
 
-    @Test("Cancelled children that wait for an external dependency end without it and are released")
-    func endsWaitingChildren() async throws {
-        let tracker = LeakTracker()
-        do {
-            let external = tracker.track(BlockOperation {})
-            let children = ChildKind.allCases.map { tracker.track($0.make { Issue.record("It does not run.") }) }
-            for child in children { child.addDependency(external) }
-            let compound = tracker.track(CompoundOperation(operations: children, maxConcurrentOperationCount: 1))
-            OperationQueue().addOperation(compound)
-            await eventually("not begun") { compound.isAtWork }
-            compound.cancel()
-            #expect(isCancelled(await ended(compound)))
-            #expect(children.allSatisfy { $0.isFinished })
-        }
-        await tracker.expectAllReleased()
-    }
-
     @Test("An external dependency may finish after the cancelled children that waited for it are gone")
     func childrenAreGone() async throws {
         let external = BlockOperation {}
@@ -256,41 +224,11 @@ import Testing
         #expect(isCancelled(await ended(compound)))
     }
 
-    @Test("Cancelling a child by itself neither cancels nor fails its compound") func oneChild() async throws {
-        let external = BlockOperation {}
-        let child = ScriptedOperation { _ in Issue.record("It does not run.") }
-        child.addDependency(external)
-        let compound = CompoundOperation(operations: [child])
-        OperationQueue().addOperation(compound)
-        await eventually("not begun") { compound.isAtWork }
-        child.cancel()
-        try await compound.finished()
-        #expect(!compound.isCancelled)
-    }
-
     @Test(
-        "A child that is cancelled by itself does not wait for its siblings, and its dependents run",
-        arguments: [-1, 2]
-    )
+        "A child that is cancelled by itself does not wait for its siblings, unless the limit is reached, and its dependents run",
+        arguments: [-1, 1, 2])
     func doesNotWait(limit: Int) async throws {
         let log = EventLog()
-        try await Self.cancelSecond(log, limit: limit) { third in
-            await eventually("not ended") { third.isFinished }
-        }
-        #expect(log.events == ["second cancelled", "third success", "first success"])
-    }
-
-    @Test("With a limit of 1, a child that is cancelled by itself ends when the one that runs has")
-    func doesNotWaitForDependencies() async throws {
-        let log = EventLog()
-        try await Self.cancelSecond(log, limit: 1) { _ in }
-        #expect(log.events == ["first success", "second cancelled", "third success"])
-    }
-
-    /// Cancels the second of three children that wait for each other, while the first one runs. That ends after `body`.
-    private static func cancelSecond(
-        _ log: EventLog, limit: Int, _ body: (_ third: ScriptedOperation) async -> Void
-    ) async throws {
         let (began, gate) = (Gate(), Gate())
         let first = ScriptedOperation("first") { first in
             began.open()
@@ -311,22 +249,10 @@ import Testing
         OperationQueue().addOperation(compound)
         await began.opened()
         second.cancel()
-        await body(third)
+        if limit != 1 { await eventually("not ended") { third.isFinished } }
         gate.open()
         try await compound.finished()
-    }
-
-    @Test("A child that is cancelled before the compound starts does not wait for its siblings")
-    func cancelledBeforeTheStart() async throws {
-        let first = ScriptedOperation.idle()
-        let second = ScriptedOperation()
-        second.addDependency(first)
-        let compound = CompoundOperation(operations: [first, second])
-        second.cancel()
-        OperationQueue().addOperation(compound)
-        await eventually("not ended") { second.isFinished }
-        #expect(!first.isFinished)
-        first.finish()
-        try await compound.finished()
+        let others = ["second cancelled", "third success"]
+        #expect(log.events == (limit == 1 ? ["first success"] + others : others + ["first success"]))
     }
 }

@@ -8,26 +8,6 @@ import Testing
 @Suite("Compound: children", .hangGuard, .serialized) struct CompoundChildrenTests {
     // MARK: - Kinds of children
 
-    @Test("Operations of every class run as children, each once", arguments: ChildKind.allCases, [-1, 1, 2])
-    func everyClass(_ kind: ChildKind, limit: Int) async throws {
-        let log = EventLog()
-        let compound = CompoundOperation(
-            operations: (0..<20).map { index in kind.make { log.add("\(index)") } }, maxConcurrentOperationCount: limit)
-        try await OperationQueue().run(compound)
-        #expect(Set(log.events).count == 20)
-        #expect(log.events.count == 20)
-    }
-
-    @Test("Operations of different classes run in one compound, each once") func mixedClasses() async throws {
-        let log = EventLog()
-        let children = (0..<60).map { index in
-            ChildKind.allCases[index % ChildKind.allCases.count].make { log.add("\(index)") }
-        }
-        try await OperationQueue().run(CompoundOperation(operations: children))
-        #expect(Set(log.events).count == 60)
-        #expect(children.allSatisfy { $0.isFinished })
-    }
-
     @Test(
         "Inside synchronous children `OperationQueue.current` is one queue, private to the compound",
         arguments: [-1, 1, 2]
@@ -66,20 +46,6 @@ import Testing
         #expect(log.count(of: "work") == 1)
         #expect(log.count(of: "completionBlock") == 1)
         #expect(log.count(of: "asyncCompletionBlock") == (child is AsyncOperation ? 1 : 0))
-    }
-
-    @Test("A child may replace its completion blocks while it runs; the old ones are not called")
-    func replacedCompletionBlock() async throws {
-        let called = Gate()
-        let child = ScriptedOperation { operation in
-            operation.completionBlock = { called.open() }
-            operation.asyncCompletionBlock = nil
-            operation.finish()
-        }
-        child.completionBlock = { Issue.record("This block was replaced.") }
-        child.asyncCompletionBlock = { _ in Issue.record("This block was removed.") }
-        try await OperationQueue().run(CompoundOperation(operations: [child]))
-        await called.opened()
     }
 
     // MARK: - The end after the children
@@ -180,21 +146,6 @@ import Testing
         #expect(log.events == ["late"])
     }
 
-    @Test("A child that is added to a cancelled compound is cancelled and finishes with it")
-    func addedAfterCancellation() async throws {
-        let running = ScriptedOperation.idle()
-        let compound = CompoundOperation(operations: [running])
-        OperationQueue().addOperation(compound)
-        await eventually("not begun") { running.isAtWork }
-        compound.cancel()
-        let late = BlockOperation { Issue.record("It does not run.") }
-        try compound.addOperation(late)
-        #expect(late.isCancelled)
-        running.finish()
-        try? await compound.finished()
-        #expect(late.isFinished)
-    }
-
     @Test("Adding to a finished compound, or in its `asyncCompletionBlock`, throws and leaves the operation alone")
     func addedAfterTheEnd() async throws {
         let compound = CompoundOperation(name: "done")
@@ -285,39 +236,7 @@ import Testing
         #expect((compound.error as? CompoundOperationError)?.leafErrors.first as? TestError == .first)
     }
 
-    @Test("A child that depends on one that has finished before the start runs")
-    func dependentsOfAFinishedChild() async throws {
-        let first = BlockOperation {}
-        let second = BlockOperation {}
-        second.addDependency(first)
-        first.start()
-        try await OperationQueue().run(CompoundOperation(operations: [second, first]))
-        #expect(second.isFinished)
-    }
-
     // MARK: - Releasing children
-
-    @Test("Children are released as they finish: a compound that is fed while it runs holds only a few")
-    func releasesChildren() async throws {
-        let tracker = LeakTracker()
-        let mostAlive = Shared(0)
-        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
-        @Sendable func child(_ number: Int) -> Operation {
-            let child = ScriptedOperation { [unowned compound] operation in
-                let alive = tracker.alive.count
-                mostAlive.change { $0 = max($0, alive) }
-                if number < 500 {
-                    expectNoError { try compound.addOperation(child(number + 1)) }
-                }
-                operation.finish()
-            }
-            return tracker.track(child)
-        }
-        try compound.addOperation(child(0))
-        try await OperationQueue().run(compound)
-        #expect(mostAlive.value <= 4)
-        await tracker.expectAllReleased()
-    }
 
     @Test("A compound, its children and their work are released after the end", arguments: ChildKind.allCases)
     func releasesEverything(_ kind: ChildKind) async throws {

@@ -38,24 +38,6 @@ import Testing
         }
     }
 
-    /// Each level takes some of the stack when it is cancelled, when it ends, and when it is freed.
-    @Test(
-        "Compounds that are nested a hundred deep run, are cancelled and are freed on a secondary thread",
-        arguments: ["run", "cancelled", "cancelled and freed unstarted"]
-    )
-    func nesting(life: String) async {
-        await onThread(stackSize: workerStackSize) {
-            let compound = (0..<100).reduce(CompoundOperation(operations: [ScriptedOperation()])) { inner, _ in
-                CompoundOperation(operations: [inner])
-            }
-            if life != "run" { compound.cancel() }
-            if life == "cancelled and freed unstarted" { return }
-            compound.start()
-            compound.waitUntilFinished()
-            #expect(compound.isFinished)
-        }
-    }
-
     @Test("A chain of 100,000 block operations is freed without recursion") func longChain() async {
         let isFreed = await onThread(stackSize: workerStackSize) {
             var chain = self.chain(100_000) { BlockOperation {} }
@@ -85,22 +67,6 @@ import Testing
             compound.waitUntilFinished()
         }
         await tracker.expectAllReleased()
-    }
-
-    @Test("Dropping a suspended queue with a compound on it does not crash") func suspendedQueue() async {
-        for _ in 0..<20 {
-            let compound = CompoundOperation(operations: [ScriptedOperation(), BlockOperation {}])
-            weak var dropped: OperationQueue?
-            do {
-                let queue = OperationQueue()
-                queue.isSuspended = true
-                queue.addOperation(compound)
-                dropped = queue
-            }
-            compound.cancel()
-            // Foundation's queue and its operations may hold each other until then.
-            dropped?.isSuspended = false
-        }
     }
 
     @Test("A running compound that nothing else holds lives until it has finished") func lives() async {
@@ -198,19 +164,5 @@ import Testing
         // A few more than run: other threads may be late to release theirs.
         #expect(mostAlive.value <= 30)
         await tracker.expectAllReleased()
-    }
-
-    @Test("An external dependency may finish after the compound that was to wait for it was dropped unstarted")
-    func droppedUnstarted() async throws {
-        let external = BlockOperation {}
-        for _ in 0..<20 {
-            let compound = CompoundOperation()
-            for kind in ChildKind.allCases {
-                let child = kind.make {}
-                child.addDependency(external)
-                try compound.addOperation(child)
-            }
-        }
-        try await OperationQueue().run(external)
     }
 }

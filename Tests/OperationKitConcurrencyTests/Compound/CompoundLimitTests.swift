@@ -5,59 +5,27 @@ import Testing
 
 /// How many children run at the same time.
 @Suite("Compound: limits", .hangGuard, .serialized) struct CompoundLimitTests {
-    @Test("No more children run at the same time than the limit allows", arguments: ChildKind.allCases, [1, 2, 3])
-    func limit(_ kind: ChildKind, limit: Int) async throws {
-        let running = Shared((now: 0, most: 0))
-        let children = (0..<40).map { number in
-            kind.make {
-                running.change {
-                    $0.now += 1
-                    $0.most = max($0.most, $0.now)
-                }
-                var random = SplitMix64(seed: UInt64(number))
-                random.spinRandomly(upTo: 3_000)
-            } ended: {
-                running.change { $0.now -= 1 }
-            }
-        }
-        try await OperationQueue().run(CompoundOperation(operations: children, maxConcurrentOperationCount: limit))
-        #expect((1...limit).contains(running.value.most))
-    }
-
+    /// Children of one kind, or of several: some end on other threads, and the queue starts others.
     @Test(
-        "No more children run than the limit allows, where some end on other threads and the queue starts others",
-        arguments: [1, 2, 3, 4])
-    func limitOfMixedChildren(limit: Int) async throws {
-        for _ in 0..<TestExtent.choose(10, long: 40) {
+        "No more children run at the same time than the limit allows",
+        arguments: [[.block, .hopping]] + ChildKind.allCases.map { [$0] }, [1, 2, 3])
+    func limit(_ kinds: [ChildKind], limit: Int) async throws {
+        for _ in 0..<TestExtent.choose(kinds.count == 1 ? 1 : 10, long: 40) {
             let running = Shared((now: 0, most: 0))
-            let work: @Sendable (Int) -> Void = { number in
-                running.change {
-                    $0.now += 1
-                    $0.most = max($0.most, $0.now)
-                }
-                var random = SplitMix64(seed: UInt64(number))
-                random.spinRandomly(upTo: 3_000)
-                running.change { $0.now -= 1 }
-            }
-            let children = (0..<40).map { number -> Operation in
-                if number.isMultiple(of: 2) { return BlockOperation { work(number) } }
-                return AsyncBlockOperation { finish in
-                    DispatchQueue.global().async {
-                        work(number)
-                        finish()
+            let children = (0..<40).map { number in
+                kinds[number % kinds.count].make {
+                    running.change {
+                        $0.now += 1
+                        $0.most = max($0.most, $0.now)
                     }
+                    var random = SplitMix64(seed: UInt64(number))
+                    random.spinRandomly(upTo: 3_000)
+                    running.change { $0.now -= 1 }
                 }
             }
             try await OperationQueue().run(CompoundOperation(operations: children, maxConcurrentOperationCount: limit))
             #expect((1...limit).contains(running.value.most))
         }
-    }
-
-    @Test("As many children run at the same time as the limit allows", arguments: [-1, 3])
-    func limitIsReached(limit: Int) async throws {
-        let line = StartLine(3)
-        let children = (0..<3).map { _ in BlockOperation { line.meet() } }
-        try await OperationQueue().run(CompoundOperation(operations: children, maxConcurrentOperationCount: limit))
     }
 
     @Test("Without a limit all asynchronous children execute at the same time") func noLimit() async throws {
@@ -109,17 +77,6 @@ import Testing
         try await compound.finished()
     }
 
-    @Test("Lifting a limit starts the children that it held back") func liftedLimit() async throws {
-        let children = (0..<101).map { _ in ScriptedOperation.idle() }
-        let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 100)
-        OperationQueue().addOperation(compound)
-        await eventually("not begun") { children.count { $0.isAtWork } == 100 }
-        compound.maxConcurrentOperationCount = -1
-        await eventually("not begun") { children.allSatisfy { $0.isAtWork } }
-        for child in children { child.finish() }
-        try await compound.finished()
-    }
-
     @Test("A lowered limit holds for a child that becomes ready by itself") func loweredLimit() async throws {
         let running = ScriptedOperation.idle()
         let log = EventLog()
@@ -166,22 +123,12 @@ import Testing
         #expect(log.events == ["first", "second"])
     }
 
-    @Test("The private queue has the quality of service of the compound") func qualityOfService() async throws {
-        let seen = Shared<QualityOfService?>(nil)
-        let compound = CompoundOperation(operations: [
-            BlockOperation { seen.value = OperationQueue.current?.qualityOfService }
-        ])
-        compound.qualityOfService = .utility
-        #expect(compound.qualityOfService == .utility)
-        try await OperationQueue().run(compound)
-        #expect(seen.value == .utility)
-    }
-
     @Test("The quality of service may change while the compound runs, and counts for the children that start later")
     func changedQualityOfService() async throws {
         let log = EventLog()
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
         compound.qualityOfService = .utility
+        #expect(compound.qualityOfService == .utility)
         let note: @Sendable () -> Void = {
             switch OperationQueue.current?.qualityOfService {
             case .utility: log.add("utility")
@@ -205,62 +152,5 @@ import Testing
         for _ in 0..<100 { compound = CompoundOperation(operations: [compound], maxConcurrentOperationCount: 1) }
         try await OperationQueue().run(compound)
         #expect(log.events == ["leaf"])
-    }
-}
-
-extension ChildKind {
-    /// An operation that calls one closure when it begins to execute, and another one right before it finishes.
-    fileprivate func make(
-        began: @escaping @Sendable () -> Void, ended: @escaping @Sendable () -> Void
-    ) -> Operation {
-        let scripted: ScriptedOperation
-        switch self {
-        case .block, .throwing:
-            return make {
-                began()
-                ended()
-            }
-        case .foreign:
-            return ForeignOperation { operation in
-                began()
-                elsewhere {
-                    ended()
-                    operation.finish()
-                }
-            }
-        case .compound:
-            return CountedCompound(began, ended)
-        case .asynchronous:
-            scripted = ScriptedOperation {
-                began()
-                $0.finish()
-            }
-        case .hopping:
-            scripted = ScriptedOperation { operation in
-                began()
-                elsewhere { operation.finish() }
-            }
-        }
-        // The last thing that is called before it reads as finished.
-        scripted.asyncCompletionBlock = { _ in ended() }
-        return scripted
-    }
-}
-
-private final class CountedCompound: CompoundOperation, @unchecked Sendable {
-    private let began: @Sendable () -> Void
-    private let ended: @Sendable () -> Void
-
-    init(_ began: @escaping @Sendable () -> Void, _ ended: @escaping @Sendable () -> Void) {
-        self.began = began
-        self.ended = ended
-        super.init(operations: [BlockOperation {}])
-    }
-
-    override func prepare() { began() }
-
-    override func childrenDidFinish(_ error: CompoundOperationError?) throws {
-        ended()
-        try super.childrenDidFinish(error)
     }
 }

@@ -73,39 +73,6 @@ import Testing
         }
         await tracker.expectAllReleased()
     }
-
-    @Test("A child that nothing remains for, because it was cancelled while the compound was paused, leaves no worker")
-    func workerOnItsWay() async {
-        let tracker = LeakTracker()
-        for _ in 0..<200 {
-            do {
-                let (first, second) = (ScriptedOperation.idle(), ScriptedOperation.idle())
-                let compound = CompoundOperation(operations: [first, second], maxConcurrentOperationCount: 2)
-                // Another compound never gets such a queue, so it is freed.
-                compound.qualityOfService = .utility
-                let queue = Shared<OperationQueue?>(nil)
-                let ask = ScriptedOperation { operation in
-                    queue.value = OperationQueue.current
-                    operation.finish()
-                }
-                expectNoError { try compound.addOperation(ask) }
-                compound.start()
-                await eventually("not begun") { first.isAtWork && second.isAtWork }
-                await concurrently([
-                    { compound.isSuspended = true },
-                    { second.finish() },
-                    { try? compound.addOperation(ScriptedOperation()) },
-                ])
-                compound.isSuspended = false
-                compound.isSuspended = true
-                first.finish()
-                compound.isSuspended = false
-                try? await compound.finished()
-                if let queue = queue.value { tracker.track(queue) }
-            }
-        }
-        await tracker.expectAllReleased()
-    }
 }
 
 /// Children that Foundation begins, because its own `start()` traps where a queue does not.
@@ -125,10 +92,7 @@ import Testing
 
         override var isReady: Bool {
             let isReady = super.isReady
-            let count = asked.change {
-                $0 += 1
-                return $0
-            }
+            let count = asked.increment()
             if count == holds, !isAsked.isOpen {
                 isAsked.open()
                 mayAnswer.pass()

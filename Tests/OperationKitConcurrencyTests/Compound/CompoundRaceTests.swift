@@ -144,7 +144,7 @@ import Testing
     func cancelThatFinishes(_ end: ForeignEnd) async {
         for round in 0..<TestExtent.choose(20, long: 100) {
             let queue = OperationQueue()
-            let children = (0..<32 * 8).map { _ in ForeignOperationEndingInCancel(end.work) }
+            let children = (0..<32 * 8).map { _ in ForeignOperation(endsInCancel: true, end.work) }
             let compounds = (0..<32).map { index in
                 CompoundOperation(operations: Array(children[index * 8..<index * 8 + 8]))
             }
@@ -158,7 +158,7 @@ import Testing
     enum ForeignEnd: Sendable {
         case inStart, onAnotherThread, inCancelOnly
 
-        var work: @Sendable (ForeignOperationEndingInCancel) -> Void {
+        var work: @Sendable (ForeignOperation) -> Void {
             switch self {
             case .inStart: { $0.finish() }
             case .onAnotherThread: { operation in DispatchQueue.global().async { operation.finish() } }
@@ -191,26 +191,6 @@ import Testing
             hold.finish()
             compound.cancel()
             try? await compound.finished()
-        }
-    }
-
-    @Test("A compound that ends while it is finished and cancelled ends once, with the accepted outcome")
-    func finishAgainstCancel() async {
-        for _ in 0..<TestExtent.choose(100, long: 300) {
-            let compound = CompoundOperation(operations: [ScriptedOperation(), BlockOperation {}])
-            let completions = Shared<[(any Error)?]>([])
-            compound.asyncCompletionBlock = { error in completions.change { $0.append(error) } }
-            let wins = Shared(0)
-            await concurrently([
-                { compound.start() },
-                { if compound.finish(withError: TestError.first) { wins.change { $0 += 1 } } },
-                { if compound.finish(withError: TestError.second) { wins.change { $0 += 1 } } },
-                { compound.cancel() },
-            ])
-            try? await compound.finished()
-            #expect(completions.value.count == 1)
-            #expect(wins.value <= 1)
-            #expect((compound.error is TestError) == (wins.value == 1))
         }
     }
 
