@@ -86,7 +86,10 @@ struct Situation: CustomTestStringConvertible, Sendable {
 }
 
 extension Situation {
-    private static let waiting: [LifecycleEvent] = [.started, .becameExecuting, .gateClosed]
+    private static let passing: [LifecycleEvent] = [.started, .becameExecuting]
+    private static let waiting = passing + [.gateClosed]
+    private static let main = passing + [.gatesPassed]
+    private static let working = main + [.mainReturned]
 
     /// Where leaves and composites can be until their outcome is known.
     private static func open(_ ending: Lifecycle.Ending) -> [Situation] {
@@ -100,23 +103,18 @@ extension Situation {
             Situation("starting, outcome", ending, [.started, .succeeded]),
             Situation("starting, marking", ending, [.started, .cancelled]),
             Situation("starting, cancelled", ending, [.started, .cancelled, .marked]),
-            Situation("passing", ending, [.started, .becameExecuting]),
-            Situation("passing, marking", ending, [.started, .becameExecuting, .cancelled]),
-            Situation("passing, cancelled", ending, [.started, .becameExecuting, .cancelled, .marked]),
+            Situation("passing", ending, passing),
+            Situation("passing, marking", ending, passing + [.cancelled]),
+            Situation("passing, cancelled", ending, passing + [.cancelled, .marked]),
             Situation("waiting", ending, waiting),
             Situation("waiting, marking", ending, waiting + [.cancelled]),
-            Situation("main", ending, [.started, .becameExecuting, .gatesPassed]),
-            Situation("main, marking", ending, [.started, .becameExecuting, .gatesPassed, .cancelled]),
-            Situation("main, cancelled", ending, [.started, .becameExecuting, .gatesPassed, .cancelled, .marked]),
-            Situation("working", ending, [.started, .becameExecuting, .gatesPassed, .mainReturned]),
-            Situation(
-                "working, marking", ending, [.started, .becameExecuting, .gatesPassed, .mainReturned, .cancelled]),
-            Situation(
-                "working, marking since main", ending,
-                [.started, .becameExecuting, .gatesPassed, .cancelled, .mainReturned]),
-            Situation(
-                "working, cancelled", ending,
-                [.started, .becameExecuting, .gatesPassed, .mainReturned, .cancelled, .marked]),
+            Situation("main", ending, main),
+            Situation("main, marking", ending, main + [.cancelled]),
+            Situation("main, cancelled", ending, main + [.cancelled, .marked]),
+            Situation("working", ending, working),
+            Situation("working, marking", ending, working + [.cancelled]),
+            Situation("working, marking since main", ending, main + [.cancelled, .mainReturned]),
+            Situation("working, cancelled", ending, working + [.cancelled, .marked]),
         ]
     }
 
@@ -124,28 +122,18 @@ extension Situation {
         open(.immediately) + [
             Situation("finishing, never executed", .immediately, [.cancelled, .marked, .started]),
             Situation("finishing, never executed, marking", .immediately, [.cancelled, .started]),
-            Situation("finishing before main", .immediately, [.started, .becameExecuting, .succeeded]),
-            Situation(
-                "finishing before main, marking", .immediately, [.started, .becameExecuting, .cancelled, .gatesPassed]),
-            Situation(
-                "finishing before main, cancelled", .immediately,
-                [.started, .becameExecuting, .cancelled, .marked, .gatesPassed]),
+            Situation("finishing before main", .immediately, passing + [.succeeded]),
+            Situation("finishing before main, marking", .immediately, passing + [.cancelled, .gatesPassed]),
+            Situation("finishing before main, cancelled", .immediately, passing + [.cancelled, .marked, .gatesPassed]),
             Situation("finishing, waited", .immediately, waiting + [.succeeded]),
             Situation("finishing, waited, marking", .immediately, waiting + [.cancelled, .succeeded]),
             Situation("finishing, waited, cancelled", .immediately, waiting + [.cancelled, .marked]),
-            Situation("finishing in main", .immediately, [.started, .becameExecuting, .gatesPassed, .succeeded]),
-            Situation(
-                "finishing", .immediately, [.started, .becameExecuting, .gatesPassed, .mainReturned, .succeeded]),
-            Situation(
-                "finishing, marking", .immediately,
-                [.started, .becameExecuting, .gatesPassed, .mainReturned, .cancelled, .succeeded]),
-            Situation(
-                "finishing, cancelled", .immediately,
-                [.started, .becameExecuting, .gatesPassed, .mainReturned, .cancelled, .marked, .succeeded]),
-            Situation(
-                "finished in main", .immediately, [.started, .becameExecuting, .gatesPassed, .succeeded, .ended]),
-            Situation(
-                "finished", .immediately, [.started, .becameExecuting, .gatesPassed, .mainReturned, .succeeded, .ended]),
+            Situation("finishing in main", .immediately, main + [.succeeded]),
+            Situation("finishing", .immediately, working + [.succeeded]),
+            Situation("finishing, marking", .immediately, working + [.cancelled, .succeeded]),
+            Situation("finishing, cancelled", .immediately, working + [.cancelled, .marked, .succeeded]),
+            Situation("finished in main", .immediately, main + [.succeeded, .ended]),
+            Situation("finished", .immediately, working + [.succeeded, .ended]),
             Situation("finished, cancelled", .immediately, [.cancelled, .marked, .started, .ended]),
         ]
 
@@ -154,28 +142,19 @@ extension Situation {
             Situation("draining, never executed", .afterChildren, [.cancelled, .marked, .started]),
             Situation("draining, never executed, marking", .afterChildren, [.cancelled, .started]),
             Situation("draining, outcome, never executed", .afterChildren, [.succeeded, .started]),
-            Situation("draining before main", .afterChildren, [.started, .becameExecuting, .succeeded]),
+            Situation("draining before main", .afterChildren, passing + [.succeeded]),
+            Situation("draining before main, marking", .afterChildren, passing + [.cancelled, .succeeded]),
             Situation(
-                "draining before main, marking", .afterChildren, [.started, .becameExecuting, .cancelled, .succeeded]),
-            Situation(
-                "draining before main, cancelled", .afterChildren,
-                [.started, .becameExecuting, .cancelled, .marked, .gatesPassed]),
+                "draining before main, cancelled", .afterChildren, passing + [.cancelled, .marked, .gatesPassed]),
             Situation("draining, waited", .afterChildren, waiting + [.succeeded]),
             Situation("draining, waited, marking", .afterChildren, waiting + [.cancelled, .succeeded]),
             Situation("draining, waited, cancelled", .afterChildren, waiting + [.cancelled, .marked]),
-            Situation("draining in main", .afterChildren, [.started, .becameExecuting, .gatesPassed, .succeeded]),
-            Situation(
-                "draining", .afterChildren, [.started, .becameExecuting, .gatesPassed, .mainReturned, .succeeded]),
-            Situation(
-                "draining, marking", .afterChildren,
-                [.started, .becameExecuting, .gatesPassed, .mainReturned, .cancelled, .succeeded]),
-            Situation(
-                "finishing", .afterChildren, [.started, .becameExecuting, .gatesPassed, .mainReturned, .drained]),
-            Situation(
-                "finishing, marking", .afterChildren,
-                [.started, .becameExecuting, .gatesPassed, .mainReturned, .cancelled, .drained]),
-            Situation(
-                "finished", .afterChildren, [.started, .becameExecuting, .gatesPassed, .mainReturned, .drained, .ended]),
+            Situation("draining in main", .afterChildren, main + [.succeeded]),
+            Situation("draining", .afterChildren, working + [.succeeded]),
+            Situation("draining, marking", .afterChildren, working + [.cancelled, .succeeded]),
+            Situation("finishing", .afterChildren, working + [.drained]),
+            Situation("finishing, marking", .afterChildren, working + [.cancelled, .drained]),
+            Situation("finished", .afterChildren, working + [.drained, .ended]),
         ]
 
     static let all = leaf + composite

@@ -115,6 +115,28 @@ import Testing
         #expect(lifecycle.isFinished == name.hasPrefix("finished"))
         #expect((lifecycle.outcome != nil) == (name.hasPrefix("finish") && !name.contains("marking")))
         #expect(lifecycle.isCancelled == situation.events.contains(.cancelled))
+        #expect(lifecycle.isPending == name.hasPrefix("pending"))
+        #expect(lifecycle.isWaiting == name.hasPrefix("waiting"))
+        #expect(lifecycle.isPassingGates == (name == "passing"))
+    }
+
+    @Test("A composite that is given an outcome instead of starting its children ends after them")
+    func childrenNotStarted() {
+        for (ending, action) in [(Lifecycle.Ending.afterChildren, Lifecycle.Action.drain), (.immediately, nil)] {
+            var lifecycle = Lifecycle.after([.started, .becameExecuting, .gatesPassed, .failed], ending)
+            #expect(lifecycle.mainSkipped() == action)
+        }
+    }
+
+    @Test("The reason of a cancellation takes the place of a `CancellationError`, and leaves any other outcome alone")
+    func reasons() {
+        for (error, outcome) in [(CancellationError(), "reason"), (TestError.first, "first")] as [(any Error, String)] {
+            var lifecycle = Lifecycle.after([.started, .becameExecuting, .gatesPassed, .mainReturned], .immediately)
+            _ = lifecycle.cancelled(reason: TestError.reason)
+            _ = lifecycle.superclassCancelled()
+            #expect(lifecycle.finished(with: .failure(error)).isAccepted)
+            #expect(text(lifecycle.outcome?.error) == outcome)
+        }
     }
 
     struct Row: CustomTestStringConvertible, Sendable {
@@ -155,3 +177,31 @@ import Testing
         }
     }
 }
+
+#if os(macOS) || os(Linux)
+/// The crosses of the table: what the callers never do.
+@Suite("Lifecycle, impossible events", .hangGuard) struct LifecycleTrapTests {
+    @Test(
+        "An event that is impossible in the state of a life traps, and the trap names both",
+        arguments: [
+            "becameExecuting", "started becameExecuting becameExecuting",
+            "started becameExecuting gatesPassed gatesPassed",
+            "started gateClosed", "started becameExecuting gateClosed gatesPassed",
+            "mainReturned", "started becameExecuting mainReturned",
+            "started becameExecuting gatesPassed mainReturned mainReturned", "drained",
+            "started becameExecuting gatesPassed drained drained", "started becameExecuting ended",
+            "started becameExecuting succeeded ended ended", "marked",
+        ]
+    )
+    func trap(events: String) async throws {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [events] in
+            let events = events.split(separator: " ").compactMap { LifecycleEvent(rawValue: String($0)) }
+            _ = Lifecycle.after(events, events.last == .drained ? .afterChildren : .immediately)
+        }
+        #if DEBUG
+        let message = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+        #expect(message.contains("OperationKit: event ") && message.contains(" is impossible in state "))
+        #endif
+    }
+}
+#endif

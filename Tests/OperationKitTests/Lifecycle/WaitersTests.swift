@@ -18,10 +18,6 @@ import Testing
         return orders
     }()
 
-    @Test("The events of one wait have eleven orders") func numberOfOrders() {
-        #expect(Self.orders.count == 11)
-    }
-
     @Test("In every order of events a continuation is resumed once, by the first event that may do it")
     func everyOrder() {
         for order in Self.orders {
@@ -52,25 +48,50 @@ import Testing
             #expect(waiters.isEmpty == !expected.isEmpty, "\(order)")
         }
     }
+}
 
-    @Test("Every waiter is resumed once, by its cancellation or by the end") func manyWaiters() {
-        var waiters = Waiters<Int>()
-        let ids = (0..<100).map { _ in WaiterID() }
-        for (number, id) in ids.enumerated() { #expect(waiters.registered(number, as: id, isFinished: false) == nil) }
-        for number in stride(from: 0, to: 100, by: 3) {
-            #expect(waiters.cancelled(ids[number], isFinished: false) == number)
+/// The handlers that work has registered, without a thread and an operation.
+@Suite("Cancellation handlers", .hangGuard) struct CancellationHandlersTests {
+    private enum Event: CaseIterable { case first, second, cancelled, ended }
+
+    /// Every order of two registrations, a cancellation and the end, of which each may be missing.
+    private static let orders: [[Event]] = {
+        var orders: [[Event]] = []
+        func extend(_ order: [Event]) {
+            orders.append(order)
+            for event in Event.allCases where !order.contains(event) { extend(order + [event]) }
         }
-        #expect(waiters.finished().sorted() == (0..<100).filter { $0 % 3 != 0 })
-        #expect(waiters.finished().isEmpty)
-        #expect(waiters.isEmpty)
+        extend([])
+        return orders
+    }()
+
+    /// Whether a handler is called: if it is registered, and the work cancelled, before the end.
+    private static func isCalled(_ handler: Event, in order: [Event]) -> Bool {
+        let lived = order.prefix { $0 != .ended }
+        return lived.contains(handler) && lived.contains(.cancelled)
     }
 
-    @Test("The cancellation of one waiter leaves the others waiting") func oneCancellation() {
-        var waiters = Waiters<String>()
-        let (a, b) = (WaiterID(), WaiterID())
-        _ = waiters.registered("a", as: a, isFinished: false)
-        #expect(waiters.cancelled(b, isFinished: false) == nil)
-        #expect(waiters.registered("b", as: b, isFinished: false) == .cancelled)
-        #expect(waiters.finished() == ["a"])
+    @Test("In every order, each handler that is due is called once, in the order of registration")
+    func everyOrder() {
+        #expect(Self.orders.count == 65)
+        for order in Self.orders {
+            var handlers = CancellationHandlers()
+            let called = EventLog()
+            for event in order {
+                switch event {
+                case .first, .second:
+                    let handler: CancellationHandlers.Handler = { called.add("\(event)") }
+                    if handlers.added(handler) { handler() }
+                case .cancelled:
+                    for handler in handlers.cancelled() { handler() }
+                    #expect(handlers.cancelled().isEmpty)
+                case .ended:
+                    _ = handlers.ended()
+                    #expect(handlers.ended().isEmpty)
+                }
+            }
+            let expected = order.filter { [.first, .second].contains($0) && Self.isCalled($0, in: order) }
+            #expect(called.events == expected.map { "\($0)" }, "\(order)")
+        }
     }
 }
