@@ -5,23 +5,15 @@ import Testing
 
 /// A cancellation of running work is a request.
 @Suite("Cancelling while executing", .hangGuard) struct CancelWhileExecutingTests {
-    @Test("A cancellation does not mark running work as finished") func isNotFinished() async {
-        let operation = ScriptedOperation.idle()
-        await onThread {
-            operation.start()
-            operation.cancel()
-        }
-        #expect(operation.isCancelled && operation.isExecuting && !operation.isFinished && operation.error == nil)
-        operation.finish()
-        #expect(operation.isFinished && operation.isCancelled && operation.error == nil)
-    }
-
-    @Test("The outcome that cancelled work gives stands, and the reason takes the place of a `CancellationError`")
+    @Test(
+        "Cancelled work goes on; the outcome that it gives stands, and the reason takes the place of a `CancellationError`"
+    )
     func workDecidesOutcome() async {
         let (failed, stopped) = (ScriptedOperation.idle(), ScriptedOperation.idle())
         for operation in [failed, stopped] {
             operation.start()
             operation.cancel(withError: TestError.reason)
+            #expect(operation.isCancelled && operation.isExecuting && !operation.isFinished && operation.error == nil)
         }
         failed.finish(withError: TestError.first)
         stopped.finish(withError: CancellationError())
@@ -34,7 +26,10 @@ import Testing
         let canceller = Shared<Thread?>(nil)
         let operation = ScriptedOperation(
             main: { _ in },
-            didCancel: { _ in log.add("didCancel, on its thread \(Thread.current === canceller.value)") })
+            didCancel: {
+                log.add("didCancel, on its thread \(Thread.current === canceller.value)")
+                $0.cancel(withError: TestError.second)
+            })
         await onThread { operation.start() }
         await onThread {
             canceller.value = Thread.current
@@ -97,62 +92,19 @@ import Testing
         thread.value = nil
     }
 
-    @Test("`didCancel()` finds what `main()` stored") func findsWhatMainStored() async {
-        final class Storing: AsyncOperation, @unchecked Sendable {
-            var task: String?
-            let found = Shared<String?>(nil)
-            override func main() {
-                cancel()
-                task = "stored"
-            }
-            override func didCancel() {
-                found.value = task
-                finish()
-            }
-        }
-        let operation = Storing()
-        await onThread { operation.start() }
-        #expect(operation.found.value == "stored")
-    }
-
-    @Test("`didCancel()` is not called when `main()` finishes the operation after the cancellation")
-    func finishAfterCancelInMain() async {
+    @Test(
+        "`didCancel()` is not called when `main()` finishes the operation after the cancellation, or before it",
+        arguments: [true, false])
+    func finishInMain(isCancelledBefore: Bool) async {
         let log = EventLog()
         let operation = ScriptedOperation.logged(log) {
-            $0.cancel()
-            $0.finish()
-        }
-        await onThread { operation.start() }
-        #expect(log.events == ["main", "asyncCompletionBlock success"])
-        #expect(operation.isCancelled)
-    }
-
-    @Test("A cancellation in `main()` after `finish` has no effect") func cancelAfterFinishInMain() async {
-        let log = EventLog()
-        let operation = ScriptedOperation.logged(log) {
+            if isCancelledBefore { $0.cancel() }
             $0.finish()
             $0.cancel()
         }
         await onThread { operation.start() }
         #expect(log.events == ["main", "asyncCompletionBlock success"])
-        #expect(!operation.isCancelled)
-    }
-
-    @Test("A cancellation in `didCancel()` has no effect") func inDidCancel() async {
-        let log = EventLog()
-        let operation = ScriptedOperation(
-            main: { _ in },
-            didCancel: {
-                log.add("didCancel")
-                $0.cancel(withError: TestError.reason)
-                $0.finish(withError: CancellationError())
-            })
-        await onThread {
-            operation.start()
-            operation.cancel()
-        }
-        #expect(log.events == ["didCancel"])
-        #expect(text(operation.error) == "cancelled")
+        #expect(operation.isCancelled == isCancelledBefore)
     }
 
     @Test("A cancelled operation holds its place on a serial queue until its work ends")
@@ -176,16 +128,5 @@ import Testing
         try await second.finished()
         #expect(log.events == ["first ends", "second"])
         #expect(first.error is CancellationError)
-    }
-
-    @Test("Cancelling all operations of a queue reaches the one that executes") func cancelledByQueue() async throws {
-        let begun = Gate()
-        let queue = OperationQueue()
-        let operation = ScriptedOperation(
-            main: { _ in begun.open() }, didCancel: { $0.finish(withError: CancellationError()) })
-        queue.addOperation(operation)
-        await begun.opened()
-        queue.cancelAllOperations()
-        await #expect(throws: CancellationError.self) { try await operation.finished() }
     }
 }

@@ -76,45 +76,16 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test("A chain that ran on a queue is freed") func chainOnQueue() async throws {
-        let tracker = LeakTracker()
-        do {
-            let queue = OperationQueue()
-            var operations: [AsyncOperation] = []
-            for index in 0..<500 {
-                let operation = tracker.track(AsyncOperation(), "\(index)")
-                if let last = operations.last { operation.addDependency(last) }
-                operations.append(operation)
-            }
-            // In this order: on Linux, a queue may not notice a dependency that finishes during the addition.
-            for operation in operations.reversed() { queue.addOperation(operation) }
-            for operation in operations { try await operation.finished() }
-        }
-        await tracker.expectAllReleased()
-    }
-
-    @Test("An operation that its own blocks capture is freed after its end", arguments: Start.allCases)
-    func afterEnd(start: Start) async {
-        let tracker = LeakTracker()
-        do {
-            let operation = tracker.track(ScriptedOperation(), "operation")
-            operation.asyncCompletionBlock = { _ in _ = operation.isFinished }
-            operation.completionBlock = { _ = operation.isFinished }
-            await start(operation)
-        }
-        await tracker.expectAllReleased()
-    }
-
     @Test(
-        "An operation that its own blocks capture is freed when it was cancelled before its start, too",
-        arguments: Start.allCases)
-    func cancelledBeforeStart(start: Start) async {
+        "An operation that its own blocks capture is freed after its end, cancelled before its start or not",
+        arguments: Start.allCases, [false, true])
+    func afterEnd(start: Start, isCancelled: Bool) async {
         let tracker = LeakTracker()
-        do {
-            let operation = tracker.track(ScriptedOperation(), "operation")
+        for operation in [ScriptedOperation(), ThrowingBlockOperation {}] as [AsyncOperation] {
+            tracker.track(operation, "operation")
             operation.asyncCompletionBlock = { _ in _ = operation.isFinished }
             operation.completionBlock = { _ = operation.isFinished }
-            await start(operation) { operation.cancel() }
+            await start(operation) { if isCancelled { operation.cancel() } }
         }
         await tracker.expectAllReleased()
     }

@@ -5,53 +5,26 @@ import Testing
 
 /// What crashes, hangs or leaks with hand-written subclasses in Foundation on Linux.
 @Suite("Hazards of Foundation", .hangGuard) struct HazardTests {
-    @Test("Operations that are finished on a suspended queue end successfully when it is resumed")
-    func finishedBeforeStart() async {
-        let log = EventLog()
-        let operations = (0..<200).map { _ in ScriptedOperation.logged(log) }
-        await onThread {
-            let queue = OperationQueue()
-            queue.isSuspended = true
-            queue.maxConcurrentOperationCount = 2
-            queue.addOperations(operations, waitUntilFinished: false)
-            for operation in operations { operation.finish() }
-            queue.isSuspended = false
-            queue.waitUntilAllOperationsAreFinished()
-        }
-        #expect(log.events == Array(repeating: "asyncCompletionBlock success", count: 200))
-    }
-
-    @Test("Operations that are finished while their queue starts them all end") func finishedDuringStart() async {
-        let finished = Shared(0)
-        await onThread {
-            for _ in 0..<20 {
-                let operations = (0..<100).map { _ in ScriptedOperation.idle() }
-                let queue = OperationQueue()
-                queue.addOperations(operations, waitUntilFinished: false)
-                for operation in operations { operation.finish() }
-                queue.waitUntilAllOperationsAreFinished()
-                finished.change { $0 += operations.count { $0.isFinished } }
-            }
-        }
-        #expect(finished.value == 2_000)
-    }
-
-    @Test("Operations that are cancelled while their queue starts them all end with `CancellationError`")
-    func cancelledDuringStart() async {
-        let ended = Shared(0)
+    @Test(
+        "Operations that are finished or cancelled before their queue starts them, or meanwhile, all end",
+        arguments: [false, true], [false, true])
+    func endedByOthers(isSuspended: Bool, isCancelled: Bool) async {
+        let outcomes = EventLog()
         await onThread {
             for _ in 0..<20 {
                 let operations = (0..<100).map { _ in
                     ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
                 }
                 let queue = OperationQueue()
+                queue.isSuspended = isSuspended
                 queue.addOperations(operations, waitUntilFinished: false)
-                for operation in operations { operation.cancel() }
+                for operation in operations { if isCancelled { operation.cancel() } else { operation.finish() } }
+                queue.isSuspended = false
                 queue.waitUntilAllOperationsAreFinished()
-                ended.change { $0 += operations.count { $0.error is CancellationError } }
+                for operation in operations where operation.isFinished { outcomes.add(text(operation.error)) }
             }
         }
-        #expect(ended.value == 2_000)
+        #expect(outcomes.count(of: isCancelled ? "cancelled" : "success") == 2_000)
     }
 
     @Test("A suspended queue may be dropped with its operations, which do not start") func droppedQueue() async {
@@ -69,41 +42,6 @@ import Testing
             // Foundation's queue and its operations may hold each other until then.
             dropped?.isSuspended = false
         }
-    }
-
-    @Test("An operation may be dropped unstarted before its dependency finishes", arguments: [false, true])
-    func droppedBeforeDependency(isCancelled: Bool) async {
-        let tracker = LeakTracker()
-        await onThread {
-            for _ in 0..<100 {
-                let dependency = ScriptedOperation.idle()
-                dependency.start()
-                do {
-                    let dropped = tracker.track(ScriptedOperation(), "dropped")
-                    dropped.addDependency(dependency)
-                    if isCancelled { dropped.cancel() }
-                }
-                dependency.finish()
-            }
-        }
-        await tracker.expectAllReleased()
-    }
-
-    @Test("A `ThrowingBlockOperation` may be dropped unstarted before its dependency finishes")
-    func throwingDroppedBeforeDependency() async {
-        let tracker = LeakTracker()
-        await onThread {
-            for _ in 0..<100 {
-                let dependency = ScriptedOperation.idle()
-                dependency.start()
-                do {
-                    let dropped = tracker.track(ThrowingBlockOperation {}, "dropped")
-                    dropped.addDependency(dependency)
-                }
-                dependency.finish()
-            }
-        }
-        await tracker.expectAllReleased()
     }
 
     /// Decides on its readiness by an object that it holds.
@@ -125,6 +63,36 @@ import Testing
         }
     }
 
+    /// Operations that are dropped unstarted.
+    enum Dropped: CaseIterable { case plain, cancelled, throwing, choosy }
+
+    @Test("An operation may be dropped unstarted before its dependency finishes", arguments: Dropped.allCases)
+    func droppedBeforeDependency(_ dropped: Dropped) async {
+        let tracker = LeakTracker()
+        let log = EventLog()
+        await onThread {
+            for _ in 0..<100 {
+                let dependency = ScriptedOperation.idle()
+                dependency.start()
+                do {
+                    let operation: AsyncOperation =
+                        switch dropped {
+                        case .plain, .cancelled: ScriptedOperation.logged(log)
+                        case .throwing: ThrowingBlockOperation { log.add("main") }
+                        case .choosy: Choosy(log)
+                        }
+                    tracker.track(operation, "dropped")
+                    if let operation = operation as? Choosy { tracker.track(operation.condition, "condition") }
+                    operation.addDependency(dependency)
+                    if dropped == .cancelled { operation.cancel() }
+                }
+                dependency.finish()
+            }
+        }
+        await tracker.expectAllReleased()
+        #expect(log.events.isEmpty)
+    }
+
     @Test("An operation whose class overrides `isReady` runs and is freed", arguments: [0, 1, 3])
     func overriddenReadiness(dependencies: Int) async {
         let tracker = LeakTracker()
@@ -143,26 +111,6 @@ import Testing
         }
         await tracker.expectAllReleased()
         #expect(log.count(of: "main") == 200)
-    }
-
-    @Test("An operation whose class overrides `isReady` may be dropped unstarted before its dependency finishes")
-    func overriddenReadinessDropped() async {
-        let tracker = LeakTracker()
-        let log = EventLog()
-        await onThread {
-            for _ in 0..<200 {
-                let dependency = ScriptedOperation.idle()
-                dependency.start()
-                do {
-                    let dropped = tracker.track(Choosy(log), "dropped")
-                    tracker.track(dropped.condition, "condition")
-                    dropped.addDependency(dependency)
-                }
-                dependency.finish()
-            }
-        }
-        await tracker.expectAllReleased()
-        #expect(log.events.isEmpty)
     }
 
     @Test("Waiting in turn for a thousand operations on a queue does not deadlock") func waitsForThousand() async {
@@ -210,43 +158,5 @@ import Testing
         }
         await eventually("\(log.count(of: "completionBlock true"))") { log.count(of: "completionBlock true") == 1_000 }
         #expect(log.count(of: "main true") == 1_000 && log.count(of: "asyncCompletionBlock true") == 1_000)
-    }
-
-    /// An operation and one that depends on it, both on a queue.
-    private struct Pair: Sendable {
-        let operation = ScriptedOperation.idle()
-        let dependent = ScriptedOperation()
-        let queue = OperationQueue()
-
-        init() {
-            let operation = operation
-            dependent.addDependency(operation)
-            dependent.asyncCompletionBlock = { _ in operation.waitUntilFinished() }
-            queue.addOperation(operation)
-            queue.addOperation(dependent)
-        }
-    }
-
-    @Test("Threads that wait for an operation and for what depends on it do not deadlock, a thousand times")
-    func waitsOnOtherThreads() async {
-        let unfinished = Shared<[Int]>([])
-        let seed = SplitMix64.freshSeed()
-        await race(
-            rounds: 1_000, seed: seed, prepare: { _ in Pair() },
-            [
-                { @Sendable pair in pair.operation.finish() },
-                { @Sendable pair in
-                    pair.operation.waitUntilFinished()
-                    pair.dependent.waitUntilFinished()
-                },
-                { @Sendable pair in
-                    pair.dependent.waitUntilFinished()
-                    pair.operation.waitUntilFinished()
-                },
-            ],
-            check: { pair, round in
-                if !pair.operation.isFinished || !pair.dependent.isFinished { unfinished.change { $0.append(round) } }
-            })
-        #expect(unfinished.value.isEmpty, "seed \(seed)")
     }
 }

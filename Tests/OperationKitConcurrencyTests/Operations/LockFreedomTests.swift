@@ -61,10 +61,11 @@ import Testing
         #expect(log.events == ["main true", "asyncCompletionBlock true", "completionBlock true"])
     }
 
-    @Test("The lock is free in `didCancel()` when the operation is cancelled after `main()`") func inDidCancel() async {
+    @Test("The lock is free in `didCancel()`, in `main()` and after it", arguments: [false, true])
+    func inDidCancel(isInMain: Bool) async {
         let log = EventLog()
         let operation = ScriptedOperation(
-            main: { _ in },
+            main: { if isInMain { $0.cancel() } },
             didCancel: {
                 log.add("didCancel \(Self.isFree($0))")
                 $0.finish(withError: CancellationError())
@@ -75,19 +76,6 @@ import Testing
         }
         #expect(log.events == ["didCancel true"])
         #expect(operation.isFinished)
-    }
-
-    @Test("The lock is free in `didCancel()` when the operation is cancelled in `main()`")
-    func inDidCancelAfterMain() async {
-        let log = EventLog()
-        let operation = ScriptedOperation(
-            main: { $0.cancel() },
-            didCancel: {
-                log.add("didCancel \(Self.isFree($0))")
-                $0.finish()
-            })
-        await onThread { operation.start() }
-        #expect(log.events == ["didCancel true"])
     }
 
     @Test("The lock is free while Foundation asks whether a dependent is ready", arguments: Start.allCases)

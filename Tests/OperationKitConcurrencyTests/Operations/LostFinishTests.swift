@@ -77,18 +77,6 @@ import Testing
         await #expect(throws: LostFinishError.operation(name: "upload")) { try await operation.finished() }
     }
 
-    @Test("A `finish` that was called can be released", arguments: Kind.allCases)
-    func calledFinish(kind: Kind) async throws {
-        let stored = Shared<(@Sendable () -> Void)?>(nil)
-        let operation = kind.make { stored.value = $0 }
-        await onThread {
-            operation.start()
-            stored.value?()
-        }
-        stored.value = nil
-        try await operation.finished()
-    }
-
     @Test("A `finish` that is lost after an outcome came from elsewhere changes nothing", arguments: Kind.allCases)
     func lostAfterTheEnd(kind: Kind) async throws {
         let stored = Shared<(@Sendable () -> Void)?>(nil)
@@ -132,13 +120,6 @@ import Testing
         ]
         #expect(errors.map(\.errorCode) == [1, 2, 3])
         for error in errors { #expect(error.errorDescription?.hasSuffix("Call it on every path.") == true) }
-    }
-
-    @Test("A step whose `finish` is lost ends its macro") func step() async throws {
-        let macro = MacroOperation(IOBlockOperation<Int, Int>.finishing { input, finish in finish(with: input) })
-            .then(IOBlockOperation<Int, Int>.finishing(name: "lost") { _, _ in })
-        macro.input = 1
-        await #expect(throws: LostFinishError.operation(name: "lost")) { try await OperationQueue().run(macro) }
     }
 
     @Test("A `finish` that only a cancellation handler holds is not lost before the handler has been called")

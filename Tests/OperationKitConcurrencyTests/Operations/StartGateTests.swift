@@ -111,22 +111,19 @@ import Testing
         #expect(log.events == ["1", "2", "3", "main", "asyncCompletionBlock success"])
     }
 
-    @Test("An operation that is cancelled while it waits ends immediately, with neither `main()` nor `didCancel()`")
-    func cancelledWhileWaiting() {
+    @Test(
+        "An operation that is cancelled or finished while it waits ends immediately, with neither `main()` nor `didCancel()`",
+        arguments: [true, false])
+    func endedWhileWaiting(isCancelled: Bool) {
         let gate = HeldGate("gate", log)
         let operation = waiting(gate)
-        operation.cancel(withError: TestError.reason)
-        #expect(operation.isFinished && operation.error as? TestError == .reason)
-        gate.open()
-        #expect(log.events == ["gate", "asyncCompletionBlock reason", "withdraw gate"])
-    }
-
-    @Test("An operation that is finished while it waits ends immediately, without `main()`")
-    func finishedWhileWaiting() {
-        let gate = HeldGate("gate", log)
-        let operation = waiting(gate)
-        #expect(operation.finish(withError: TestError.first))
-        #expect(operation.isFinished)
+        operation.start()
+        if isCancelled {
+            operation.cancel(withError: TestError.first)
+        } else {
+            #expect(operation.finish(withError: TestError.first))
+        }
+        #expect(operation.isFinished && operation.error as? TestError == .first)
         gate.open(withError: TestError.second)
         #expect(log.events == ["gate", "asyncCompletionBlock first", "withdraw gate"])
     }
@@ -138,23 +135,17 @@ import Testing
         await #expect(throws: TestError.first) { try await operation.finished() }
     }
 
-    @Test("A second start while an operation waits has no effect") func startedTwice() async throws {
-        let gate = HeldGate("gate", log)
-        let operation = waiting(gate)
-        operation.start()
-        #expect(log.events == ["gate"])
-        gate.open()
-        try await operation.finished()
-        #expect(log.count(of: "main") == 1)
-    }
-
-    @Test("A composite that is cancelled while it waits ends after its children, of which none runs")
-    func cancelledComposite() async {
+    @Test(
+        "A composite that is cancelled or finished while it waits ends after its children, of which none runs",
+        arguments: [true, false])
+    func endedComposite(isCancelled: Bool) async {
         let gate = HeldGate("gate", log)
         let (compound, child) = waitingCompound(gate)
         #expect(compound.isExecuting && !child.isExecuting)
-        compound.cancel()
-        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+        if isCancelled { compound.cancel() } else { compound.finish(withError: TestError.first) }
+        gate.open()
+        try? await compound.finished()
+        #expect(isCancelled ? compound.error is CompoundOperationError : compound.error as? TestError == .first)
         #expect(child.isFinished && log.count(of: "main") == 0 && log.count(of: "withdraw gate") == 1)
     }
 
@@ -179,16 +170,6 @@ import Testing
         }
     }
 
-    @Test("A composite that is given an outcome while it waits ends with it, after its children")
-    func finishedComposite() async {
-        let gate = HeldGate("gate", log)
-        let (compound, child) = waitingCompound(gate)
-        compound.finish(withError: TestError.first)
-        gate.open()
-        await #expect(throws: TestError.first) { try await compound.finished() }
-        #expect(child.isFinished && log.count(of: "main") == 0)
-    }
-
     @Test("A child that waits keeps its place, and is followed by the next one after its end")
     func child() async throws {
         let gate = HeldGate("gate", log)
@@ -205,14 +186,6 @@ import Testing
         gate.open()
         try await compound.finished()
         #expect(log.events == ["gate", "main", "asyncCompletionBlock success", "second"])
-    }
-
-    @Test("The description of an operation that waits says for what") func description() {
-        let gate = HeldGate()
-        let operation = waiting(gate)
-        operation.name = "import"
-        #expect(operation.debugDescription.hasPrefix("“import”: waiting for the test"))
-        operation.cancel()
     }
 
     @Test("An operation that is dropped while it waits releases what it waits for") func dropped() async {

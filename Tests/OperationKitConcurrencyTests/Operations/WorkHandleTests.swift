@@ -159,37 +159,24 @@ import Testing
             ], check: { subject, round in #expect(subject.called.value == 1, "\(round)") })
     }
 
-    @Test("A handler that is registered after the end of a cancelled operation is dropped", arguments: Kind.allCases)
-    func registeredAfterTheEnd(kind: Kind) async {
+    @Test(
+        "A handler is called if the operation is cancelled before its end, and not if it is registered after that",
+        arguments: Kind.allCases, [false, true])
+    func afterTheEnd(kind: Kind, isCancelled: Bool) async {
         let log = EventLog()
         let kept = Shared<Handle?>(nil)
         let holder = Shared<Operation?>(nil)
         let operation = kind.make { handle in
+            handle.onCancel { log.add("handler") }
             kept.value = handle
-            holder.value?.cancel()
+            if isCancelled { holder.value?.cancel() }
         }
         holder.value = operation
         await Start.byHand(operation)
         holder.value = nil
-        kept.value?.onCancel { log.add("late handler") }
-        #expect(operation.isCancelled && log.events.isEmpty)
-        kept.value = nil
-    }
-
-    @Test(
-        "A handler is not called when the operation ends without a cancellation, nor after its end",
-        arguments: Kind.allCases)
-    func notCancelled(kind: Kind) async {
-        let log = EventLog()
-        let kept = Shared<Handle?>(nil)
-        let operation = kind.make { handle in
-            handle.onCancel { log.add("handler") }
-            kept.value = handle
-        }
-        await Start.byHand(operation)
         operation.cancel()
         kept.value?.onCancel { log.add("late handler") }
-        #expect(log.events.isEmpty)
+        #expect(operation.isCancelled == isCancelled && log.events == (isCancelled ? ["handler"] : []))
         kept.value = nil
     }
 
@@ -265,71 +252,5 @@ import Testing
         #expect(operation.isExecuting)
         operation.cancel(withError: TestError.reason)
         #expect(operation.isFinished && text(operation.error) == "reason")
-    }
-
-    @Test("Cancelling a compound calls the handlers of its children", arguments: Kind.allCases)
-    func compound(kind: Kind) async {
-        let log = EventLog()
-        let (begun, cancelled) = (Gate(), Gate())
-        let child = kind.make { handle in
-            handle.onCancel {
-                log.add("handler")
-                cancelled.open()
-            }
-            begun.open()
-            cancelled.pass()
-            try handle.checkCancellation()
-        }
-        let compound = CompoundOperation(operations: [child])
-        OperationQueue().addOperation(compound)
-        await begun.opened()
-        compound.cancel()
-        #expect(log.events == ["handler"])
-        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
-    }
-
-    @Test(
-        "Of a cancellation and a registration at the same time, each handler is called exactly once",
-        arguments: Kind.allCases)
-    func races(kind: Kind) async {
-        struct Subject: Sendable {
-            let calls = Shared(0)
-            let handle = Shared<Handle?>(nil)
-            let begun = Gate()
-            let registered = Gate()
-            let cancelled = Gate()
-            let operation: Operation
-            init(_ kind: Kind) {
-                operation = kind.make { [handle, begun, registered, cancelled] in
-                    handle.value = $0
-                    begun.open()
-                    registered.pass()
-                    cancelled.pass()
-                }
-            }
-        }
-        let seed = SplitMix64.freshSeed()
-        let wrong = EventLog()
-        await race(
-            rounds: TestExtent.choose(300, long: 5_000), seed: seed, prepare: { _ in Subject(kind) },
-            [
-                { $0.operation.start() },
-                { subject in
-                    subject.begun.pass()
-                    for _ in 0..<3 { subject.handle.value?.onCancel { subject.calls.change { $0 += 1 } } }
-                    subject.registered.open()
-                },
-                { subject in
-                    subject.begun.pass()
-                    subject.operation.cancel()
-                    subject.cancelled.open()
-                },
-            ],
-            check: { subject, _ in
-                subject.handle.value = nil
-                if subject.calls.value != 3 { wrong.add("\(subject.calls.value) calls") }
-                if !subject.operation.isFinished { wrong.add("not finished") }
-            })
-        #expect(wrong.events.isEmpty, "seed \(seed)")
     }
 }

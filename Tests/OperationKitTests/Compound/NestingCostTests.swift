@@ -115,20 +115,6 @@ import Testing
         }
     }
 
-    /// Counts the locks that one thread takes, which also runs the children.
-    private final class Counter: SchedulingProbe.Observer {
-        var locks = 0
-        let queue = HeldQueue()
-
-        func reached(_ place: SchedulingProbe.Place) {
-            if case .locking = place { locks += 1 }
-        }
-
-        func makeQueue() -> CompositeQueue { queue }
-
-        func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
-    }
-
     /// Expects that twice the depth takes hardly more than twice the locks; if each level asked all those around it, or
     /// inside it, it would be four times as many.
     private func expectLinear(
@@ -140,9 +126,7 @@ import Testing
         // A body of a composite stays on the thread that starts it only where that belongs to an operation queue.
         let counting = BlockOperation {
             counts.value = [depth, 2 * depth, 4 * depth].map { depth in
-                let counter = Counter()
-                SchedulingProbe.observed(by: counter) { body(depth, counter.queue) }
-                return counter.locks
+                HeldComposites.count { body(depth, $0) }.locks
             }
         }
         try? await OperationQueue().run(counting)

@@ -49,16 +49,6 @@ import Testing
         #expect(report.description.hasSuffix(". " + advice))
     }
 
-    @Test("The report of an operation without a name has the name of its type") func withoutName() {
-        let reports = Reports()
-        do {
-            let operation = ScriptedOperation.idle()
-            operation.start()
-            reports.record(operation)
-        }
-        #expect(reports.all.map(\.name) == ["ScriptedOperation"])
-    }
-
     /// What reports say of an operation that was started on a queue, and of one on a thread.
     private func origins(queue queueName: String?, thread threadName: String) async -> [String] {
         let reports = Reports()
@@ -87,15 +77,12 @@ import Testing
             await origins(queue: "Network", thread: "Importer") == ["the queue “Network”", "the thread “Importer”"])
     }
 
-    @Test("A report says so when the queue or the thread has no name") func originWithoutName() async {
-        #expect(await origins(queue: nil, thread: "") == ["a queue without a name", "a thread without a name"])
-    }
-
     @Test(
-        "The names that Foundation gives a queue and Dispatch a thread count as none",
-        arguments: ["oot.default-qos", "-qos.overcommit"])
+        "A queue or thread without a name, or with one that Foundation and Dispatch give, is reported as such",
+        arguments: ["", "oot.default-qos", "-qos.overcommit"])
     func originWithGivenName(thread: String) async {
         let unnamed = OperationQueue()
+        if thread.isEmpty { unnamed.name = nil }
         #expect(
             await origins(queue: unnamed.name, thread: thread) == ["a queue without a name", "a thread without a name"])
     }
@@ -132,10 +119,6 @@ import Testing
         operation.finish()
         #expect(OperationDiagnostics.origin(of: operation) == nil)
         #expect(OperationDiagnostics.callStack(of: operation).isEmpty)
-    }
-
-    @Test("There is a handler without setting one") func usualHandler() {
-        #expect(OperationDiagnostics.handler != nil)
     }
 
     @Test("An operation that has finished is not reported, however it ended", arguments: Start.allCases)
@@ -285,6 +268,63 @@ struct ExecutionRegistryTests {
             check: { _, _ in #expect(registry.operations(executingLongerThan: .zero, at: .now).isEmpty) })
     }
 }
+
+#if os(macOS) || os(Linux)
+/// The level belongs to the process, so each of these has one of its own.
+@Suite("Diagnostics: levels", .hangGuard) struct DiagnosticsProcessTests {
+    @Test("At the level `all`, executing operations are listed, and reports have a call stack") func levelAll() async {
+        await #expect(processExitsWith: .success) {
+            unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "all", 1)
+            let reports = Shared<[UnfinishedOperation]>([])
+            OperationDiagnostics.handler = { report in
+                if case .released(let operation) = report { reports.change { $0.append(operation) } }
+            }
+            do {
+                let operation = ScriptedOperation.idle("upload")
+                operation.start()
+                let finished = ScriptedOperation()
+                finished.start()
+                precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [operation])
+                precondition(OperationDiagnostics.operations(executingLongerThan: .seconds(1_000)) == [])
+                precondition(OperationDiagnostics.callStack(of: operation).count > 1)
+            }
+            MisuseReporter.shared.waitForReports()
+            precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [])
+            precondition(reports.value.map(\.name) == ["upload"])
+            precondition(reports.value[0].callStack.count > 1)
+            precondition(reports.value[0].description.split(separator: "\n").count > 2)
+        }
+    }
+
+    @Test("The usual handler prints the report to standard error") func usualHandler() async throws {
+        let result = try await #require(
+            processExitsWith: .success, observing: [\.standardErrorContent]
+        ) {
+            unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "starts", 1)
+            do { ScriptedOperation.idle("upload").start() }
+            precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [])
+            MisuseReporter.shared.waitForReports()
+        }
+        let printed = String(decoding: result.standardErrorContent, as: UTF8.self)
+        #expect(printed.contains("OperationKit: “upload” (ScriptedOperation) was released while executing"))
+    }
+
+    @Test("At the level `off`, nothing is recorded or reported") func levelOff() async throws {
+        let result = try await #require(
+            processExitsWith: .success, observing: [\.standardErrorContent]
+        ) {
+            unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "off", 1)
+            let operation = ScriptedOperation.idle("held")
+            operation.start()
+            precondition(operation.debugDescription == "“held”: executing")
+            operation.finish()
+            do { ScriptedOperation.idle("upload").start() }
+            MisuseReporter.shared.waitForReports()
+        }
+        #expect(!String(decoding: result.standardErrorContent, as: UTF8.self).contains("upload"))
+    }
+}
+#endif
 
 extension AsyncOperation {
     /// What is known of the start is recorded for a test, in place of what is recorded for everybody.

@@ -64,15 +64,6 @@ import Testing
         #expect(cause as? TestError == .first)
     }
 
-    @Test("The success of a failable operation reaches its compound, its coordinator, its dependents and `run`")
-    func reportsSuccess() async throws {
-        let compound = CompoundOperation(operations: [Decode()])
-        try await OperationQueue().run(compound)
-        try await OperationQueue().run(Decode())
-        #expect(await Coordinator().performOperations([Decode()]).allSatisfy { $0 == nil })
-        #expect(try await errorOfDependent(of: Decode()) == nil)
-    }
-
     @Test("A cancelled failable operation without an error is no success for coordinators, dependents and `run`")
     func cancelledWithoutError() async throws {
         await #expect(throws: CancellationError.self) { try await OperationQueue().run(Decode.cancelled()) }

@@ -39,3 +39,54 @@ import Testing
         #expect(operation.isFinished)
     }
 }
+
+/// Who is told of the end of an operation, as a value.
+@Suite("Finish observers", .hangGuard) struct FinishObserversTests {
+    private final class Observer: FinishObserving {
+        let number: Int
+        init(_ number: Int) { self.number = number }
+        func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {}
+    }
+
+    private func numbers(_ observers: [any FinishObserving]) -> [Int] {
+        observers.compactMap { ($0 as? Observer)?.number }
+    }
+
+    @Test("Observers come out in the order of their addition, once", arguments: 0...4)
+    func order(count: Int) {
+        var observers = FinishObservers()
+        for number in 0..<count { observers.add(Observer(number)) }
+        #expect(observers.isEmpty == (count == 0))
+        #expect(numbers(observers.removeAll()) == Array(0..<count))
+        #expect(observers.isEmpty && observers.removeAll().isEmpty)
+    }
+
+    @Test("A removed observer does not come out, and its place is taken by a later one", arguments: 0..<4)
+    func removal(removed: Int) {
+        var observers = FinishObservers()
+        let all = (0..<4).map { Observer($0) }
+        for observer in all { observers.add(observer) }
+        #expect(observers.remove(all[removed]) === all[removed])
+        #expect(observers.remove(all[removed]) == nil)
+        observers.add(Observer(4))
+        #expect(Set(numbers(observers.removeAll())) == Set(0...4).subtracting([removed]))
+    }
+
+    @Test("An observer that is added twice comes out once")
+    func twice() {
+        var observers = FinishObservers()
+        let all = (0..<2).map { Observer($0) }
+        for observer in all + all { observers.add(observer) }
+        #expect(numbers(observers.removeAll()) == [0, 1])
+    }
+
+    @Test("Adding and removing do not depend on how many there are")
+    func cost() {
+        // Quadratic cost would take minutes here, which the time limit of the suite does not allow.
+        var observers = FinishObservers()
+        let all = (0..<300_000).map { Observer($0) }
+        for observer in all { observers.add(observer) }
+        for observer in all { _ = observers.remove(observer) }
+        #expect(observers.isEmpty)
+    }
+}

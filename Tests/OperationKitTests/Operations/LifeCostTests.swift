@@ -7,37 +7,12 @@ import Testing
 
 /// What one life costs, in counts that do not depend on the machine. The article Performance states them.
 @Suite("Cost of a life") struct LifeCostTests {
-    /// Counts the places that one thread comes by.
-    private final class Counter: SchedulingProbe.Observer {
-        var locks = 0
-        var notifications: [String] = []
-        let queue = HeldQueue()
-
-        func reached(_ place: SchedulingProbe.Place) {
-            switch place {
-            case .locking: locks += 1
-            case .didChange(_, let key): notifications.append(key)
-            case .unlocked, .willChange, .told: break
-            }
-        }
-
-        func makeQueue() -> CompositeQueue { queue }
-
-        func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
-    }
-
-    private func count(_ body: () throws -> Void) rethrows -> (locks: Int, notifications: [String]) {
-        let counter = Counter()
-        try SchedulingProbe.observed(by: counter, body)
-        return (counter.locks, counter.notifications)
-    }
-
     /// The record of a start has the name of the operation.
     private static var locksOfALife: Int { OperationDiagnostics.level != .off ? 11 : 10 }
 
     @Test("A life takes the lock ten times, and announces once each change that Foundation listens to") func life() {
         let operation = ScriptedOperation { $0.finish() }
-        let cost = count { operation.start() }
+        let cost = HeldComposites.count { _ in operation.start() }
         // Eight for the events (start, execution, whether main may be called, finish, delivery, end, announcement, return
         // of main), and Foundation asks for isExecuting and isFinished while it is told of them.
         #expect(cost.locks == Self.locksOfALife)
@@ -52,7 +27,7 @@ import Testing
     func cancelledLife() {
         let operation = ScriptedOperation { $0.finish() }
         operation.cancel()
-        let cost = count { operation.start() }
+        let cost = HeldComposites.count { _ in operation.start() }
         #expect(cost.locks == 5)
         #expect(cost.notifications == ["isFinished"])
     }
@@ -61,15 +36,13 @@ import Testing
     /// ended.
     @Test("A child takes the lock six times more than its life") func child() {
         func locks(_ count: Int) -> Int {
-            let counter = Counter()
-            SchedulingProbe.observed(by: counter) {
+            HeldComposites.count { queue in
                 let children = (0..<count).map { _ in ScriptedOperation { $0.finish() } }
                 let compound = CompoundOperation(operations: children)
                 compound.start()
-                counter.queue.startAll()
+                queue.startAll()
                 #expect(compound.isFinished)
-            }
-            return counter.locks
+            }.locks
         }
         // Few enough for one worker, and for one portion when they are asked what they are like.
         #expect(locks(200) - locks(100) == 100 * (Self.locksOfALife + 6))
@@ -82,22 +55,20 @@ import Testing
         arguments: [(1, 4), (2, 5), (-1, 5)]
     )
     func turns(limit: Int, turns: Int) {
-        let counter = Counter()
-        SchedulingProbe.observed(by: counter) {
+        let composites = HeldComposites.count { queue in
             let children = (0..<1_000).map { _ in ScriptedOperation { $0.finish() } }
             let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: limit)
             compound.start()
-            counter.queue.startAll()
+            queue.startAll()
             #expect(compound.isFinished)
         }
-        #expect(counter.queue.additions == turns)
+        #expect(composites.queue.additions == turns)
     }
 
     @Test("Cancelling a compound in the `didCancel()` of each child costs each child the same")
     func cancelledInEachHook() {
         func locks(_ count: Int) -> Int {
-            let counter = Counter()
-            SchedulingProbe.observed(by: counter) {
+            HeldComposites.count { queue in
                 let holder = Shared<CompoundOperation?>(nil)
                 let children = (0..<count).map { _ in
                     ScriptedOperation(
@@ -110,14 +81,32 @@ import Testing
                 let compound = CompoundOperation(operations: children)
                 holder.value = compound
                 compound.start()
-                counter.queue.startAll()
+                queue.startAll()
                 compound.cancel()
                 #expect(compound.isFinished)
                 holder.value = nil
-            }
-            return counter.locks
+            }.locks
         }
         #expect(locks(150) - locks(100) == locks(100) - locks(50))
+    }
+
+    /// `BlockOperation` has no lock of the library's, and the group none but that of its operation.
+    private func locksOfAnAddition(initial: Int, children: Int) throws -> Int {
+        let compound = CompoundOperation(operations: (0..<initial).map { _ in BlockOperation() })
+        let scheduler = ChildScheduler(limit: 1, failurePolicy: .continueAll)
+        try scheduler.addInitial((0..<initial).map { _ in BlockOperation() }, to: compound)
+        let added = (0..<children).map { _ in BlockOperation() }
+        return try HeldComposites.count { _ in
+            try scheduler.add(added, weights: added.map { _ in 1 }, to: compound)
+        }.locks
+    }
+
+    @Test("An addition takes the lock of the children three times, and once more for those that were there before")
+    func additions() throws {
+        // For each child, that of its compound: whether it depends on the child, and what is around it.
+        #expect(try locksOfAnAddition(initial: 0, children: 1) == 3 + 2)
+        #expect(try locksOfAnAddition(initial: 0, children: 10) == 3 + 2 * 10)
+        #expect(try locksOfAnAddition(initial: 5, children: 1) == 4 + 2)
     }
 
     @Test("The record of a child takes at most 48 bytes") func bytes() {

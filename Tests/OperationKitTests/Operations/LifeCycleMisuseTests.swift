@@ -50,21 +50,6 @@ import Testing
         #expect(operation.dependencies == [never])
     }
 
-    @Test("An operation whose work never calls `finish` can be finished by other code")
-    func endedFromOutside() async throws {
-        let operation = ScriptedOperation.idle()
-        operation.start()
-        let wait = Task { try await operation.finished() }
-        await operation.becomesAwaited()
-        #expect(operation.isExecuting)
-        wait.cancel()
-        await #expect(throws: CancellationError.self) { try await wait.value }
-        operation.cancel()
-        #expect(!operation.isFinished)
-        operation.finish(withError: TestError.first)
-        #expect(text(operation.error) == "first")
-    }
-
     @Test("An operation can be finished by other code before its `main()` returns, and holds its compound until then")
     func mainDoesNotReturn() async {
         let log = EventLog()
@@ -86,37 +71,6 @@ import Testing
         gate.open()
         try? await compound.finished()
         #expect(log.events == ["main returns"])
-    }
-
-    @Test("Work that never calls `finish` keeps nothing alive") func keepsNothingAlive() async {
-        let tracker = LeakTracker()
-        do {
-            let token = tracker.token("block")
-            let operation = tracker.track(ScriptedOperation(main: { _ in token.use() }))
-            operation.start()
-        }
-        await tracker.expectAllReleased()
-    }
-
-    @Test("An operation may wait in `main()` for another one that a different thread finishes")
-    func waitsInMain() async {
-        // Only waiting for oneself lasts forever.
-        let log = EventLog()
-        let awaited = ScriptedOperation.idle()
-        let waiting = ScriptedOperation { operation in
-            awaited.waitUntilFinished()
-            log.add("waited")
-            operation.finish()
-        }
-        async let started: Void = onThread {
-            awaited.start()
-            waiting.start()
-        }
-        await eventually("not begun") { waiting.isAtWork }
-        awaited.finish()
-        await started
-        #expect(log.events == ["waited"])
-        #expect(waiting.isFinished)
     }
 
     @Test("Whatever units a child sets, it counts for no less than nothing, and no more than its share, in a compound")
@@ -155,22 +109,5 @@ import Testing
         #endif
     }
 
-    @Test("Adding an operation to two queues traps in Foundation") func onTwoQueues() async {
-        await #expect(processExitsWith: .failure) {
-            let operation = ScriptedOperation.idle()
-            for queue in [OperationQueue(), OperationQueue()] {
-                queue.isSuspended = true
-                queue.addOperation(operation)
-            }
-        }
-    }
-
-    @Test("Adding an operation to one queue twice traps in Foundation") func twiceOnQueue() async {
-        await #expect(processExitsWith: .failure) {
-            let (operation, queue) = (ScriptedOperation.idle(), OperationQueue())
-            queue.isSuspended = true
-            for _ in 0..<2 { queue.addOperation(operation) }
-        }
-    }
     #endif
 }

@@ -51,10 +51,6 @@ import Testing
         #expect(withoutAges(operation) == "“a”: finished")
     }
 
-    @Test("An operation without a name is called by its type") func withoutName() {
-        #expect(withoutAges(ScriptedOperation()) == "“ScriptedOperation”: not started")
-    }
-
     @Test("The age is the time since the start", .enabled(if: OperationDiagnostics.level != .off))
     func ageSinceStart() throws {
         let operation = ScriptedOperation.idle("a")
@@ -112,18 +108,5 @@ import Testing
         #expect(
             operations[WaitDescriptions.reach + 10].debugDescription.hasSuffix(
                 "more for “10”, which waits for others"))
-    }
-
-    @Test("Describing operations keeps none of them alive") func keepsNothingAlive() async {
-        let tracker = LeakTracker()
-        do {
-            let first = tracker.track(ScriptedOperation.idle("first"))
-            let second = tracker.track(ScriptedOperation.idle("second"))
-            second.addDependency(first)
-            first.start()
-            #expect(withoutAges(second) == "“second”: waiting for “first”, executing")
-            first.finish()
-        }
-        await tracker.expectAllReleased()
     }
 }

@@ -5,13 +5,6 @@ import Testing
 @testable import OperationKit
 
 @Suite("The units of a leaf", .hangGuard) struct ProgressUnitsTests {
-    @Test("The units that the work sets can be read") func unitsOfWork() {
-        let leaf = ScriptedOperation.idle()
-        leaf.progress.totalUnitCount = 8
-        leaf.progress.completedUnitCount = 2
-        #expect(leaf.progress.totalUnitCount == 8 && leaf.progress.fractionCompleted == 0.25)
-    }
-
     @Test("A progress with an unknown total is complete after success") func unknownTotal() {
         let leaf = ScriptedOperation { leaf in
             leaf.progress.totalUnitCount = -1

@@ -24,11 +24,15 @@ final class HeldQueue: CompositeQueue, @unchecked Sendable {
 }
 
 /// Gives all composites that are created on the observed thread the same private queue, which starts their children when
-/// it is told to.
+/// it is told to, and counts what that thread does.
 final class HeldComposites: SchedulingProbe.Observer {
     let queue: HeldQueue
+    /// The locks that were taken.
+    private(set) var locks = 0
+    /// The keys of the changes that were announced.
+    private(set) var notifications: [String] = []
 
-    private init(_ queue: HeldQueue) {
+    init(_ queue: HeldQueue = HeldQueue()) {
         self.queue = queue
     }
 
@@ -37,7 +41,20 @@ final class HeldComposites: SchedulingProbe.Observer {
         try SchedulingProbe.observed(by: HeldComposites(queue)) { try body(queue) }
     }
 
-    func reached(_ place: SchedulingProbe.Place) {}
+    /// Returns what a body on this thread does, whose composites have one queue.
+    static func count(_ body: (HeldQueue) throws -> Void) rethrows -> HeldComposites {
+        let composites = HeldComposites()
+        try SchedulingProbe.observed(by: composites) { try body(composites.queue) }
+        return composites
+    }
+
+    func reached(_ place: SchedulingProbe.Place) {
+        switch place {
+        case .locking: locks += 1
+        case .didChange(_, let key): notifications.append(key)
+        case .unlocked, .willChange, .told: break
+        }
+    }
 
     func makeQueue() -> CompositeQueue { queue }
 
