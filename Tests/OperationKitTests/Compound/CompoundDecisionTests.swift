@@ -23,20 +23,6 @@ import Testing
         #expect(compound.asked.value == ["nil"])
     }
 
-    @Test("The default implementation throws the error that it is given")
-    func defaultImplementation() async throws {
-        let compound = Deciding { compound, error in try compound.callDefault(error) }
-        try compound.addOperation { throw TestError.numbered(1) }
-        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
-    }
-
-    @Test("An empty compound is asked, too")
-    func empty() async throws {
-        let compound = Deciding { _, _ in }
-        try await OperationQueue().run(compound)
-        #expect(compound.asked.value == ["nil"])
-    }
-
     @Test("Nothing can be added while a compound decides")
     func addition() async throws {
         let compound = Deciding { compound, _ in try compound.addOperation(BlockOperation()) }
@@ -134,15 +120,10 @@ import Testing
             asked.change { $0.append(text) }
             try decision(self, error)
         }
-
-        func callDefault(_ error: CompoundOperationError?) throws {
-            try super.childrenDidFinish(error)
-        }
     }
 
-    @Test("Failures of some children are dropped in one word, and the others keep their counts") func removal()
-        async throws
-    {
+    @Test("Failures of some children are dropped in one word, and the others keep their counts")
+    func removal() async throws {
         final class Sync: CompoundOperation, @unchecked Sendable {
             override func childrenDidFinish(_ error: CompoundOperationError?) throws {
                 if let error = error?.removingFailures(where: { $0.name == "optional" }) { throw error }

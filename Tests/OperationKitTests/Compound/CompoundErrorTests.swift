@@ -9,15 +9,6 @@ import Testing
         ThrowingBlockOperation(name: name) { throw error }
     }
 
-    private func outcome(of compound: CompoundOperation) async -> CompoundOperationError? {
-        do {
-            try await OperationQueue().run(compound)
-            return nil
-        } catch {
-            return error as? CompoundOperationError
-        }
-    }
-
     // MARK: - Failures
 
     @Test(
@@ -45,39 +36,6 @@ import Testing
         let compound = CompoundOperation(operations: [failing(TestError.first, "login"), failing(TestError.second)])
         let errors = await outcome(of: compound)?.suboperationErrors
         #expect(errors?.map(\.name) == ["login", "ThrowingBlockOperation 1"])
-    }
-
-    @Test("A cancelled child, and a nested compound that was cancelled without errors, is no failure")
-    func cancellations() async {
-        let cancelled = ScriptedOperation()
-        cancelled.cancel()
-        let inner = CompoundOperation(operations: [BlockOperation {}])
-        inner.cancel()
-        let compound = CompoundOperation(operations: [cancelled, inner, failing(CancellationError())])
-        #expect(await outcome(of: compound) == nil)
-        #expect(cancelled.error is CancellationError)
-    }
-
-    @Test("A nested compound that was cancelled after failures of its children is a failure")
-    func cancelledNested() async {
-        let inner = CompoundOperation(name: "inner", maxConcurrentOperationCount: 1)
-        expectNoError {
-            try inner.addOperation(failing(TestError.first))
-            try inner.addOperation(
-                ScriptedOperation { [unowned inner] in
-                    inner.cancel()
-                    $0.finish()
-                })
-        }
-        let error = await outcome(of: CompoundOperation(operations: [inner]))
-        #expect(error?.suboperationErrors.map(\.name) == ["inner"])
-        #expect(error?.leafErrors.map { $0 as? TestError } == [.first])
-    }
-
-    @Test("The reason with which a child was cancelled is a failure") func reason() async {
-        let child = ScriptedOperation()
-        child.cancel(withError: TestError.reason)
-        #expect(await outcome(of: CompoundOperation(operations: [child]))?.leafErrors.first as? TestError == .reason)
     }
 
     @Test("The failure of a child that was added while the compound runs is reported with its index")
@@ -150,22 +108,6 @@ import Testing
         #expect(never.isFinished)
     }
 
-    @Test("By default a failed child cancels nothing") func continueAll() async {
-        let log = EventLog()
-        let compound = CompoundOperation(
-            operations: [failing(TestError.first), BlockOperation { log.add("ran") }], maxConcurrentOperationCount: 1)
-        #expect(await outcome(of: compound)?.leafErrors.count == 1)
-        #expect(log.events == ["ran"])
-    }
-
-    @Test("What is printed of a compound's error, and of a child's, is the localized description")
-    func printed() async throws {
-        let compound = CompoundOperation(name: "sync", operations: [failing(TestError.first, "page 1")])
-        let error = try #require(await outcome(of: compound))
-        #expect("\(error)" == error.localizedDescription && "\(error)".contains("“page 1”"))
-        for failure in error.suboperationErrors { #expect("\(failure)" == failure.localizedDescription) }
-    }
-
     // As an NSError
 
     @Test("As an `NSError` the error has a domain, a code, a description and the errors of the children")
@@ -174,7 +116,10 @@ import Testing
         let inner = CompoundOperation(name: "pages", operations: [failing(underlying, "page 1"), BlockOperation {}])
         let compound = CompoundOperation(
             name: "sync", operations: [inner, BlockOperation {}, failing(TestError.first)])
-        let error = try #require(await outcome(of: compound)).nsError
+        let report = try #require(await outcome(of: compound))
+        #expect("\(report)" == report.localizedDescription)
+        for failure in report.suboperationErrors { #expect("\(failure)" == failure.localizedDescription) }
+        let error = report.nsError
 
         #expect(error.domain == "OperationKit.CompoundOperationError")
         #expect(error.code == 1)

@@ -31,17 +31,6 @@ import Testing
         #expect(early.value == 0)
     }
 
-    @Test("An external dependency that has finished before the start is not waited for")
-    func finishedBefore() async throws {
-        let external = ScriptedOperation { $0.finish() }
-        let child = ScriptedOperation { $0.finish() }
-        child.addDependency(external)
-        external.start()
-        let compound = CompoundOperation(operations: [child])
-        try await OperationQueue().run(compound)
-        #expect(child.isFinished)
-    }
-
     @Test(
         "Many children that wait for the same external dependency cost linear time",
         arguments: [ChildKind.block, .asynchronous, .foreign]
@@ -124,19 +113,6 @@ import Testing
         later.finish()
         try await compound.finished()
         #expect(child.isFinished && later.isFinished)
-    }
-
-    @Test("A child that is cancelled by itself does not wait for its external dependency")
-    func cancelledChild() async throws {
-        let external = ScriptedOperation()
-        let child = ScriptedOperation { _ in Issue.record("a cancelled child ran") }
-        child.addDependency(external)
-        let compound = CompoundOperation(operations: [child])
-        compound.start()
-        child.cancel()
-        try await compound.finished()
-        #expect(child.isFinished)
-        external.start()
     }
 
     @Test("A rejected addition keeps neither the compound nor the operation alive") func rejectedAddition() async {

@@ -83,30 +83,6 @@ import Testing
         #expect(log.events == ["asynchronous", "synchronous"])
     }
 
-    @Test("The limit holds for children that become ready by themselves, however many strangers there are")
-    func limit() async throws {
-        let mayEnd = Gate()
-        let (running, most) = (Shared(0), Shared(0))
-        let compound = CompoundOperation(maxConcurrentOperationCount: 2) {
-            BlockOperation {
-                for _ in 0..<4 { OperationQueue.current?.addOperation { mayEnd.pass() } }
-            }
-            for _ in 0..<12 {
-                BlockOperation {
-                    let count = running.change {
-                        $0 += 1
-                        return $0
-                    }
-                    most.change { $0 = max($0, count) }
-                    running.change { $0 -= 1 }
-                }
-            }
-        }
-        try await OperationQueue().run(compound)
-        mayEnd.open()
-        #expect(most.value <= 2)
-    }
-
     // MARK: - What the queue answers
 
     /// The queue of a child, while that executes.
@@ -203,25 +179,6 @@ import Testing
         queue.isSuspended = false
         try await queue.allOperationsFinished()
         #expect(stranger.isFinished)
-    }
-
-    @Test("Waiting for all operations on the queue of a child does not wait for its children")
-    func allOperationsFinished() async throws {
-        let found = Shared<OperationQueue?>(nil)
-        let (begun, mayEnd) = (Gate(), Gate())
-        let compound = CompoundOperation(maxConcurrentOperationCount: 1) {
-            BlockOperation {
-                found.value = OperationQueue.current
-                begun.open()
-                mayEnd.pass()
-            }
-        }
-        compound.start()
-        await begun.opened()
-        try await found.value?.allOperationsFinished()
-        #expect(!compound.isFinished)
-        mayEnd.open()
-        try await compound.finished()
     }
 
     @Test("The progress of the queue of a child counts what was added to it, and no children")

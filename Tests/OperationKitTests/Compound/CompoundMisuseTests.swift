@@ -6,36 +6,26 @@ import Testing
 
 /// What happens to compounds that are not used as they should be. The article *Misuse* lists it all.
 @Suite("Misuse: compounds", .hangGuard) struct CompoundMisuseTests {
-    @Test("A child that runs already is waited for, and its error is reported") func runsAlready() async {
-        let child = ScriptedOperation.idle("early")
+    @Test(
+        "A child that runs already is waited for, and cancelled with its compound",
+        arguments: ["fails", "is cancelled", "is of another class"])
+    func runsAlready(way: String) async {
+        let foreign = ForeignOperation { _ in }
+        let scripted = ScriptedOperation(
+            "early", main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+        let child: Operation = way == "is of another class" ? foreign : scripted
         child.start()
         let compound = CompoundOperation(operations: [child])
         compound.start()
         #expect(!compound.isFinished)
-        child.finish(withError: TestError.first)
-        let error = await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
-        #expect(error?.suboperationErrors.map(\.name) == ["early"])
-    }
-
-    @Test("A child that runs already is cancelled with its compound") func runsAlreadyCancelled() async {
-        let child = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
-        child.start()
-        let compound = CompoundOperation(operations: [child])
-        compound.start()
-        compound.cancel()
-        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
-        #expect(child.isCancelled && child.isFinished)
-    }
-
-    @Test("An asynchronous child of another class that runs already is waited for")
-    func foreignRunsAlready() async throws {
-        let child = ForeignOperation { _ in }
-        child.start()
-        let compound = CompoundOperation(operations: [child])
-        compound.start()
-        #expect(!compound.isFinished)
-        child.finish()
-        try await compound.finished()
+        switch way {
+        case "fails": scripted.finish(withError: TestError.first)
+        case "is cancelled": compound.cancel()
+        default: foreign.finish()
+        }
+        try? await compound.finished()
+        #expect(child.isFinished && child.isCancelled == (way == "is cancelled"))
+        #expect(summary(compound.error) == (way == "fails" ? ["0 early 0"] : []))
     }
 
     @Test("An asynchronous child that is on a queue too runs once") func onAQueueToo() async {
@@ -102,23 +92,14 @@ import Testing
         #expect(log.events == ["work"])
     }
 
-    @Test("A cycle through a nested compound is not found, and ends when the compound is cancelled")
-    func cycleThroughNested() async {
-        let (inside, outside) = (ScriptedOperation("inside"), ScriptedOperation("outside"))
-        let inner = CompoundOperation(operations: [inside])
-        outside.addDependency(inner)
-        inside.addDependency(outside)
-        await endsAsCancelled(CompoundOperation(name: "outer", operations: [inner, outside]))
-        #expect(inside.error is CancellationError && outside.error is CancellationError)
-    }
-
-    @Test("A cycle through two nested compounds is not found, and ends when the compound is cancelled")
-    func cycleThroughTwoNested() async {
+    @Test("A cycle through nested compounds is not found, and ends when the compound is cancelled", arguments: [1, 2])
+    func cycleThroughNested(count: Int) async {
         let (left, right) = (ScriptedOperation(), ScriptedOperation())
-        let compounds = [CompoundOperation(operations: [left]), CompoundOperation(operations: [right])]
-        left.addDependency(compounds[1])
-        right.addDependency(compounds[0])
-        await endsAsCancelled(CompoundOperation(name: "outer", operations: compounds))
+        let inner = CompoundOperation(operations: [left])
+        let other: Operation = count == 1 ? right : CompoundOperation(operations: [right])
+        left.addDependency(other)
+        right.addDependency(inner)
+        await endsAsCancelled(CompoundOperation(name: "outer", operations: [inner, other]))
         #expect(left.error is CancellationError && right.error is CancellationError)
     }
 

@@ -17,25 +17,6 @@ import Testing
         #expect(log.events == (0..<30).map { "\($0)" })
     }
 
-    @Test(
-        "A child starts after its external dependency, while children without one run",
-        arguments: ChildKind.allCases, [-1, 1]
-    )
-    func externalDependencies(_ kind: ChildKind, limit: Int) async throws {
-        let log = EventLog()
-        let external = BlockOperation { log.add("external") }
-        let children = (0..<5).map { _ in kind.make { log.add("child") } }
-        for child in children { child.addDependency(external) }
-        let other = Gate()
-        let compound = CompoundOperation(
-            operations: children + [BlockOperation { other.open() }], maxConcurrentOperationCount: limit)
-        OperationQueue().addOperation(compound)
-        await other.opened()
-        try await OperationQueue().run(external)
-        try await compound.finished()
-        #expect(log.events == ["external"] + Array(repeating: "child", count: 5))
-    }
-
     @Test("A child that overrides `isReady` starts when it is ready", arguments: [-1, 1])
     func overriddenReadiness(limit: Int) async throws {
         let log = EventLog()
@@ -63,18 +44,6 @@ import Testing
         }
         try await OperationQueue().run(compound)
         #expect(log.events == ["2", "6", "5", "0", "3", "1", "4"])
-    }
-
-    @Test("A child that becomes ready late starts before those that were added after it")
-    func lateReadiness() async throws {
-        let log = EventLog()
-        let early = BlockOperation { log.add("early") }
-        let first = BlockOperation { log.add("first") }
-        early.addDependency(first)
-        let others = (0..<3).map { index in BlockOperation { log.add("other \(index)") } }
-        let compound = CompoundOperation(operations: [early, first] + others, maxConcurrentOperationCount: 1)
-        try await OperationQueue().run(compound)
-        #expect(log.events == ["first", "early", "other 0", "other 1", "other 2"])
     }
 
     @Test("A dependency that is added after the start counts as long as the child has not started")

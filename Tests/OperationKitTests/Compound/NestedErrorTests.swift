@@ -110,13 +110,6 @@ import Testing
         #expect(deep.hasSuffix(" 1 operation failed: “n0”" + entry), "\(deep)")
     }
 
-    @Test("The description of an error without one of its own ends as Foundation's does") func plainErrors() {
-        for depth in 1...5 {
-            let text = Self.nested(depth, TestError.first, isMixed: true).localizedDescription
-            #expect(text.hasSuffix(TestError.first.localizedDescription), "\(text)")
-        }
-    }
-
     @Test("The entries of a list lose their full stop, except for the last, and keep any other mark") func listMarks() {
         func failures(_ texts: String...) -> [SuboperationError] {
             texts.enumerated().map { SuboperationError(name: "n\($0)", index: $0, error: Worded($1)) }

@@ -13,19 +13,18 @@ import Testing
         let compound = CompoundOperation()
         let operations: [Operation]
 
-        init(
-            children count: Int, limit: Int = 1, policy: FailurePolicy = .continueAll,
-            isProgressObserved: Bool = false
-        ) {
+        init(children count: Int, limit: Int = 1, isProgressObserved: Bool = false, isStarted: Bool = false) {
             operations = (0..<count).map { _ in AsyncOperation() }
-            machine = ChildStateMachine(limit: limit, failureRules: .init(policy: policy, countsCancellations: false))
+            machine = ChildStateMachine(
+                limit: limit, failureRules: .init(policy: .continueAll, countsCancellations: false))
             if isProgressObserved { _ = machine.progressObserved() }
             _ = machine.composite.attach(
                 to: compound, CompositeHandlers(start: {}, finished: { _, _ in }))
             _ = machine.addedInitially(operations)
+            if isStarted { _ = start() }
         }
 
-        func callAsFunction(_ event: (inout ChildStateMachine) -> Effects) -> Effects { event(&machine) }
+        func callAsFunction<Answer>(_ event: (inout ChildStateMachine) -> Answer) -> Answer { event(&machine) }
 
         /// - Returns: What follows from the start.
         func start() -> Effects {
@@ -35,43 +34,10 @@ import Testing
             return machine.started()
         }
 
-        func add(_ operations: [Operation]) -> (added: Effects, committed: Effects?) {
-            var registrations = operations.map { ChildRegistration(adding: $0, weight: 1) }
-            let added = machine.adding(&registrations)
-            return (added, added.rejection == nil ? machine.committed(registrations) : nil)
-        }
-
-        func end(_ child: ChildReference?, error: (any Error)? = nil, turn: WorkerStep = .continues) -> Effects {
+        func end(_ child: ChildReference?, turn: WorkerStep = .continues) -> Effects {
             guard let child else { return Effects() }
-            let failure = error.map {
-                ChildFailure(
-                    SuboperationError(name: "child", index: machine.ordinal(of: child), error: $0),
-                    of: child.operation, isCancellation: $0.isCancellation)
-            }
-            return machine.childEnded(ChildEnd(child: child, failure: failure, turn: turn))
+            return machine.childEnded(ChildEnd(child: child, failure: nil, turn: turn))
         }
-    }
-
-    @Test("The start requests a worker, which starts child after child, and the last end completes the composite")
-    func life() throws {
-        let scene = Scene(children: 2)
-        #expect(scene.start().requestsWorker)
-        let first = scene { $0.workerStarted() }
-        #expect(first.next?.operation === scene.operations[0] && !first.requestsWorker)
-        let second = scene.end(first.next)
-        #expect(second.next?.operation === scene.operations[1] && second.finished == nil)
-        let last = scene.end(second.next)
-        #expect(last.next == nil)
-        let completion = try #require(last.finished)
-        #expect(completion.composite === scene.compound && completion.failures.errors.isEmpty)
-    }
-
-    @Test("A composite without children is complete when it starts, and lets go of itself")
-    func empty() {
-        let scene = Scene(children: 0)
-        #expect(scene.start().finished?.composite === scene.compound)
-        let changed = scene { $0.limitChanged(to: 3) }
-        #expect(changed.finished == nil)
     }
 
     @Test("Progress is reported before the next child starts, which the following event returns")
@@ -119,38 +85,6 @@ import Testing
         #expect(places.started == 0 && places.detachedCount == 0 && places.active == 0)
     }
 
-    @Test("The first failure has the others cancelled, and none starts meanwhile")
-    func failure() throws {
-        let scene = Scene(children: 3, policy: .cancelRemaining)
-        _ = scene.start()
-        let first = scene { $0.workerStarted() }.next
-        let ended = scene.end(first, error: TestError.first)
-        #expect(ended.cancelsChildren && ended.next == nil)
-        let thread = ObjectIdentifier(Thread.current)
-        let effects = scene { $0.cancellationStarted(by: thread) }
-        let requests = try #require(effects.requests)
-        #expect(requests.cancel.count == 2 && requests.cancellingThread == thread)
-        // From a hook of one of them.
-        let again = scene { $0.cancellationStarted(by: thread) }
-        #expect(again.requests == nil)
-        let cancelled = scene { $0.childrenCancelled(by: thread) }
-        #expect(cancelled.requestsWorker)
-        let second = scene { $0.workerStarted() }
-        let completion = try #require(scene.end(scene.end(second.next).next).finished)
-        #expect(completion.failures.errors.map(\.index) == [0])
-    }
-
-    @Test("A child that is handed to the queue is started by it, and its worker goes on where there is room")
-    func handedToQueue() throws {
-        let scene = Scene(children: 2, limit: 1)
-        _ = scene.start()
-        let arrived = scene { $0.workerStarted() }
-        let first = try #require(arrived.next)
-        let effects = scene { $0.handedToQueue(first, turn: .continues) }
-        #expect(effects.queued?.operation === first.operation && effects.next == nil)
-        #expect(effects.requestsWorker)
-    }
-
     @Test("The queue is told of a limit once, and what has changed meanwhile is told by the thread that tells it")
     func settings() throws {
         let scene = Scene(children: 1)
@@ -175,53 +109,6 @@ import Testing
         #expect(scene.end(child).settings == QueueSettings(limit: 1, isSuspended: false))
     }
 
-    @Test("A child that is added while the children are cancelled is cancelled before it can start")
-    func additionToCancelled() {
-        let scene = Scene(children: 1)
-        _ = scene.start()
-        _ = scene { $0.cancellationStarted(by: ObjectIdentifier(Thread.current)) }
-        let child = AsyncOperation()
-        let (added, committed) = scene.add([child])
-        #expect(added.requests?.cancel == [child] && added.requests?.cancellingThread == nil)
-        #expect(committed?.requests == nil)
-    }
-
-    @Test("Of children that are added while progress is observed, theirs is observed, too")
-    func additionToObserved() {
-        let scene = Scene(children: 0, isProgressObserved: true)
-        let child = AsyncOperation()
-        let requests = scene.add([child]).added.requests
-        #expect(requests?.reportProgress == [child] && requests?.cancel == [])
-    }
-
-    @Test("Children are rejected together, and leave no trace")
-    func rejections() throws {
-        let scene = Scene(children: 1)
-        let pair = [AsyncOperation(), AsyncOperation()]
-        guard case .duplicate(let twice) = scene.add([pair[0], pair[0]]).added.rejection else {
-            Issue.record("A child that is there twice is added.")
-            return
-        }
-        #expect(twice === pair[0])
-        pair[0].addDependency(pair[1])
-        pair[1].addDependency(pair[0])
-        // Operations in a cycle hold each other.
-        defer { pair[0].removeDependency(pair[1]) }
-        guard case .cycle(let cycle) = scene.add(pair).added.rejection else {
-            Issue.record("A cycle is added.")
-            return
-        }
-        #expect(Set(cycle.map(\.index)) == [1, 2])
-        #expect(scene.machine.operations == scene.operations)
-        _ = scene.start()
-        let arrived = scene { $0.workerStarted() }
-        #expect(scene.end(arrived.next).finished != nil)
-        guard case .finished = scene.add([AsyncOperation()]).added.rejection else {
-            Issue.record("A child is added to a composite that has finished.")
-            return
-        }
-    }
-
     @Test("A child that is being added keeps the composite from ending, and does not start before it is committed")
     func additionWhileTheLastChildEnds() throws {
         let scene = Scene(children: 1)
@@ -244,46 +131,84 @@ import Testing
         #expect(scene.machine.ledger.units?.total == 10)
     }
 
-    @Test("A child that was cancelled by itself starts before what it depends on has ended")
-    func cancelledChild() {
-        let scene = Scene(children: 2, limit: 2)
-        scene.operations[1].addDependency(scene.operations[0])
-        _ = scene.start()
-        let arrived = scene { $0.workerStarted() }
-        #expect(arrived.next?.operation === scene.operations[0])
-        let cancelled = scene { $0.childCancelled(scene.operations[1]) }
-        #expect(cancelled.requestsWorker)
-        let unknown = scene { $0.childCancelled(Operation()) }
-        #expect(!unknown.requestsWorker)
+    // MARK: - A lower limit that another thread is about to give the private queue
+
+    private let scheduler = ChildScheduler(limit: 2, failurePolicy: .continueAll)
+
+    @Test("A worker whose child goes on leaves after the queue has its lower limit, if that starts children itself")
+    func leavingWorker() throws {
+        let scene = Scene(children: 4, limit: 2, isStarted: true)
+        let first = try #require(scene { $0.workerStarted() }.next)
+        let second = try #require(scene { $0.workerStarted() }.next)
+        let handed = scene { $0.handedToQueue(second, turn: .leaves) }
+        #expect(handed.queued?.operation === second.operation)
+        let settings = try #require(scene { $0.limitChanged(to: 3) }.settings)
+        let detached = scene { $0.detached(first, turn: .leaves) }
+        #expect(detached.settings == nil)
+        let worker = ChildWorker(scheduler, priority: .normal)
+        let leaves = scene { $0.workerLeaves(worker) }
+        #expect(!leaves)
+        let (next, held) = scene { $0.settingsApplied(settings) }
+        #expect(next == QueueSettings(limit: 2, isSuspended: false) && held.leavingWorkers.isEmpty)
+        let following = try #require(next)
+        let answer = scene { $0.settingsApplied(following) }
+        #expect(answer.next == nil && answer.held.leavingWorkers.count == 1)
+        #expect(answer.held.leavingWorkers.first === worker)
+        let other = ChildWorker(scheduler, priority: .normal)
+        let otherLeaves = scene { $0.workerLeaves(other) }
+        #expect(otherLeaves)
     }
 
-    @Test("An external dependency is observed when the children start, and its end makes a child ready")
-    func externalDependency() {
-        let scene = Scene(children: 1)
-        let external = AsyncOperation()
-        scene.operations[0].addDependency(external)
-        let started = scene.start()
-        #expect(started.externals?.toObserve == [external] && !started.requestsWorker)
-        let finished = scene { $0.externalDependencyFinished(external) }
-        #expect(finished.requestsWorker)
+    @Test("A worker leaves although the queue is given its settings, if all children are started by workers")
+    func workerWithoutQueuedChildren() throws {
+        let scene = Scene(children: 4, limit: 2, isStarted: true)
+        let child = try #require(scene { $0.workerStarted() }.next)
+        let changed = scene { $0.limitChanged(to: 3) }
+        #expect(changed.settings != nil)
+        _ = scene { $0.detached(child, turn: .leaves) }
+        let worker = ChildWorker(scheduler, priority: .normal)
+        let leaves = scene { $0.workerLeaves(worker) }
+        #expect(leaves)
     }
 
-    @Test("A child that may have dependencies has to release them when it has ended")
-    func dependencies() {
-        let scene = Scene(children: 2)
-        scene.operations[1].addDependency(scene.operations[0])
-        _ = scene.start()
-        let first = scene { $0.workerStarted() }
-        let second = scene.end(first.next)
-        #expect(second.ended == nil)
-        #expect(scene.end(second.next).ended === scene.operations[1])
+    @Test("A child is handed to the queue after the queue has its lower limit") func queuedChild() throws {
+        let scene = Scene(children: 4, limit: 2, isStarted: true)
+        let child = try #require(scene { $0.workerStarted() }.next)
+        let settings = try #require(scene { $0.limitChanged(to: 3) }.settings)
+        let handed = scene { $0.handedToQueue(child, turn: .leaves) }
+        #expect(handed.queued == nil)
+        let answer = scene { $0.settingsApplied(settings) }
+        #expect(answer.next == nil && answer.held.queued.map(\.operation) == [child.operation])
+        let again = scene { $0.settingsApplied(settings) }
+        #expect(again.held.queued.isEmpty)
     }
 }
 
 extension ChildStateMachine.Effects {
     fileprivate var progress: ChildStateMachine.ProgressReport? { others?.progress }
-    fileprivate var externals: ExternalDependencies.Changes? { others?.externals }
-    fileprivate var requests: ChildStateMachine.ChildRequests? { others?.requests }
     fileprivate var rejection: ChildStateMachine.Rejection? { others?.rejection }
     fileprivate var finished: ChildStateMachine.Completion? { others?.finished }
+}
+
+@Suite("Ready queue") struct ReadyQueueTests {
+    @Test("Children come out by priority, and by their order among equals, in whatever order they became ready")
+    func everyOrder() {
+        var random = SplitMix64(seed: 7)
+        let priorities: [Operation.QueuePriority] = [.veryHigh, .normal, .low]
+        for count in 1...40 {
+            var queue = ReadyQueue()
+            var ordinals = (0..<count).map { $0 }
+            let late = ordinals.removeLast()
+            for ordinal in ordinals.shuffled(using: &random) {
+                queue.insert(.init(ordinal: ordinal, slot: ordinal), priority: priorities[ordinal % 3])
+            }
+            let first = queue.popFirst()
+            #expect(first?.ordinal == (count == 1 ? nil : 0))
+            queue.insert(.init(ordinal: late, slot: late), priority: priorities[late % 3])
+            var order: [Int] = []
+            while let entry = queue.popFirst() { order.append(entry.ordinal) }
+            let expected = (0..<count).dropFirst(count == 1 ? 0 : 1).sorted { ($0 % 3, $0) < ($1 % 3, $1) }
+            #expect(order == expected && queue.isEmpty)
+        }
+    }
 }

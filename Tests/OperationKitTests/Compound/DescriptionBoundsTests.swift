@@ -5,7 +5,7 @@ import Testing
 @testable import OperationKit
 
 /// Descriptions are bounded, keep nothing alive, and can be asked for in the middle of everything.
-@Suite("Compound: descriptions, bounds", .hangGuard) struct CompoundDescriptionScaleTests {
+@Suite("Descriptions: bounds", .hangGuard) struct DescriptionBoundsTests {
     @Test("A large compound names the children that execute and some others, and counts the rest") func large() async {
         // The only child that begins is the last one of all.
         let last = ScriptedOperation.idle("last")
@@ -53,18 +53,6 @@ import Testing
         reads.value = 0
         #expect(compound.debugDescription.contains("waiting for “Child”, which waits for “Child”"))
         #expect(reads.value < 3_000)
-    }
-
-    @Test("Describing deeply nested compounds overflows no stack") func deepNesting() async {
-        let count = TestExtent.choose(600, long: 2_000)
-        let compounds = (0..<count).map { CompoundOperation(name: "\($0)") }
-        for index in 1..<count { expectNoError { try compounds[index - 1].addOperation(compounds[index]) } }
-        let outermost = compounds[0]
-        let lines = await onThread(stackSize: workerStackSize) { outermost.debugDescription.split(separator: "\n") }
-        #expect(lines.count == OperationTree.length)
-        // Taken apart one by one: freeing them by nested calls is another matter.
-        for compound in compounds { compound.finish() }
-        for compound in compounds.reversed() { compound.start() }
     }
 
     @Test("Describing a compound keeps nothing alive") func keepsNothing() async {
@@ -132,5 +120,52 @@ import Testing
                 #expect(
                     subject.compound.debugDescription.hasPrefix("“Sync”: finished, "), "seed \(seed), round \(round)")
             })
+    }
+}
+
+/// Why a child has not started: where it stands × why no further one begins, from values.
+@Suite("Descriptions: reasons", .hangGuard) struct ChildSnapshotTests {
+    private typealias BlockedReason = ChildSnapshot.BlockedReason
+    private static let blockedReasons: [BlockedReason?] = [.notStarted, .suspended, .cancelling, .limit(2), nil]
+
+    // not begun | suspended | cancelling | limit 2 | none
+    static let table: [(ChildPhase, isReady: Bool, [String?])] = [
+        (.added, true, [nil] + Array(repeating: "about to become ready", count: 4)),
+        (.waiting, true, [nil] + Array(repeating: "about to become ready", count: 4)),
+        (
+            .ready, true,
+            [
+                nil, "ready, but the children are suspended", "ready, but the children are being cancelled",
+                "ready, but the limit of 2 is reached", "ready, waiting for a thread",
+            ]
+        ),
+        (.starting, true, Array(repeating: "starting", count: 5)),
+        (.detached, true, Array(repeating: "starting", count: 5)),
+        (.ending(.detached), true, Array(repeating: "starting", count: 5)),
+        (.queued, false, Array(repeating: "not ready by itself", count: 5)),
+        (
+            .queued, true,
+            [
+                nil, "ready, but the children are suspended", "ready, but the children are being cancelled",
+                "ready, but the limit of 2 is reached", "ready, waiting for a thread",
+            ]
+        ),
+    ]
+
+    @Test(
+        "A description says why a child has not started, in each state of the child and of its parent", arguments: table
+    )
+    func reasons(phase: ChildPhase, isReady: Bool, reasons: [String?]) {
+        let wait = "waiting for “b”, starting"
+        let waits = [.added, .waiting, .queued].contains(phase)
+        for (blockedReason, reason) in zip(Self.blockedReasons, reasons) {
+            #expect(
+                ChildSnapshot.reason(phase.stage, wait: nil, isReady: isReady, blockedReason: blockedReason) == reason,
+                "\(blockedReason as Any)")
+            #expect(
+                ChildSnapshot.reason(phase.stage, wait: wait, isReady: isReady, blockedReason: blockedReason)
+                    == (waits ? wait : reason),
+                "Who waits for another one says so, unless that does not matter any more.")
+        }
     }
 }
