@@ -49,18 +49,6 @@ import Testing
         await clock.expectNoSleepers()
     }
 
-    @Test("A delay in a compound holds back what depends on it") func compound() async throws {
-        let (delay, work) = (delay(), work(isForeign: false))
-        work.addDependency(delay)
-        let compound = CompoundOperation(operations: [delay, work])
-        compound.start()
-        await clock.sleepers()
-        #expect(log.events.isEmpty)
-        clock.advance(by: .seconds(5))
-        try await compound.finished()
-        #expect(log.events == ["work"])
-    }
-
     @Test(
         "An operation that is added with a delay is on the queue, and starts when the time has passed",
         arguments: [false, true])

@@ -105,9 +105,8 @@ import Testing
         operation.finish()
     }
 
-    @Test("An observer may add, cancel, finish and observe operations inside its methods") func usesOperations()
-        async throws
-    {
+    @Test("An observer may add, cancel, finish and observe operations inside its methods")
+    func usesOperations() async throws {
         let compound = CompoundOperation(name: "compound", operations: [ScriptedOperation("first")])
         let late = EventRecorder()
         let listener = EventRecorder { operation, event in

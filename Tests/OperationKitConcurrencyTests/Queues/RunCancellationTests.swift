@@ -6,10 +6,46 @@ import Testing
 /// `OperationQueue.run` when the awaiting task is cancelled: it owns the operation, cancels it, and still waits for its
 /// end.
 @Suite("OperationQueue.run, cancelled", .hangGuard) struct RunCancellationTests {
-    /// Runs an operation in a task, cancels the task once the work has begun, and lets the work end only after that.
-    private func cancel(
-        _ operation: Operation, begun: Gate, mayEnd: Gate, log: EventLog
-    ) async -> Result<Void, any Error> {
+    enum Kind: CaseIterable {
+        case asynchronous, throwing, plain
+
+        func make() -> Operation {
+            switch self {
+            case .asynchronous: ScriptedOperation()
+            case .throwing: ThrowingBlockOperation {}
+            case .plain: BlockOperation {}
+            }
+        }
+
+        /// Work that ends, with an error where it can have one, when it may.
+        func make(begun: Gate, mayEnd: Gate, log: EventLog) -> Operation {
+            let work: @Sendable () -> Void = {
+                begun.open()
+                mayEnd.pass()
+                log.add("work ends")
+            }
+            return switch self {
+            case .asynchronous:
+                AsyncBlockOperation { finish in
+                    Thread {
+                        work()
+                        finish(TestError.first)
+                    }.start()
+                }
+            case .throwing:
+                ThrowingBlockOperation {
+                    work()
+                    throw TestError.first
+                }
+            case .plain: BlockOperation(block: work)
+            }
+        }
+    }
+
+    @Test("`run` returns only after the work has ended, whose outcome stands", arguments: Kind.allCases)
+    func work(kind: Kind) async {
+        let (begun, mayEnd, log) = (Gate(), Gate(), EventLog())
+        let operation = kind.make(begun: begun, mayEnd: mayEnd, log: log)
         let task = Task {
             defer { log.add("run returned, finished \(operation.isFinished)") }
             try await OperationQueue().run(operation)
@@ -17,73 +53,11 @@ import Testing
         await begun.opened()
         task.cancel()
         await eventually("the operation was not cancelled") { operation.isCancelled }
-        log.add("cancelled \(operation.isCancelled), finished \(operation.isFinished)")
+        log.add("cancelled, finished \(operation.isFinished)")
         mayEnd.open()
-        return await task.result
-    }
-
-    private let expected = ["cancelled true, finished false", "work ends", "run returned, finished true"]
-
-    @Test("`run` returns only after the work has ended")
-    func work() async {
-        let (begun, mayEnd, log) = (Gate(), Gate(), EventLog())
-        let operation = ScriptedOperation(main: { operation in
-            Thread {
-                begun.open()
-                mayEnd.pass()
-                log.add("work ends")
-                operation.finish(withError: CancellationError())
-            }.start()
-        })
-        let result = await cancel(operation, begun: begun, mayEnd: mayEnd, log: log)
-        #expect(throws: CancellationError.self) { try result.get() }
-        #expect(log.events == expected)
-    }
-
-    @Test("`run` returns only after a plain operation has ended")
-    func plainOperation() async {
-        let (begun, mayEnd, log) = (Gate(), Gate(), EventLog())
-        let operation = BlockOperation {
-            begun.open()
-            mayEnd.pass()
-            log.add("work ends")
-        }
-        let result = await cancel(operation, begun: begun, mayEnd: mayEnd, log: log)
-        #expect(throws: CancellationError.self) { try result.get() }
-        #expect(log.events == expected)
-    }
-
-    @Test("`run` returns only after a throwing block has ended")
-    func throwingBlock() async {
-        let (begun, mayEnd, log) = (Gate(), Gate(), EventLog())
-        let operation = ThrowingBlockOperation {
-            begun.open()
-            mayEnd.pass()
-            log.add("work ends")
-            throw TestError.first
-        }
-        let result = await cancel(operation, begun: begun, mayEnd: mayEnd, log: log)
-        #expect(throws: TestError.first) { try result.get() }
-        #expect(log.events == expected)
-    }
-
-    @Test("The outcome of work that goes on stands")
-    func outcome() async throws {
-        let (begun, mayEnd) = (Gate(), Gate())
-        let task = Task {
-            try await OperationQueue().run(
-                AsyncBlockOperation { finish in
-                    Thread {
-                        begun.open()
-                        mayEnd.pass()
-                        finish(nil)
-                    }.start()
-                })
-        }
-        await begun.opened()
-        task.cancel()
-        mayEnd.open()
-        try await task.value
+        let result = await task.result
+        #expect(text(result.failure) == (kind == .plain ? "cancelled" : "first"))
+        #expect(log.events == ["cancelled, finished false", "work ends", "run returned, finished true"])
     }
 
     @Test("A closure is cancelled and waited for")
@@ -102,21 +76,6 @@ import Testing
         // The closure returns all the same: its output stands.
         #expect(try await task.value == 1)
         #expect(log.events == ["cancelled true"])
-    }
-
-    @Test("A typed operation that stops throws")
-    func typedOperation() async {
-        let (begun, never) = (Gate(), Gate())
-        let task = Task {
-            try await OperationQueue().run {
-                begun.open()
-                await never.opened()
-                try Task.checkCancellation()
-            }
-        }
-        await begun.opened()
-        task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
     }
 
     /// The ways to run operations, and what each of them throws when it is cancelled.
@@ -186,18 +145,6 @@ import Testing
         #expect(log.events == ["run returned, finished true"])
     }
 
-    enum Kind: CaseIterable {
-        case asynchronous, throwing, plain
-
-        func make() -> Operation {
-            switch self {
-            case .asynchronous: ScriptedOperation()
-            case .throwing: ThrowingBlockOperation {}
-            case .plain: BlockOperation {}
-            }
-        }
-    }
-
     @Test("An operation that is cancelled while it is added ends", arguments: Kind.allCases)
     func cancelledDuringTheAddition(kind: Kind) async {
         let seed = SplitMix64.freshSeed()
@@ -235,35 +182,27 @@ import Testing
         #expect(Set(log.events) == ["asyncCompletionBlock cancelled"])
     }
 
-    @Test("Cancelling the task may meet the run anywhere")
+    @Test("Cancelling the task may meet the run anywhere, and a success means that the work has run")
     func races() async {
         let queue = OperationQueue()
         let tracker = LeakTracker()
-        for _ in 0..<2_000 {
-            let operation = tracker.track(ScriptedOperation())
-            let task = Task { try await queue.run(operation) }
-            await Task.yield()
-            task.cancel()
-            let result = await task.result
-            if case .failure(let error) = result { #expect(error is CancellationError && operation.isCancelled) }
-        }
-        await tracker.expectAllReleased()
-    }
-
-    @Test("Cancelling the task may meet the run of a throwing block anywhere")
-    func throwingBlockRaces() async {
-        let queue = OperationQueue()
-        let tracker = LeakTracker()
-        for _ in 0..<2_000 {
+        for round in 0..<TestExtent.choose(1_000, long: 4_000) {
             let hasRun = Shared(false)
-            let operation = tracker.track(ThrowingBlockOperation { hasRun.value = true })
+            let operation: AsyncOperation =
+                round.isMultiple(of: 2)
+                ? ThrowingBlockOperation { hasRun.value = true }
+                : AsyncBlockOperation { finish in
+                    hasRun.value = true
+                    finish()
+                }
+            tracker.track(operation)
             let task = Task { try await queue.run(operation) }
             await Task.yield()
             task.cancel()
-            // Success means that the block has run, a cancellation that it has not.
             switch await task.result {
             case .success: #expect(hasRun.value)
-            case .failure(let error): #expect(!hasRun.value && error is CancellationError)
+            case .failure(let error):
+                #expect(!hasRun.value && error is CancellationError && operation.isCancelled)
             }
         }
         await tracker.expectAllReleased()

@@ -67,30 +67,20 @@ import Testing
         try await patient.value
     }
 
-    @Test("A task that is cancelled already does not wait")
-    func cancelledTask() async {
-        let operation = ScriptedOperation.idle()
+    @Test("A task that is cancelled already does not wait, and still gets the outcome of a finished operation")
+    func cancelledTask() async throws {
+        let (running, finished) = (TaskOperation { 1 }, TaskOperation { 2 })
+        await Start.byHand(finished)
         let never = Gate()
-        let task = Task {
-            while !Task.isCancelled { await never.opened() }
-            try await operation.finished()
+        let tasks = [running, finished].map { operation in
+            Task {
+                while !Task.isCancelled { await never.opened() }
+                return try await operation.value
+            }
         }
-        task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(!operation.isCancelled)
-    }
-
-    @Test("A cancelled task still gets the outcome of a finished operation")
-    func cancelledTaskAfterTheEnd() async throws {
-        let operation = TaskOperation { 1 }
-        await Start.byHand(operation)
-        let never = Gate()
-        let task = Task {
-            while !Task.isCancelled { await never.opened() }
-            return try await operation.value
-        }
-        task.cancel()
-        #expect(try await task.value == 1)
+        for task in tasks { task.cancel() }
+        await #expect(throws: CancellationError.self) { try await tasks[0].value }
+        #expect(try await tasks[1].value == 2 && !running.isCancelled)
     }
 
     @Test("A wait for an operation that is cancelled before its start ends", arguments: Start.allCases)
@@ -101,15 +91,6 @@ import Testing
         await start(operation) { operation.cancel() }
         await #expect(throws: CancellationError.self) { try await waiting.value }
         #expect(operation.isFinished)
-    }
-
-    @Test("The reason of a cancellation is thrown")
-    func reason() async {
-        let operation = ScriptedOperation()
-        operation.cancel(withError: TestError.reason)
-        let waiting = Task { try await operation.finished() }
-        operation.start()
-        await #expect(throws: TestError.reason) { try await waiting.value }
     }
 
     @Test("Waiters resume after dependents may start")
@@ -161,19 +142,6 @@ import Testing
             operation.start()
             operation.finish()
             try await waiting.value
-        }
-        await tracker.expectAllReleased()
-    }
-
-    @Test("A cancelled wait for an operation that never starts releases it")
-    func cancelledWaitReleases() async {
-        let tracker = LeakTracker()
-        do {
-            let operation = tracker.track(ScriptedOperation())
-            let waiting = Task { try await operation.finished() }
-            await operation.becomesAwaited()
-            waiting.cancel()
-            _ = await waiting.result
         }
         await tracker.expectAllReleased()
     }

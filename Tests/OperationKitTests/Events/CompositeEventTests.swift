@@ -44,22 +44,8 @@ import Testing
         #expect(await ended() == head + life("b") + life("a") + ["sync: finished"])
     }
 
-    @Test("A compound without children runs, and one that is suspended before its children") func emptyAndSuspended()
-        async
-    {
-        sync().start()
-        #expect(await ended() == life("sync"))
-        let compound = recorder.observe(CompoundOperation(name: "later", operations: [ScriptedOperation("a")]))
-        compound.isSuspended = true
-        compound.start()
-        #expect(recorder.events(of: "a").isEmpty && recorder.events(of: "later") == ["started", "running"])
-        compound.isSuspended = false
-        #expect(await ended("later").suffix(4) == life("a") + ["later: finished"])
-    }
-
-    @Test("The end of a compound comes after those of all children, on whatever threads these end") func manyChildren()
-        async
-    {
+    @Test("The end of a compound comes after those of all children, on whatever threads these end")
+    func manyChildren() async {
         let names = (0..<100).map { "child \($0)" }
         let children = names.map { ScriptedOperation($0) { operation in elsewhere { operation.finish() } } }
         recorder.observe(CompoundOperation(name: "sync", operations: children)).start()
@@ -131,19 +117,6 @@ import Testing
         sync([failing, ScriptedOperation("b")], policy: policy).start()
         let rest = policy == .continueAll ? life("b") : ["b: cancelled", "b: finished: cancelled"]
         #expect(await ended() == head + life("a", "finished: first") + rest + ["sync: finished: failures of a"])
-    }
-
-    @Test(
-        "Cancelling a compound before its start cancels it, then its children, and all finish when it starts",
-        arguments: Start.allCases)
-    func cancelledBeforeTheStart(start: Start) async {
-        let compound = sync(["a", "b"].map { ScriptedOperation($0) })
-        compound.cancel()
-        #expect(recorder.events == ["sync: cancelled", "a: cancelled", "b: cancelled"])
-        await start(compound)
-        let events = await ended()
-        #expect(Set(events.dropFirst(3).dropLast()) == ["a: finished: cancelled", "b: finished: cancelled"])
-        #expect(events.count == 6 && events.last == "sync: finished: cancelled")
     }
 
     @Test("Cancelling a compound cancels the child that runs and those that wait, at any depth, and it ends after them")
@@ -238,9 +211,8 @@ import Testing
         #expect(events.count == 6 * 3 && events.last == "sync: finished")
     }
 
-    @Test("A recovery has the operation that failed inside it, and the one that runs in its place") func recovery()
-        async
-    {
+    @Test("A recovery has the operation that failed inside it, and the one that runs in its place")
+    func recovery() async {
         let made = TaskOperation(name: "made") { 4 }
         let events = await run(Self.failing("a").recoverRun { _ in made })
         #expect(

@@ -76,31 +76,6 @@ import Testing
         operation.finish()
     }
 
-    @Test(
-        "Wherever an operation is started, and on whatever thread it ends, its events are the same",
-        arguments: Start.allCases)
-    func starts(start: Start) async {
-        let operation = recorder.observe(ScriptedOperation("load") { operation in elsewhere { operation.finish() } })
-        await start(operation)
-        #expect(await recorder.end(of: "load") == ["started", "running", "finished"].map { "load: \($0)" })
-    }
-
-    @Test("Of several threads that finish or cancel an operation, one of each makes an event") func concurrentEnds()
-        async
-    {
-        let (finished, cancelled) = (
-            recorder.observe(ScriptedOperation.idle("load")), recorder.observe(ScriptedOperation.idle("cancelled"))
-        )
-        for operation in [finished, cancelled] { operation.start() }
-        await concurrently((0..<4).map { number in { finished.finish(withError: TestError.numbered(number)) } })
-        await concurrently(Array(repeating: { cancelled.cancel() }, count: 4))
-        cancelled.finish()
-        await recorder.end(of: "load")
-        await recorder.end(of: "cancelled")
-        #expect(events == ["started", "running", "finished: \(text(finished.error))"])
-        #expect(recorder.events(of: "cancelled") == ["started", "running", "cancelled", "finished"])
-    }
-
     // MARK: - Kinds of work
 
     /// Operations whose work is a closure, which ends as an error says, or succeeds.
@@ -145,19 +120,6 @@ import Testing
         #expect(events == ["cancelled", "finished: cancelled"])
     }
 
-    @Test("A missing input and a lost `finish` are outcomes in the last event") func mistakes() async {
-        let mistakes: [(AsyncOperation, String)] = [
-            (IOBlockOperation<Int, Int>(name: "load") { $0 }, "finished: IOOperationError"),
-            (AsyncBlockOperation(name: "load") { _ in }, "finished: LostFinishError"),
-        ]
-        for (operation, end) in mistakes {
-            let recorder = EventRecorder()
-            recorder.observe(operation).start()
-            await recorder.end(of: "load")
-            #expect(recorder.events(of: "load") == ["started", "running", end])
-        }
-    }
-
     // MARK: - What observers find
 
     @Test("Events come around the work, and find the operation in their state") func states() {
@@ -183,20 +145,6 @@ import Testing
                 "started: executing", "running: executing", "main", "cancelled: executing, cancelled", "didCancel",
                 "asyncCompletionBlock", "finished: first: cancelled, finished, first",
             ])
-    }
-
-    @Test("A cancellation inside `main()` is an event immediately") func cancelledInMain() {
-        let (recorder, seen) = (recorder, Shared<[String]>([]))
-        let operation = recorder.observe(
-            ScriptedOperation(
-                "load",
-                main: {
-                    $0.cancel()
-                    seen.value = recorder.events(of: "load")
-                }, didCancel: { $0.finish(withError: CancellationError()) }))
-        operation.start()
-        #expect(seen.value == ["started", "running", "cancelled"])
-        #expect(events == ["started", "running", "cancelled", "finished: cancelled"])
     }
 
     @Test("Events call an operation what it is called when they are delivered") func names() {

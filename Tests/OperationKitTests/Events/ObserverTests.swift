@@ -74,20 +74,6 @@ import Testing
         #expect(log.events == ["a", "b", "c", "d", "a", "b"])
     }
 
-    @Test("An observer that is added in the middle sees what follows, and one that is added after the end nothing")
-    func late() async throws {
-        let listener = EventRecorder()
-        let operation = ScriptedOperation.idle("work")
-        operation.start()
-        operation.addObserver(listener)
-        operation.finish()
-        #expect(listener.events == ["work: finished"])
-        let after = EventRecorder()
-        operation.addObserver(after)
-        operation.cancel()
-        #expect(after.events.isEmpty)
-    }
-
     @Test("A removed observer is not called, also when it is removed by itself or by another one") func removal() {
         let listener = EventRecorder()
         let operation = ScriptedOperation.idle("work")
@@ -185,9 +171,8 @@ import Testing
         }
     }
 
-    @Test("Deeply nested composites can be put together and run while all operations are observed") func nestedCost()
-        async
-    {
+    @Test("Deeply nested composites can be put together and run while all operations are observed")
+    func nestedCost() async {
         await #expect(processExitsWith: .success) {
             let observer = EventRecorder()
             AsyncOperation.addGlobalObserver(observer)
@@ -203,9 +188,8 @@ import Testing
         }
     }
 
-    @Test("An operation that moves into a composite is seen by the observers of that from then on") func moving()
-        async throws
-    {
+    @Test("An operation that moves into a composite is seen by the observers of that from then on")
+    func moving() async throws {
         let listener = EventRecorder()
         let step = Step<Int, Int>("step") { $0.finish(with: $1) }
         let macro = MacroOperation(step)

@@ -10,9 +10,8 @@ import Testing
         return read
     }
 
-    @Test("A sequence has the events of a composite and of what is inside it, and ends with the composite") func whole()
-        async
-    {
+    @Test("A sequence has the events of a composite and of what is inside it, and ends with the composite")
+    func whole() async {
         let compound = CompoundOperation(name: "compound", operations: [ScriptedOperation("child")])
         let events = compound.events
         OperationQueue().addOperation(compound)
@@ -23,9 +22,8 @@ import Testing
             ])
     }
 
-    @Test("If events are not read, the oldest are dropped and counted, and the end never is") func overflow()
-        async throws
-    {
+    @Test("If events are not read, the oldest are dropped and counted, and the end never is")
+    func overflow() async throws {
         let compound = CompoundOperation(name: "compound", maxConcurrentOperationCount: 1) {
             for number in 0..<100 { ScriptedOperation("\(number)") }
         }
@@ -45,9 +43,8 @@ import Testing
         #expect(try await read(#require(events)) == ["“work” was cancelled"])
     }
 
-    @Test("Cancelling the task that reads ends its sequence, and the operation is released of it") func cancelled()
-        async throws
-    {
+    @Test("Cancelling the task that reads ends its sequence, and the operation is released of it")
+    func cancelled() async throws {
         let tracker = LeakTracker()
         let operation = tracker.track(ScriptedOperation.idle("work"))
         let others = operation.events

@@ -21,9 +21,8 @@ import Testing
 
     // MARK: - Conditions
 
-    @Test("Each condition is waited for, in its order, and the operation runs after the last one") func conditions()
-        async
-    {
+    @Test("Each condition is waited for, in its order, and the operation runs after the last one")
+    func conditions() async {
         let gates = [Gate(), Gate()]
         let operation = load()
         for (number, gate) in gates.enumerated() {
@@ -183,36 +182,18 @@ import Testing
         holder.finish()
     }
 
-    // MARK: - Timeouts and delays
-
-    /// An operation with a timeout of five seconds, that ends when it is cancelled, or goes on.
-    private func limited(endsWhenCancelled: Bool = true) -> ScriptedOperation {
-        let operation = ScriptedOperation("load", main: { _ in }) {
-            if endsWhenCancelled { $0.finish(withError: CancellationError()) }
-        }
-        operation.clock = clock
-        operation.timeout = .seconds(5)
-        return recorder.observe(operation)
-    }
+    // MARK: - Timeouts
 
     @Test("An operation that takes too long is cancelled, and its timeout is the outcome in the last event")
     func timeout() async {
-        let operation = limited()
+        let operation = recorder.observe(
+            ScriptedOperation("load", main: { _ in }) { $0.finish(withError: CancellationError()) })
+        operation.clock = clock
+        operation.timeout = .seconds(5)
         operation.start()
         await clock.pass(.seconds(5))
         await recorder.end(of: "load")
         #expect(events == ["started", "running", "cancelled", "finished: OperationTimeoutError"])
-    }
-
-    @Test("A timeout that comes is one cancellation, also of an operation that succeeds nevertheless")
-    func ignoredTimeout() async {
-        let operation = limited(endsWhenCancelled: false)
-        operation.start()
-        await clock.pass(.seconds(5))
-        await occurrence(of: "cancelled")
-        operation.cancel()
-        operation.finish()
-        #expect(events == ["started", "running", "cancelled", "finished"])
     }
 
     // MARK: - Attempts
@@ -265,18 +246,6 @@ import Testing
         let other = EventRecorder()
         other.observe(retry(failures: 9) { $0.budget = budget }).start()
         #expect(await other.end(of: "load") == events + ["load: finished: RetryError"])
-    }
-
-    @Test("Cancelling during a delay ends the operation, and the delay has no events") func cancelledDuringADelay()
-        async
-    {
-        let retry = retry(failures: 9)
-        retry.start()
-        await clock.sleepers()
-        retry.cancel(withError: TestError.reason)
-        #expect(
-            await recorder.end(of: "load") == start + attempt(1, "finished: numbered(1)")
-                + [retrying(after: 1, "numbered(1)"), "load: cancelled", "load: finished: reason"])
     }
 
     @Test("A closure that is called again is one operation, with an event for each retry") func taskRetries() async {

@@ -51,9 +51,8 @@ struct LibraryExecutorTests {
     }
     #endif
 
-    @Test("Closures of users run on threads of the library, whatever task calls them") func threadsOfClosures()
-        async throws
-    {
+    @Test("Closures of users run on threads of the library, whatever task calls them")
+    func threadsOfClosures() async throws {
         let isCurrent = try await runUserClosure { LibraryExecutor.isCurrent }
         #expect(isCurrent)
         #expect(!LibraryExecutor.isCurrent)

@@ -47,24 +47,6 @@ import Testing
     }
 
     @Test(
-        "A composite on a queue says why it has not started, and its children say nothing of queues",
-        .enabled(if: OperationDiagnostics.level != .off))
-    func composite() async {
-        let (queue, first) = await Self.knownQueue(limit: 1)
-        let child = Self.operation("child")
-        let compound = CompoundOperation(name: "Sync", operations: [child])
-        queue.addOperation(compound)
-        #expect(
-            compound.debugDescription == """
-                “Sync”: ready, but the limit of 1 of its queue “uploads” is reached, 0 of 1 children have ended
-                  “child”: not started
-                """)
-        #expect(child.debugDescription == "“child”: not started")
-        first.finish()
-        try? await compound.finished()
-    }
-
-    @Test(
         "An operation that a task awaits says why its queue does not start it, also if that never started one",
         .enabled(if: OperationDiagnostics.level != .off), arguments: [false, true])
     func awaited(isList: Bool) async throws {

@@ -45,10 +45,7 @@ import Testing
         _ numbers: Range<Int>, on queue: OperationQueue, _ inside: Shared<Int>, _ most: Shared<Int>
     ) async throws -> [Int] {
         try await queue.map(numbers, limit: 8) { number in
-            let now = inside.change { inside in
-                inside += 1
-                return inside
-            }
+            let now = inside.increment()
             most.change { $0 = max($0, now) }
             await Task.yield()
             inside.change { $0 -= 1 }
@@ -144,19 +141,6 @@ import Testing
         await #expect(throws: CancellationError.self) { try await task.value }
         #expect(begun.value == (isSuspended ? 0 : 4))
         #expect(ended.value == begun.value)
-        queue.isSuspended = false
-    }
-
-    @Test("Cancelling the operations of the queue fails the elements that wait for their turn") func cancelledPlaces()
-        async throws
-    {
-        let queue = OperationQueue()
-        queue.isSuspended = true
-        let task = Task { try await queue.mapToResults(0..<2, limit: 3) { $0 } }
-        await eventually("they do not wait") { queue.operationCount == 2 }
-        queue.cancelAllOperations()
-        let results = try await task.value
-        #expect(results.allSatisfy { if case .failure(let error) = $0 { error is CancellationError } else { false } })
         queue.isSuspended = false
     }
 

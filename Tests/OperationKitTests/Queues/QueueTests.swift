@@ -48,24 +48,6 @@ import Testing
         try await late.finished()
     }
 
-    @Test("`allOperationsFinished` waits while the queue is suspended")
-    func suspension() async throws {
-        let log = EventLog()
-        let queue = OperationQueue()
-        queue.isSuspended = true
-        let operation = ScriptedOperation.logged(log)
-        queue.addOperation(operation)
-        let waiting = Task {
-            try await queue.allOperationsFinished()
-            log.add("all finished")
-        }
-        await operation.becomesAwaited()
-        log.add("resumed")
-        queue.isSuspended = false
-        try await waiting.value
-        #expect(log.events == ["resumed", "main", "asyncCompletionBlock success", "all finished"])
-    }
-
     enum Kind: CaseIterable { case asynchronous, plain }
 
     @Test("Cancelling the wait leaves the operations alone", arguments: Kind.allCases)

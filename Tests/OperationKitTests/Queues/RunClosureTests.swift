@@ -131,8 +131,8 @@ import Testing
         return (task, queue.operations.first as? AsyncOperation)
     }
 
-    @Test("Cancelling the task before the turn throws immediately, also on a suspended queue") func task() async throws
-    {
+    @Test("Cancelling the task before the turn throws immediately, also on a suspended queue")
+    func task() async throws {
         let log = EventLog()
         let queue = suspendedQueue()
         let (task, place) = await waiting(on: queue, log)

@@ -141,9 +141,8 @@ import Testing
         #expect(running.isFinished)
     }
 
-    @Test("Operations that are cancelled on the queue are no failures, and no success of the call") func operations()
-        async
-    {
+    @Test("Operations that are cancelled on the queue are no failures, and no success of the call")
+    func operations() async {
         let queue = OperationQueue.serial(name: "queue")
         queue.isSuspended = true
         let operations = [ScriptedOperation(), ScriptedOperation()]

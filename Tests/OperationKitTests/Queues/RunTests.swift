@@ -44,44 +44,11 @@ import Testing
         }
     }
 
-    @Test("A plain operation that was cancelled throws")
-    func cancelledPlainOperation() async {
-        let log = EventLog()
-        let operation = BlockOperation { log.add("block") }
-        operation.cancel()
-        await #expect(throws: CancellationError.self) { try await OperationQueue().run(operation) }
-        #expect(log.events.isEmpty)
-    }
-
     @Test("An operation that was cancelled before throws the reason")
     func reason() async {
         let operation = ScriptedOperation()
         operation.cancel(withError: TestError.reason)
         await #expect(throws: TestError.reason) { try await OperationQueue().run(operation) }
-    }
-
-    @Test("A serial queue runs closures one after the other")
-    func serialQueue() async throws {
-        let queue = OperationQueue.serial(name: "serial")
-        let inside = Shared(0)
-        let most = Shared(0)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<50 {
-                group.addTask {
-                    try await queue.run {
-                        let now = inside.change {
-                            $0 += 1
-                            return $0
-                        }
-                        most.change { $0 = max($0, now) }
-                        await Task.yield()
-                        inside.change { $0 -= 1 }
-                    }
-                }
-            }
-            try await group.waitForAll()
-        }
-        #expect(most.value == 1)
     }
 
     /// Finishes its dependency while a queue asks whether it is ready: after the answer was found, before it is
