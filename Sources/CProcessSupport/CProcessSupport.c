@@ -3,11 +3,15 @@
 #endif
 #include "CProcessSupport.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #ifdef __APPLE__
@@ -23,6 +27,16 @@ static int above_standard_streams(int descriptor) {
     int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
     close(descriptor);
     return moved;
+}
+
+int ok_open(const char *path, int flags) {
+    // A named pipe that nobody reads is an error instead of a wait.
+    int descriptor = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (descriptor < 0) return -errno;
+    descriptor = above_standard_streams(descriptor);
+    if (descriptor < 0) return -errno;
+    fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+    return descriptor;
 }
 
 int ok_pipe(int descriptors[2], int end) {
@@ -92,6 +106,46 @@ int ok_exit_descriptor(pid_t process) {
     (void)process;
     return -1;
 #endif
+}
+
+#ifdef __linux__
+static int has_ended(pid_t process) {
+    char path[32], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
+    FILE *file = fopen(path, "re");
+    if (!file) return 1;
+    size_t count = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[count] = 0;
+    // The state comes after the name, which may have any characters in it.
+    const char *name_end = strrchr(text, ')');
+    return !name_end || strchr("ZXx", name_end[1] == ' ' ? name_end[2] : 'Z') != NULL;
+}
+#endif
+
+int ok_group_has_others(pid_t group) {
+#ifdef __linux__
+    DIR *directory = opendir("/proc");
+    if (!directory) return -1;
+    int found = 0;
+    struct dirent *entry;
+    while (!found && (entry = readdir(directory))) {
+        char *end;
+        pid_t process = (pid_t)strtol(entry->d_name, &end, 10);
+        if (*end || process == group || getpgid(process) != group) continue;
+        found = !has_ended(process);
+    }
+    closedir(directory);
+    return found;
+#else
+    (void)group;
+    return -1;
+#endif
+}
+
+int ok_unread_byte_count(int descriptor) {
+    int count = 0;
+    return ioctl(descriptor, FIONREAD, &count) == 0 ? count : 0;
 }
 
 int ok_has_exited(pid_t process) {

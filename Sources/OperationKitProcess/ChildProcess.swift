@@ -34,6 +34,8 @@ final class ChildProcess: @unchecked Sendable {
     var input: InputPipe?
     var outputs: [OutputPipe]
     private let started: ContinuousClock.Instant
+    private let lock = NSLock()
+    private var isReaped = false
     private let queue: DispatchQueue
     private var ended: (@Sendable (ProcessEnd) -> Void)?
     private var exit: (termination: ProcessTermination, time: ContinuousClock.Instant)?
@@ -68,7 +70,7 @@ final class ChildProcess: @unchecked Sendable {
         let variables = environment.map { "\($0.key)=\($0.value)" }
         try ExecutableSearch.check([request.executable] + request.arguments + variables, command: command)
         let path = try ExecutableSearch.path(of: request.executable, environment: environment, command: command)
-        if let directory = request.directory?.path {
+        if let directory = request.directory {
             try ExecutableSearch.check(directory: directory, command: command)
         }
 
@@ -89,6 +91,7 @@ final class ChildProcess: @unchecked Sendable {
             case .inherited: streams.append(Descriptor(borrowing: Int32(index + 1)))
             case .discarded: streams.append(try Descriptor(opening: "/dev/null", O_WRONLY, command: command))
             case .file(let url):
+                guard url.isLocal else { throw .invalidOutput(command: command, path: "\(url)", code: EINVAL) }
                 let flags = O_WRONLY | O_CREAT | O_TRUNC
                 streams.append(try Descriptor(opening: url.path, flags, command: command))
             case .captured, .lines:
@@ -115,14 +118,24 @@ final class ChildProcess: @unchecked Sendable {
     /// Whether the end was reported.
     var isOver: Bool { ended == nil }
 
-    /// Whether a handler has not taken all that has come.
-    var isHandlerBusy: Bool { outputs.contains(where: \.isHandlerBusy) }
+    /// Whether something that the program has written was not read, or not taken by its handler.
+    var isBusy: Bool { outputs.contains(where: \.isBusy) }
+
+    /// The identifier of the process until it was waited for. Can be read on any thread.
+    var runningProcessID: pid_t? { lock.withLock { isReaped ? nil : processID } }
 
     /// Closes what tells of the exit, which was seen.
     func exitWasSeen() {
         exitDescriptor = nil
         input = nil
+        for pipe in outputs { pipe.programExited() }
         state.exited()
+    }
+
+    /// Whether no other program of the group runs. Where the system does not tell, the ends of the pipes do.
+    var groupHasEnded: Bool {
+        let answer = ok_group_has_others(processID)
+        return answer < 0 ? state.openPipes == 0 : answer == 0
     }
 
     func perform(_ actions: [ChildProcessState.Action]) {
@@ -138,6 +151,7 @@ final class ChildProcess: @unchecked Sendable {
     }
 
     private func reap() {
+        lock.withLock { isReaped = true }
         var status: Int32 = 0
         // Where the program ignores SIGCHLD, the status is lost.
         let isKnown = unsafe waitpid(processID, &status, WNOHANG) == processID

@@ -2,9 +2,9 @@
 /// What is known of a program that was started, as a value: when it gets which signal, and when all of it is over.
 ///
 /// A program is over when it has exited, was waited for, and its pipes are at their end. Programs that it has left behind may hold the
-/// pipes open for good. So once it has been waited for and nothing has come for a moment, the pipes are given up. A program that was asked to
-/// end is waited for only when its pipes are at their end or the grace period is over: as long as nothing has waited for it, its
-/// number, which is that of its group, can't belong to another process.
+/// pipes open, and write to them, for good. So a moment after it was waited for, when all that it has written itself was taken, the pipes
+/// are given up. A program that was asked to end is waited for only when its group has ended or the grace period is over: as long as
+/// nothing has waited for it, its number, which is that of its group, can't belong to another process.
 struct ChildProcessState: Sendable {
     enum Action: Equatable, Sendable {
         /// Ask the group to end.
@@ -27,7 +27,7 @@ struct ChildProcessState: Sendable {
     private var termination = Termination.none
     private var giveUp: Duration?
 
-    private enum Exit { case none, seen, reaped, reported }
+    private enum Exit { case none, seen, groupEnded, reaped, reported }
 
     private enum Termination {
         case none
@@ -39,8 +39,11 @@ struct ChildProcessState: Sendable {
         self.openPipes = openPipes
     }
 
-    /// Whether the program may still get signals.
+    /// Whether the group of the program may still get signals.
     var isAlive: Bool { exit == .none || exit == .seen }
+
+    /// Whether other programs of the group keep this one, which was asked to end, from being waited for.
+    var awaitsGroup: Bool { exit == .seen && isTerminating }
 
     /// Whether the exit of the program has not been seen.
     var awaitsExit: Bool { exit == .none }
@@ -69,34 +72,34 @@ struct ChildProcessState: Sendable {
         openPipes -= 1
     }
 
-    /// Data has come through a pipe, or a handler has taken it.
-    mutating func dataMoved(at now: Duration) {
-        if giveUp != nil { giveUp = now + Self.patience }
+    /// No other program of the group runs.
+    mutating func groupEnded() {
+        if exit == .seen { exit = .groupEnded }
     }
 
     /// Some time has passed, or something has happened.
     ///
     /// - Parameters:
     ///   - now: The time.
-    ///   - isHandlerBusy: Whether a handler has not taken all that has come, so that its pipe is not read.
+    ///   - isBusy: Whether something that the program has written was not read, or not taken by its handler.
     /// - Returns: What to do, in this order.
-    mutating func advance(to now: Duration, isHandlerBusy: Bool) -> [Action] {
+    mutating func advance(to now: Duration, isBusy: Bool) -> [Action] {
         var actions: [Action] = []
         if isAlive, case .requested(let killAt) = termination, killAt <= now {
             termination = .killed
             actions.append(.kill)
         }
-        if exit == .seen, openPipes == 0 || !isTerminating {
+        if exit == .groupEnded || exit == .seen && !isTerminating {
             exit = .reaped
             giveUp = now + Self.patience
             actions.append(.reap)
         }
         if exit == .reaped {
-            if openPipes > 0, let giveUp, giveUp <= now, !isHandlerBusy {
+            if openPipes > 0, let giveUp, giveUp <= now, !isBusy {
                 openPipes = 0
                 actions.append(.closePipes)
             }
-            if openPipes == 0, !isHandlerBusy {
+            if openPipes == 0, !isBusy {
                 exit = .reported
                 actions.append(.end)
             }
@@ -104,10 +107,10 @@ struct ChildProcessState: Sendable {
         return actions
     }
 
-    /// When ``advance(to:isHandlerBusy:)`` has to be called at the latest.
-    func deadline(isHandlerBusy: Bool) -> Duration? {
+    /// When ``advance(to:isBusy:)`` has to be called at the latest.
+    func deadline(isBusy: Bool) -> Duration? {
         if isAlive, case .requested(let killAt) = termination { return killAt }
-        return exit == .reaped && !isHandlerBusy ? giveUp : nil
+        return exit == .reaped && !isBusy ? giveUp : nil
     }
 
     private var isTerminating: Bool {

@@ -12,8 +12,9 @@ enum ExecutableSearch {
     /// - Returns: An absolute path.
     /// - Throws: An error, if there is no such program, or none that may be executed.
     static func path(of name: String, environment: [String: String], command: String) throws(ProcessError) -> String {
+        let current = FileManager.default.currentDirectoryPath
         if name.contains("/") {
-            let path = name.hasPrefix("/") ? name : FileManager.default.currentDirectoryPath + "/" + name
+            let path = name.hasPrefix("/") ? name : current + "/" + name
             guard FileManager.default.fileExists(atPath: path) else { throw .notFound(command: command) }
             guard isExecutable(path) else { throw .notExecutable(command: command, path: path) }
             return path
@@ -21,7 +22,8 @@ enum ExecutableSearch {
         let list = environment["PATH"] ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
         var refused: String?
         for folder in list.split(separator: ":", omittingEmptySubsequences: false) where !name.isEmpty {
-            let path = (folder.isEmpty ? FileManager.default.currentDirectoryPath : String(folder)) + "/" + name
+            // The program may run in another directory.
+            let path = (folder.hasPrefix("/") ? String(folder) : "\(current)/\(folder)") + "/" + name
             if isExecutable(path) { return path }
             if refused == nil, FileManager.default.fileExists(atPath: path) { refused = path }
         }
@@ -30,8 +32,11 @@ enum ExecutableSearch {
     }
 
     /// Throws an error unless a directory exists.
-    static func check(directory: String, command: String) throws(ProcessError) {
-        guard isDirectory(directory) else { throw .invalidDirectory(command: command, directory: directory) }
+    static func check(directory: URL, command: String) throws(ProcessError) {
+        guard directory.isLocal, isDirectory(directory.path) else {
+            throw .invalidDirectory(
+                command: command, directory: directory.isLocal ? directory.path : directory.absoluteString)
+        }
     }
 
     /// Throws an error if one of the strings would be cut by the system.
@@ -51,5 +56,10 @@ enum ExecutableSearch {
             .type]
             as? FileAttributeType == .typeDirectory
     }
+}
+
+extension URL {
+    /// Whether the path of the URL is one of this system.
+    var isLocal: Bool { isFileURL || scheme == nil }
 }
 #endif

@@ -12,7 +12,7 @@ final class ProcessMonitor: @unchecked Sendable {
     private enum Command {
         case watch(ChildProcess)
         case terminate(ChildProcess, gracePeriod: Duration)
-        case handlerReturned(ChildProcess, OutputPipe)
+        case handlerReturned(OutputPipe)
     }
 
     private let lock = NSLock()
@@ -62,6 +62,9 @@ final class ProcessMonitor: @unchecked Sendable {
             for child in children where child.exitDescriptor == nil && child.state.awaitsExit {
                 if ok_has_exited(child.processID) != 0 { child.exitWasSeen() }
             }
+            for child in children where child.state.awaitsGroup {
+                if child.groupHasEnded { child.state.groupEnded() }
+            }
             for child in children { advance(child, to: now) }
             children.removeAll { $0.isOver }
         }
@@ -71,7 +74,7 @@ final class ProcessMonitor: @unchecked Sendable {
         if child.outputs.contains(where: { $0.exceededLimit != nil }) {
             child.perform(child.state.terminationRequested(gracePeriod: .zero, at: now))
         }
-        child.perform(child.state.advance(to: now, isHandlerBusy: child.isHandlerBusy))
+        child.perform(child.state.advance(to: now, isBusy: child.isBusy))
     }
 
     private func perform(_ commands: [Command]) {
@@ -80,9 +83,8 @@ final class ProcessMonitor: @unchecked Sendable {
             case .watch(let child): children.append(child)
             case .terminate(let child, let gracePeriod):
                 child.perform(child.state.terminationRequested(gracePeriod: gracePeriod, at: now))
-            case .handlerReturned(let child, let pipe):
+            case .handlerReturned(let pipe):
                 pipe.handlerReturned()
-                child.state.dataMoved(at: now)
             }
         }
     }
@@ -121,11 +123,10 @@ final class ProcessMonitor: @unchecked Sendable {
     }
 
     private func millisecondsToWait() -> Int32 {
-        var wait = children.lazy.compactMap { $0.state.deadline(isHandlerBusy: $0.isHandlerBusy) }.min().map {
-            $0 - now
-        }
-        // Where nothing tells of the exit, it is asked for.
-        if children.contains(where: { $0.exitDescriptor == nil && $0.state.awaitsExit }) {
+        var wait = children.lazy.compactMap { $0.state.deadline(isBusy: $0.isBusy) }.min().map { $0 - now }
+        // Where nothing tells of the exit, of the end of a group or of commands, these are asked for.
+        let asks = children.contains { $0.exitDescriptor == nil && $0.state.awaitsExit || $0.state.awaitsGroup }
+        if asks || wakeUp == nil {
             wait = min(wait ?? .milliseconds(10), .milliseconds(10))
         }
         guard let wait else { return -1 }
@@ -139,9 +140,8 @@ final class ProcessMonitor: @unchecked Sendable {
         case .writable(let child):
             if child.input?.write() == false { child.input = nil }
         case .readable(let child, let pipe):
-            switch pipe.read(into: &buffer, taken: { self.send(.handlerReturned(child, pipe)) }) {
-            case .data: child.state.dataMoved(at: now)
-            case .nothing: break
+            switch pipe.read(into: &buffer, taken: { self.send(.handlerReturned(pipe)) }) {
+            case .data, .nothing: break
             case .end: child.state.pipeClosed()
             }
         }

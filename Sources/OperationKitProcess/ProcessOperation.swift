@@ -21,10 +21,12 @@ public import OperationKit
 ///
 /// Cancelling the operation sends `SIGTERM` to the program and the programs that it started, and after the
 /// ``terminationGracePeriod`` `SIGKILL`. The operation ends when the program is gone: with `CancellationError`, or with the reason of
-/// the cancellation, such as a timeout. A program that exits with an accepted status nevertheless has succeeded.
+/// the cancellation, such as a timeout. If other programs of its group still run then, the end waits for them, for as long as the grace
+/// period at most. A program that exits with an accepted status nevertheless has succeeded.
 ///
 /// A program has a process group of its own. So Control-C at the terminal does not reach it: cancel the operation. Programs that it
-/// leaves behind when it exits by itself go on, and don't hold up the operation, even if they keep its pipes open.
+/// leaves behind when it exits by itself go on, and don't hold up the operation, even if they write to its pipes: these are closed a
+/// tenth of a second after its exit, once everything that it has written itself was read.
 ///
 /// Set the properties before the start. Later changes have no effect.
 public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecked Sendable {
@@ -93,7 +95,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         set { lock.withLock { settings.standardError = newValue } }
     }
 
-    /// The statuses that count as success; `nil` for any, and signals, too. The default is 0.
+    /// The statuses that count as success; `nil` for any, and for signals that don't come from a cancellation. The default is 0.
     public var acceptedStatuses: Set<Int32>? {
         get { lock.withLock { settings.acceptedStatuses } }
         set { lock.withLock { settings.acceptedStatuses = newValue } }
@@ -108,7 +110,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     // MARK: - Life
 
     /// The identifier of the program's process as long as it runs; `nil` before and after that.
-    public var processIdentifier: Int32? { lock.withLock { child?.processID } }
+    public var processIdentifier: Int32? { lock.withLock { child }?.runningProcessID }
 
     /// Starts the program. Don't call this method yourself.
     public override func main(input: Data) {
@@ -141,6 +143,8 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         let command = CommandLine.description(of: executable, arguments)
         if let stream = end.exceededLimit {
             finish(withError: ProcessError.outputTooLarge(command: command, maximumByteCount: stream))
+        } else if isCancelled, end.output.termination.isSignal {
+            finish(withError: CancellationError())
         } else if end.output.termination.isAccepted(by: statuses) {
             finish(with: end.output)
         } else if isCancelled {

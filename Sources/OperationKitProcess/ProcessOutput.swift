@@ -37,6 +37,10 @@ public enum ProcessTermination: Sendable, Hashable {
     /// A signal ended it.
     case signaled(Int32)
 
+    var isSignal: Bool {
+        if case .signaled = self { true } else { false }
+    }
+
     func isAccepted(by statuses: Set<Int32>?) -> Bool {
         guard let statuses else { return true }
         if case .exited(let status) = self { return statuses.contains(status) }
@@ -90,7 +94,7 @@ public struct ProcessOutputDestination: Sendable {
         ProcessOutputDestination(kind: .lines(body))
     }
 
-    /// A file, which the program itself writes. It is created, or emptied if it exists.
+    /// A file, which the program itself writes. It is created, or emptied if it exists. A named pipe needs a reader beforehand.
     ///
     /// - Parameter url: The file.
     /// - Returns: The destination.

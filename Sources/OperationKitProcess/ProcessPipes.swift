@@ -18,8 +18,8 @@ final class Descriptor: Sendable {
     }
 
     convenience init(opening path: String, _ flags: Int32, command: String) throws(ProcessError) {
-        let number = unsafe open(path, flags | O_CLOEXEC, 0o666)
-        guard number >= 0 else { throw .invalidOutput(command: command, path: path, code: errno) }
+        let number = unsafe ok_open(path, flags)
+        guard number >= 0 else { throw .invalidOutput(command: command, path: path, code: -number) }
         self.init(number)
     }
 
@@ -89,6 +89,8 @@ final class OutputPipe: @unchecked Sendable {
     private static let tailLength = 4_096
     /// Whether the handler has not taken what has come. The pipe is not read meanwhile.
     private(set) var isHandlerBusy = false
+    /// What the program itself has written and what has not been read. Known once it has exited.
+    private var unreadCount = 0
     private let splitter = SplitterBox()
 
     init(descriptor: Descriptor, stream: Int, _ destination: ProcessOutputDestination, _ queue: DispatchQueue) {
@@ -114,11 +116,21 @@ final class OutputPipe: @unchecked Sendable {
         guard count > 0 else {
             if count < 0, errno == EAGAIN || errno == EINTR { return .nothing }
             self.descriptor = nil
+            unreadCount = 0
             end(taken)
             return .end
         }
+        unreadCount = max(0, unreadCount - count)
         take(Data(buffer[..<count]), taken)
         return .data
+    }
+
+    /// Whether there is something that must be taken before the program is over.
+    var isBusy: Bool { isHandlerBusy || unreadCount > 0 }
+
+    /// The program has exited. What comes after what is in the pipe now is from other programs.
+    func programExited() {
+        if let descriptor { unreadCount = Int(ok_unread_byte_count(descriptor.number)) }
     }
 
     /// Gives up a pipe that other programs hold open.
@@ -129,7 +141,7 @@ final class OutputPipe: @unchecked Sendable {
     func handlerReturned() { isHandlerBusy = false }
 
     private func take(_ data: Data, _ taken: @escaping @Sendable () -> Void) {
-        lastBytes = (lastBytes + data).suffix(Self.tailLength)
+        if stream == 1 { lastBytes = (lastBytes + data).suffix(Self.tailLength) }
         switch destination {
         case .captured(let maximum):
             if captured.count + data.count > maximum { exceededLimit = maximum }

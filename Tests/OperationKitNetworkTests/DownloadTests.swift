@@ -203,12 +203,3 @@ struct DownloadTests {
         #expect(RetryAfter.duration(of: text, at: Date(timeIntervalSince1970: 0)) == expected)
     }
 }
-
-/// A folder that is removed with the test.
-private final class TemporaryFolder: Sendable {
-    let url = FileManager.default.temporaryDirectory.appendingPathComponent("OperationKit-\(UUID().uuidString)")
-
-    init() { try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
-
-    deinit { try? FileManager.default.removeItem(at: url) }
-}

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import OperationKitProcess
@@ -10,41 +11,41 @@ struct ChildProcessStateTests {
     func bothOrders() {
         var state = State(openPipes: 2)
         state.exited()
-        #expect(state.advance(to: .zero, isHandlerBusy: false) == [.reap])
+        #expect(state.advance(to: .zero, isBusy: false) == [.reap])
         state.pipeClosed()
-        #expect(state.advance(to: .zero, isHandlerBusy: false).isEmpty)
+        #expect(state.advance(to: .zero, isBusy: false).isEmpty)
         state.pipeClosed()
-        #expect(state.advance(to: .zero, isHandlerBusy: false) == [.end])
-        #expect(state.advance(to: .seconds(9), isHandlerBusy: false).isEmpty)
+        #expect(state.advance(to: .zero, isBusy: false) == [.end])
+        #expect(state.advance(to: .seconds(9), isBusy: false).isEmpty)
 
         state = State(openPipes: 1)
         state.pipeClosed()
-        #expect(state.advance(to: .zero, isHandlerBusy: false).isEmpty)
+        #expect(state.advance(to: .zero, isBusy: false).isEmpty)
         state.exited()
-        #expect(state.advance(to: .zero, isHandlerBusy: false) == [.reap, .end])
+        #expect(state.advance(to: .zero, isBusy: false) == [.reap, .end])
     }
 
-    @Test("Pipes that others hold open are given up once nothing has come for a moment")
+    @Test("Pipes that others hold open are given up after a moment, whatever comes, but not before all was taken")
     func patience() {
         var state = State(openPipes: 1)
         state.exited()
-        #expect(state.advance(to: .zero, isHandlerBusy: false) == [.reap])
-        #expect(state.deadline(isHandlerBusy: false) == State.patience)
-        state.dataMoved(at: .milliseconds(90))
-        #expect(state.advance(to: .milliseconds(150), isHandlerBusy: false).isEmpty)
-        #expect(state.advance(to: .milliseconds(190), isHandlerBusy: false) == [.closePipes, .end])
+        #expect(state.advance(to: .zero, isBusy: false) == [.reap])
+        #expect(state.deadline(isBusy: false) == State.patience)
+        #expect(state.advance(to: .milliseconds(99), isBusy: false).isEmpty)
+        #expect(state.advance(to: .milliseconds(150), isBusy: true).isEmpty)
+        #expect(state.advance(to: .milliseconds(150), isBusy: false) == [.closePipes, .end])
     }
 
     @Test("A handler that is busy holds up the end, without a deadline")
     func busyHandler() {
         var state = State(openPipes: 1)
         state.exited()
-        #expect(state.advance(to: .zero, isHandlerBusy: true) == [.reap])
-        #expect(state.deadline(isHandlerBusy: true) == nil)
-        #expect(state.advance(to: .seconds(9), isHandlerBusy: true).isEmpty)
+        #expect(state.advance(to: .zero, isBusy: true) == [.reap])
+        #expect(state.deadline(isBusy: true) == nil)
+        #expect(state.advance(to: .seconds(9), isBusy: true).isEmpty)
         state.pipeClosed()
-        #expect(state.advance(to: .seconds(9), isHandlerBusy: true).isEmpty)
-        #expect(state.advance(to: .seconds(9), isHandlerBusy: false) == [.end])
+        #expect(state.advance(to: .seconds(9), isBusy: true).isEmpty)
+        #expect(state.advance(to: .seconds(9), isBusy: false) == [.end])
     }
 
     @Test("A request to end is followed by the end of the group after the grace period, once")
@@ -52,12 +53,12 @@ struct ChildProcessStateTests {
         var state = State(openPipes: 1)
         #expect(state.terminationRequested(gracePeriod: .seconds(2), at: .seconds(1)) == [.terminate])
         #expect(state.terminationRequested(gracePeriod: .zero, at: .seconds(1)).isEmpty)
-        #expect(state.deadline(isHandlerBusy: false) == .seconds(3))
-        #expect(state.advance(to: .seconds(2), isHandlerBusy: false).isEmpty)
-        #expect(state.advance(to: .seconds(3), isHandlerBusy: false) == [.kill])
-        #expect(state.advance(to: .seconds(4), isHandlerBusy: false).isEmpty)
+        #expect(state.deadline(isBusy: false) == .seconds(3))
+        #expect(state.advance(to: .seconds(2), isBusy: false).isEmpty)
+        #expect(state.advance(to: .seconds(3), isBusy: false) == [.kill])
+        #expect(state.advance(to: .seconds(4), isBusy: false).isEmpty)
         state.exited()
-        #expect(state.advance(to: .seconds(4), isHandlerBusy: false) == [.reap])
+        #expect(state.advance(to: .seconds(4), isBusy: false) == [.reap])
     }
 
     @Test("A program that was asked to end is waited for only when no other one can get its signals")
@@ -65,20 +66,26 @@ struct ChildProcessStateTests {
         var state = State(openPipes: 1)
         _ = state.terminationRequested(gracePeriod: .seconds(2), at: .zero)
         state.exited()
-        #expect(state.isAlive)
-        #expect(state.advance(to: .seconds(1), isHandlerBusy: false).isEmpty)
-        #expect(state.advance(to: .seconds(2), isHandlerBusy: false) == [.kill, .reap])
-        #expect(!state.isAlive)
+        #expect(state.isAlive && state.awaitsGroup)
+        state.pipeClosed()
+        #expect(state.advance(to: .seconds(1), isBusy: false).isEmpty)
+        #expect(state.advance(to: .seconds(2), isBusy: false) == [.kill, .reap, .end])
+        #expect(!state.isAlive && !state.awaitsGroup)
         #expect(state.terminationRequested(gracePeriod: .zero, at: .seconds(3)).isEmpty)
     }
 
-    @Test("A program that was asked to end and whose pipes are at their end is over")
+    @Test("A program that was asked to end, and with it its group, is over when its pipes are at their end")
     func cleanTermination() {
         var state = State(openPipes: 1)
         _ = state.terminationRequested(gracePeriod: .seconds(2), at: .zero)
-        state.pipeClosed()
+        state.groupEnded()
+        #expect(state.awaitsExit)
         state.exited()
-        #expect(state.advance(to: .zero, isHandlerBusy: false) == [.reap, .end])
+        state.groupEnded()
+        #expect(state.deadline(isBusy: false) == nil)
+        #expect(state.advance(to: .zero, isBusy: false) == [.reap])
+        state.pipeClosed()
+        #expect(state.advance(to: .zero, isBusy: false) == [.end])
     }
 
     @Test("Grace periods of any length are kept", arguments: [Duration.seconds(Int64.max), .seconds(Int64.min), .zero])
@@ -86,17 +93,17 @@ struct ChildProcessStateTests {
         var state = State(openPipes: 0)
         let expected: [State.Action] = gracePeriod > .zero ? [.terminate] : [.kill]
         #expect(state.terminationRequested(gracePeriod: gracePeriod, at: .seconds(1)) == expected)
-        #expect(state.advance(to: .seconds(1_000_000), isHandlerBusy: false).isEmpty)
+        #expect(state.advance(to: .seconds(1_000_000), isBusy: false).isEmpty)
     }
 
     @Test("Lines are split at line breaks, and long ones are cut")
     func splitter() {
         var splitter = LineSplitter()
-        #expect(splitter.append(Array("one\r\ntw".utf8)) == ["one"])
-        #expect(splitter.append(Array("o\n\nthree".utf8)) == ["two", ""])
+        #expect(splitter.append(Data("one\r\ntw".utf8)) == ["one"])
+        #expect(splitter.append(Data("o\n\nthree".utf8)) == ["two", ""])
         #expect(splitter.end() == "three")
         #expect(splitter.end() == nil)
-        let long = [UInt8](repeating: 97, count: LineSplitter.longestLine + 1)
+        let long = Data(repeating: 97, count: LineSplitter.longestLine + 1)
         #expect(splitter.append(long).map(\.count) == [LineSplitter.longestLine])
         #expect(splitter.end() == "a")
     }

@@ -5,6 +5,10 @@
 
 // What Swift cannot see of the system's process interface, or what differs between systems.
 
+/// Opens a file, without waiting, above the standard streams, and so that it closes on exec. Returns a descriptor, or the
+/// negative of an error number.
+int ok_open(const char *path, int flags);
+
 /// Creates a pipe whose ends are above the standard streams and close on exec. The end that is named, 0 for reading and 1 for
 /// writing, does not block. Returns 0, or an error number.
 int ok_pipe(int descriptors[2], int end);
@@ -19,6 +23,12 @@ int ok_exit_descriptor(pid_t process);
 
 /// Returns whether a child process has ended, and leaves it to be waited for. Returns -1 if it is no child any more.
 int ok_has_exited(pid_t process);
+
+/// Returns whether a process group has members that run, apart from its leader, or -1 where the system does not tell.
+int ok_group_has_others(pid_t group);
+
+/// Returns how many bytes can be read from a pipe.
+int ok_unread_byte_count(int descriptor);
 
 /// Keeps writes to closed pipes from sending a signal to the calling thread.
 void ok_block_broken_pipe(void);

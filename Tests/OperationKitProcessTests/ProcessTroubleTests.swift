@@ -1,0 +1,341 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKitProcess
+
+/// Programs, files and moments that nobody wishes for.
+@Suite("Processes in trouble", .hangGuard)
+struct ProcessTroubleTests {
+    private let queue = OperationQueue()
+    private let folder = TemporaryFolder()
+
+    private func shell(_ script: String) -> ProcessOperation { ProcessOperation("sh", ["-c", script]) }
+
+    private func failure(of operation: ProcessOperation) async throws -> ProcessError {
+        let error = await #expect(throws: ProcessError.self) { try await queue.run(operation) }
+        return try #require(error)
+    }
+
+    // MARK: - Names
+
+    @Test("A path with spaces, quotes and line breaks is that of the program and of its directory")
+    func oddNames() async throws {
+        let odd = folder.url.appendingPathComponent("a 'b' \"c\"\nd $e")
+        try FileManager.default.createDirectory(at: odd, withIntermediateDirectories: false)
+        let program = try folder.script("a 'b' \"c\"\nd $e/run it", "#!/bin/sh\npwd; printf %s \"$1\"\n")
+        let output = try await queue.run(ProcessOperation(program, ["x'\n\"y"], directory: odd))
+        #expect(output.text.hasSuffix("/a 'b' \"c\"\nd $e\nx'\n\"y"))
+    }
+
+    @Test("A relative folder of PATH is one of the current directory, wherever the program runs")
+    func relativePath() async throws {
+        _ = try folder.script("hello", "#!/bin/sh\npwd\n")
+        let up = FileManager.default.currentDirectoryPath.split(separator: "/").map { _ in ".." }.joined(separator: "/")
+        let output = try await queue.run(
+            ProcessOperation(
+                "hello", directory: URL(fileURLWithPath: "/"),
+                environment: ["PATH": "missing:\(up)\(folder.url.path):/bin"]))
+        #expect(output.text == "/")
+    }
+
+    // MARK: - What cannot be started
+
+    @Test(
+        "A file that the system cannot run is an error of the launch", arguments: ["\u{1}\u{2}", "#!/no/such/shell\n"])
+    func noProgram(_ text: String) async throws {
+        let error = try await failure(of: ProcessOperation(try folder.script("file", text)))
+        guard case .launchFailed(_, let code) = error else {
+            Issue.record("\(error)")
+            return
+        }
+        #expect([ENOEXEC, ENOENT].contains(code))
+    }
+
+    @Test("A path that is not one of this system, or would be cut, is an error, and no file is made")
+    func badPaths() async throws {
+        let web = try #require(URL(string: "https://example.com\(folder.url.path)/web"))
+        #expect(
+            try await failure(of: ProcessOperation("pwd", directory: web))
+                == .invalidDirectory(command: "pwd", directory: web.absoluteString))
+        let toWeb = ProcessOperation("pwd")
+        toWeb.standardOutput = .file(web)
+        #expect(
+            try await failure(of: toWeb)
+                == .invalidOutput(command: "pwd", path: web.absoluteString, code: EINVAL))
+        let toFolder = ProcessOperation("pwd")
+        toFolder.standardError = .file(folder.url)
+        #expect(
+            try await failure(of: toFolder)
+                == .invalidOutput(command: "pwd", path: folder.url.path, code: EISDIR))
+        for variables in [["A": "b\0c"], ["A\0": "b"]] {
+            guard case .invalidArgument = try await failure(of: ProcessOperation("pwd", environment: variables)) else {
+                Issue.record("A variable was cut")
+                return
+            }
+        }
+        #expect(folder.names.isEmpty)
+    }
+
+    @Test("A named pipe that no program reads is an error instead of a thread that waits")
+    func namedPipe() async throws {
+        let path = folder.url.appendingPathComponent("pipe").path
+        #expect(unsafe mkfifo(path, 0o600) == 0)
+        let operation = ProcessOperation("true")
+        operation.standardOutput = .file(URL(fileURLWithPath: path))
+        #expect(try await failure(of: operation) == .invalidOutput(command: "true", path: path, code: ENXIO))
+    }
+
+    // MARK: - What goes on
+
+    @Test("A program that is left behind and goes on writing holds up nothing", arguments: [false, true])
+    func leftBehindWriter(_ hasLines: Bool) async throws {
+        let process = Shared("")
+        let operation = shell("while true; do echo more; sleep 0.01; done & echo $! >&2; echo own")
+        if hasLines { operation.standardOutput = .lines { _ in } }
+        operation.standardError = .lines { line in process.value = line }
+        let output = try await queue.run(operation)
+        #expect(hasLines || output.text.hasPrefix("own") || output.text.contains("\nown"))
+        if let process = pid_t(process.value) { kill(process, SIGKILL) }
+    }
+
+    @Test("All that a program itself has written comes, however long its handler takes")
+    func slowHandler() async throws {
+        let (began, goOn, lines) = (Gate(), Gate(), Shared(0))
+        let file = folder.url.appendingPathComponent("begun").path
+        // The numbers stay in the pipe until the first line is taken.
+        let operation = shell(
+            "echo first; until [ -e '\(file)' ]; do sleep 0.01; done; seq 2 1000; sleep 100 & echo $! >&2")
+        operation.standardOutput = .lines { line in
+            lines.change { $0 += 1 }
+            guard line == "first" else { return }
+            _ = FileManager.default.createFile(atPath: file, contents: nil)
+            began.open()
+            goOn.pass()
+        }
+        queue.addOperation(operation)
+        await began.opened()
+        await eventually("the program is not waited for") { operation.processIdentifier == nil }
+        #expect(!operation.isFinished)
+        // Takes as long as the library waits for the end of a pipe.
+        _ = try await queue.run(shell("sleep 1 &"))
+        goOn.open()
+        let left = String(decoding: try await operation.value.standardError, as: UTF8.self)
+        #expect(lines.value == 1_000)
+        if let process = pid_t(left.dropLast()) { kill(process, SIGKILL) }
+    }
+
+    @Test("What a program has started and is deaf is ended after the grace period, too, without a pipe to tell of it")
+    func deafGroup() async throws {
+        let file = folder.url.appendingPathComponent("number")
+        let operation = shell(
+            "(trap '' TERM; echo deaf >&2; exec sleep 100 2>&-) & echo $!; echo written >&2; exec 2>&-; wait")
+        let (ready, lines) = (Gate(), Shared(0))
+        operation.standardOutput = .file(file)
+        operation.standardError = .lines { _ in
+            lines.change { $0 += 1 }
+            if lines.value == 2 { ready.open() }
+        }
+        operation.terminationGracePeriod = .milliseconds(30)
+        queue.addOperation(operation)
+        await ready.opened()
+        operation.cancel()
+        await #expect(throws: CancellationError.self) { try await operation.finished() }
+        let process = try #require(pid_t(String(contentsOf: file, encoding: .utf8).dropLast()))
+        await eventually("it still runs") { !isRunning(process) }
+    }
+
+    @Test("A signal that comes from a cancellation is no success, whatever is accepted")
+    func cancelledWithAnyStatus() async throws {
+        let operation = ProcessOperation("sleep", ["100"])
+        operation.acceptedStatuses = nil
+        operation.timeout = .milliseconds(10)
+        await #expect(throws: OperationTimeoutError.self) { try await queue.run(operation) }
+    }
+
+    // MARK: - Cancelling at each stage
+
+    enum Stage: CaseIterable, Sendable {
+        case launching, running, readingInput, unreadInput, closedOutput, inHandler, exited, suspended
+    }
+
+    @Test("Cancelling ends a program at every stage", arguments: Stage.allCases)
+    func stages(_ stage: Stage) async throws {
+        let (began, goOn) = (Gate(), Gate())
+        let script =
+            switch stage {
+            case .readingInput: "echo begun; cat >/dev/null; sleep 100"
+            case .closedOutput: "echo begun; exec >&- 2>&-; sleep 100"
+            case .exited: "echo begun"
+            case .suspended: "echo begun; kill -STOP $$; sleep 100"
+            default: "echo begun; sleep 100"
+            }
+        let operation = shell(script)
+        if stage == .readingInput || stage == .unreadInput { operation.input = Data(count: 1 << 20) }
+        if stage == .suspended { operation.terminationGracePeriod = .milliseconds(20) }
+        let holds = stage == .inHandler || stage == .exited
+        operation.standardOutput = .lines { _ in
+            began.open()
+            if holds { goOn.pass() }
+        }
+        queue.addOperation(operation)
+        if stage != .launching { await began.opened() }
+        if stage == .exited {
+            await eventually("the program is not waited for") { operation.processIdentifier == nil }
+        }
+        operation.cancel()
+        goOn.open()
+        if stage == .exited {
+            try await operation.finished()
+        } else {
+            await #expect(throws: CancellationError.self) { try await operation.finished() }
+        }
+        #expect(operation.processIdentifier == nil)
+    }
+
+    @Test("A handler may cancel its operation, and run another program")
+    func insideHandler() async throws {
+        let (inner, operation) = (ProcessOperation("echo", ["inner"]), shell("echo begun; sleep 100"))
+        operation.standardOutput = .lines { [weak operation, queue] _ in
+            queue.addOperation(inner)
+            inner.waitUntilFinished()
+            operation?.cancel()
+        }
+        await #expect(throws: CancellationError.self) { try await queue.run(operation) }
+        #expect(inner.output?.text == "inner")
+    }
+
+    // MARK: - Together with others
+
+    @Test("Events, waterfalls and workflows have programs as their steps, under their commands")
+    func steps() async throws {
+        let recorder = NameRecorder()
+        let flow = WorkflowOperation(name: "flow") { flow in
+            let first = try await flow.run(ProcessOperation("echo", ["a b"]), progress: 0.5)
+            return try await flow.run(ProcessOperation("cat").with(input: first.standardOutput)).text
+        }
+        flow.addObserver(recorder)
+        #expect(try await queue.run(flow) == "a b")
+        #expect(recorder.names.value == ["flow", "echo 'a b'", "cat"])
+        let fall = Waterfall<String, String>(name: "fall")
+            .thenRun { ProcessOperation("sort").with(input: Data($0.utf8)) }
+            .then { $0.text }
+        #expect(try await queue.run(fall.with(input: "b\na\n")) == "a\nb")
+        let progress = flow.progress
+        #expect(progress.fractionCompleted == 1)
+    }
+
+    #if os(Linux)
+    @Test("No zombie, no descriptor and no memory is left after programs that end, fail, are cancelled or not started")
+    func nothingIsLeft() async {
+        await #expect(processExitsWith: .success) {
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 32
+            func round(_ count: Int) async {
+                let operations = (0..<count).map { number in
+                    switch number % 11 {
+                    case 0: ProcessOperation("no-such-program")
+                    case 1: ProcessOperation("sh", ["-c", "sleep 100 & wait"])
+                    case 2: ProcessOperation("cat").with(input: Data(count: 100_000))
+                    case 3: ProcessOperation("false")
+                    default: ProcessOperation("true")
+                    }
+                }
+                for (number, operation) in operations.enumerated() {
+                    queue.addOperation(operation)
+                    if number % 11 == 1 { DispatchQueue.global().async { operation.cancel() } }
+                }
+                for operation in operations { try? await operation.finished() }
+            }
+            await round(11)
+            let before = Leftovers.descriptorCount
+            await round(TestExtent.choose(44, long: 11_000))
+            // The system takes a descriptor or two for its timers.
+            @Sendable func isClean() -> Bool { Leftovers.descriptorCount < before + 4 && Leftovers.children.isEmpty }
+            await eventually("\(Leftovers.descriptorCount) after \(before), \(Leftovers.children)") { isClean() }
+            TestExtent.report("descriptors: \(before), then \(Leftovers.descriptorCount)")
+            exit(isClean() ? EXIT_SUCCESS : EXIT_FAILURE)
+        }
+    }
+
+    @Test("Lines of any number need no more memory than few")
+    func boundedMemory() async {
+        await #expect(processExitsWith: .success) {
+            let megabytes = TestExtent.choose(64, long: 1_024)
+            let line = String(repeating: "x", count: 1_023)
+            let operation = ProcessOperation("sh", ["-c", "yes \(line) | head -c \(megabytes << 20)"])
+            let count = Shared(0)
+            operation.standardOutput = .lines { line in count.change { $0 += line.utf8.count + 1 } }
+            let before = Leftovers.peakMegabytes
+            _ = try await OperationQueue().run(operation)
+            let grown = Leftovers.peakMegabytes - before
+            TestExtent.report("\(megabytes) MB of lines: the peak has grown by \(grown) MB")
+            exit(count.value == megabytes << 20 && grown < 32 ? EXIT_SUCCESS : EXIT_FAILURE)
+        }
+    }
+
+    @Test("Too many open files are an error, and the next program runs")
+    func noDescriptors() async {
+        await #expect(processExitsWith: .success) {
+            var limit = rlimit()
+            let resource = __rlimit_resource_t(7)
+            unsafe getrlimit(resource, &limit)
+            let most = limit.rlim_cur
+            limit.rlim_cur = rlim_t(Leftovers.descriptorCount + 1)
+            unsafe setrlimit(resource, &limit)
+            var failures = 0
+            for _ in 0..<3 {
+                do { _ = try await OperationQueue().run(ProcessOperation("true")) } catch is ProcessError {
+                    failures += 1
+                }
+            }
+            limit.rlim_cur = most
+            unsafe setrlimit(resource, &limit)
+            _ = try await OperationQueue().run(ProcessOperation("true"))
+            exit(failures == 3 ? EXIT_SUCCESS : EXIT_FAILURE)
+        }
+    }
+    #endif
+}
+
+/// Remembers what has started.
+private final class NameRecorder: OperationObserver {
+    let names = Shared<[String]>([])
+
+    func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
+        if case .started = event.kind { names.change { $0.append(event.name) } }
+    }
+}
+
+/// Whether a process exists that has not ended.
+private func isRunning(_ process: pid_t) -> Bool {
+    guard kill(process, 0) == 0 else { return false }
+    let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+    return status?.contains(") Z ") != true
+}
+
+#if os(Linux)
+/// What this process still has.
+private enum Leftovers {
+    static var descriptorCount: Int {
+        (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? -1
+    }
+
+    static var children: [String] {
+        let own = ProcessInfo.processInfo.processIdentifier
+        let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return entries.filter { entry in
+            let status = (try? String(contentsOfFile: "/proc/\(entry)/stat", encoding: .utf8)) ?? ""
+            guard let end = status.lastIndex(of: ")") else { return false }
+            return status[end...].split(separator: " ").dropFirst(2).first == "\(own)"
+        }
+    }
+
+    static var peakMegabytes: Int {
+        let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM") }
+        return (line?.split { !$0.isNumber }.first.flatMap { Int($0) } ?? 0) / 1_024
+    }
+}
+#endif
