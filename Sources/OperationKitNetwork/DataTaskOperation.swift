@@ -69,7 +69,7 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
     }
 
     override func send(_ request: URLRequest) throws {
-        if case .file(let file) = source, !FileManager.default.isReadableFile(atPath: file.path) {
+        if case .file(let file) = source, !Self.isFile(file) {
             throw TransferError(
                 method: request.httpMethod ?? "GET", url: request.url, code: .fileDoesNotExist,
                 message: "there is no file “\(file.path)”.")
@@ -81,6 +81,11 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
                 case .file(let file): session.uploadTask(with: request, fromFile: file)
                 }
             })
+    }
+
+    private static func isFile(_ file: URL) -> Bool {
+        let type = try? FileManager.default.attributesOfItem(atPath: file.path)[.type] as? FileAttributeType
+        return type != .typeDirectory && FileManager.default.isReadableFile(atPath: file.path)
     }
 }
 
@@ -113,6 +118,8 @@ final class BodyTransfer: TransferHandler, @unchecked Sendable {
 
     func received(_ data: Data) -> Bool {
         body.append(data)
+        // The rest of a long page about an error is not kept.
+        if let response, !operation.accepts(response) { return body.count < HTTPError.longestBody }
         if !countsUpload, let response {
             operation.progressed(to: Int64(body.count), of: response.urlResponse.expectedContentLength)
         }

@@ -26,7 +26,8 @@ public struct DownloadOutput: Sendable {
 /// The body is written to a file beside the destination, whose name ends in `.partial`, in bounded memory. When all of it has come, that file
 /// takes the place of the destination. If the download breaks off or is cancelled, what has come is kept, provided that the server says by
 /// an `ETag` or a `Last-Modified` how to recognize the file. The next operation with the same URL and destination asks for the rest. If the
-/// file on the server has changed, it starts over.
+/// file on the server has changed, it starts over. A body that the server sends compressed, without being asked to, is stored as it was
+/// before, and can't be resumed.
 ///
 /// Two operations must not load to the same destination at the same time: the second one ends with ``DownloadError/destinationInUse(_:)``.
 ///
@@ -127,12 +128,15 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
         let response = HTTPResponse(response)
         self.response = response
         received = 0
-        expected = response.urlResponse.expectedContentLength
+        // The length of what is sent, which the session decodes.
+        expected = response.isEncoded ? -1 : response.urlResponse.expectedContentLength
         do {
             switch response.status {
             case 206 where file.length > 0:
                 let range = response.value(forHTTPHeaderField: "Content-Range") ?? ""
-                startsOver = !range.hasPrefix("bytes \(file.length)-")
+                // Some servers answer to `Range`, but not to `If-Range`.
+                let isSame = response.validator == nil || response.validator == file.validator
+                startsOver = !isSame || !range.hasPrefix("bytes \(file.length)-")
             case 416 where file.length > 0:
                 startsOver = true
             case _ where operation.accepts(response):
@@ -165,11 +169,11 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
     func sent(_ count: Int64, of total: Int64) {}
 
     func completed(with error: (any Error)?) {
-        if startsOver {
+        if startsOver, !operation.isCancelled {
             startsOver = false
             do {
                 try file.begin(validator: nil)
-                return RequestSession.shared.start(self)
+                return RequestSession.shared.startAgain(self)
             } catch {
                 failure = error
             }
@@ -177,7 +181,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
         do {
             if let error = failure { throw error }
             if let error { throw TransferError(error, of: request) }
-            guard let response else { throw TransferError(URLError(.badServerResponse), of: request) }
+            guard let response, !startsOver else { throw TransferError(URLError(.badServerResponse), of: request) }
             guard operation.accepts(response) else { throw HTTPError(request, response, errorBody) }
             if expected >= 0, received != expected { throw TransferError(URLError(.unknown), of: request) }
             try file.moveToDestination()
@@ -190,8 +194,15 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
 }
 
 extension HTTPResponse {
+    /// Whether the body is sent in another form than it is received in, although that was not asked for.
+    fileprivate var isEncoded: Bool {
+        guard let encoding = value(forHTTPHeaderField: "Content-Encoding") else { return false }
+        return encoding.lowercased() != "identity"
+    }
+
     /// What recognizes the same file later: an entity tag that is not weak, or else the date of its last change.
     fileprivate var validator: String? {
+        if isEncoded { return nil }
         if let tag = value(forHTTPHeaderField: "ETag"), !tag.hasPrefix("W/") { return tag }
         return value(forHTTPHeaderField: "Last-Modified")
     }

@@ -20,6 +20,9 @@ final class PartialFile: @unchecked Sendable {
         let validator: String
     }
 
+    /// Whether this file has the destination, so that it gives it back once.
+    private var ownsDestination = false
+
     private static let lock = NSLock()
     nonisolated(unsafe) private static var inUse: Set<URL> = []
 
@@ -28,7 +31,7 @@ final class PartialFile: @unchecked Sendable {
     /// - Parameters:
     ///   - destination: Where the complete file is put.
     ///   - source: Where it comes from.
-    /// - Throws: An error, if another download is at it.
+    /// - Throws: An error, if another download is at it, or if it is no place for a file.
     init(for destination: URL, of source: URL?) throws {
         self.destination = destination.standardizedFileURL
         self.source = source
@@ -36,6 +39,10 @@ final class PartialFile: @unchecked Sendable {
         note = destination.appendingPathExtension("partial-note")
         let isFree = Self.lock.withLock { unsafe Self.inUse.insert(self.destination).inserted }
         guard isFree else { throw DownloadError.destinationInUse(destination) }
+        ownsDestination = true
+        if let code = Self.problem(of: destination) {
+            throw DownloadError.cannotWrite(destination, error: POSIXError(code))
+        }
         guard let data = try? Data(contentsOf: note), let known = try? JSONDecoder().decode(Note.self, from: data),
             known.url == source,
             let size = try? FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber
@@ -46,7 +53,15 @@ final class PartialFile: @unchecked Sendable {
 
     deinit { release() }
 
+    /// What would keep a complete file from being put there.
+    private static func problem(of destination: URL) -> POSIXErrorCode? {
+        guard destination.isFileURL || destination.scheme == nil else { return .EINVAL }
+        let type = try? FileManager.default.attributesOfItem(atPath: destination.path)[.type] as? FileAttributeType
+        return type == .typeDirectory ? .EISDIR : nil
+    }
+
     private func release() {
+        guard exchange(&ownsDestination, with: false) else { return }
         _ = Self.lock.withLock { unsafe Self.inUse.remove(destination) }
     }
 
@@ -60,9 +75,10 @@ final class PartialFile: @unchecked Sendable {
         length = 0
         self.validator = validator
         try write {
+            // In this order, so that a program that ends in between leaves no note about another content.
             try? FileManager.default.removeItem(at: note)
-            if let validator { try JSONEncoder().encode(Note(url: source, validator: validator)).write(to: note) }
             try Data().write(to: file)
+            if let validator { try JSONEncoder().encode(Note(url: source, validator: validator)).write(to: note) }
         }
     }
 

@@ -18,7 +18,7 @@ public import Foundation
 /// | there is no answer, or only a part of one | ``TransferError`` |
 /// | it was cancelled | `CancellationError`, or the reason, such as a timeout |
 ///
-/// Redirections are followed, up to twenty. A request that the server wants credentials for ends with status 401: send an `Authorization`
+/// Redirections are followed, up to twenty, without the `Authorization` if they lead to another server. A request that the server wants credentials for ends with status 401: send an `Authorization`
 /// header field. The `timeoutInterval` of the request is the longest time in which nothing comes, in whole seconds;
 /// `timeout` of the operation limits all of it.
 ///
@@ -52,8 +52,7 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
             return
         }
         var request = request
-        // Linux cuts it to whole seconds, and zero is no time at all.
-        request.timeoutInterval = max(1, request.timeoutInterval.rounded(.up))
+        request.timeoutInterval = Self.idleLimit(request.timeoutInterval)
         do {
             try send(request)
         } catch {
@@ -64,6 +63,12 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
     /// Stops the transfer. Don't call this method yourself.
     public final override func didCancel() {
         if let transfer = lock.withLock({ transfer }) { RequestSession.shared.cancel(transfer) }
+    }
+
+    /// Linux cuts it to whole seconds, zero is no time at all, and what is no number of milliseconds ends the program.
+    private static func idleLimit(_ interval: TimeInterval) -> TimeInterval {
+        let longest: TimeInterval = 1_000_000
+        return interval.isNaN ? longest : min(max(1, interval.rounded(.up)), longest)
     }
 
     func send(_ request: URLRequest) throws {}

@@ -61,11 +61,16 @@ final class RequestSession: NSObject, @unchecked Sendable {
 
     /// Sends a request.
     func start(_ handler: any TransferHandler) {
-        queue.addOperation { [self] in
-            let task = handler.makeTask(in: session)
-            transfers[task.taskIdentifier] = Running(task: task, handler: handler)
-            task.resume()
-        }
+        queue.addOperation { [self] in begin(handler) }
+    }
+
+    /// Sends another request for the same handler, while it is told that the last one has completed.
+    func startAgain(_ handler: any TransferHandler) { begin(handler) }
+
+    private func begin(_ handler: any TransferHandler) {
+        let task = handler.makeTask(in: session)
+        transfers[task.taskIdentifier] = Running(task: task, handler: handler)
+        task.resume()
     }
 
     /// Stops a request that was sent. Does nothing once it has ended.
@@ -118,6 +123,18 @@ extension RequestSession: URLSessionDataDelegate {
         }
     }
 
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        var request = request
+        // Linux sends them to any server that one names.
+        if response.url?.origin != request.url?.origin {
+            for field in ["Authorization", "Cookie"] { request.setValue(nil, forHTTPHeaderField: field) }
+        }
+        completionHandler(request)
+    }
+
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let transfer = transfers.removeValue(forKey: task.taskIdentifier) else { return }
         if let refusal = transfer.refusal, (error as? URLError)?.code == .cancelled {
@@ -126,5 +143,13 @@ extension RequestSession: URLSessionDataDelegate {
         } else {
             transfer.handler.completed(with: transfer.isStopped ? nil : error)
         }
+    }
+}
+
+extension URL {
+    /// What makes it the same server.
+    fileprivate var origin: [String?] {
+        let usual = ["http": 80, "https": 443][scheme?.lowercased() ?? ""]
+        return [scheme?.lowercased(), host?.lowercased(), (port ?? usual).map(String.init)]
     }
 }

@@ -68,6 +68,8 @@ extension TransferError {
     private static func explanation(_ code: URLError.Code) -> String? {
         switch code {
         case .unknown: "the connection broke off."
+        case .badURL: "its URL is not valid."
+        case .dataLengthExceedsMaximum: "a request with the method GET has no body."
         case .timedOut: "nothing came for too long."
         case .networkConnectionLost: "the connection was reset."
         case .cannotParseResponse: "the answer is no HTTP."

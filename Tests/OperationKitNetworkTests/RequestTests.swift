@@ -138,7 +138,7 @@ struct RequestTests {
         server.stop()
         let cases: [(String, URLError.Code)] = [
             ("http://127.0.0.1:9/", .cannotConnectToHost), ("http://no-such-host.invalid/", .cannotFindHost),
-            ("unknown://host/", .unsupportedURL),
+            ("unknown://host/", .unsupportedURL), ("http://127.0.0.1:99999/", .badURL),
         ]
         for (text, code) in cases {
             let url = try #require(URL(string: text))
@@ -248,11 +248,19 @@ struct RequestTests {
         #expect(server.requests.allSatisfy { $0.method == "POST" && $0.body == data })
     }
 
-    @Test("A file that does not exist is an error")
-    func missingFile() async throws {
+    @Test("A GET that is to send data is an error that says so")
+    func uploadWithGet() async throws {
+        let url = try #require(URL(string: "http://127.0.0.1:9/"))
+        let upload = UploadTaskOperation(URLRequest(url: url), from: Data(count: 1))
+        let error = await #expect(throws: TransferError.self) { try await queue.run(upload) }
+        #expect(error?.localizedDescription.hasSuffix("a request with the method GET has no body.") == true)
+    }
+
+    @Test("A file that does not exist, or is a folder, is an error", arguments: ["/missing", "/"])
+    func missingFile(_ path: String) async throws {
         let upload = UploadTaskOperation(
             request(try #require(URL(string: "http://127.0.0.1:9/")), "POST"),
-            fromFile: URL(fileURLWithPath: "/missing"))
+            fromFile: URL(fileURLWithPath: path))
         let error = await #expect(throws: TransferError.self) { try await queue.run(upload) }
         #expect(error?.code == .fileDoesNotExist)
     }
