@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import OperationKit
 import OperationKitProcess
@@ -13,34 +12,36 @@ let help = """
 
 // Without a buffer, so that lines come as they are.
 func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+func end(_ message: String, _ status: Int32) -> Never {
+    say(message)
+    exit(status)
+}
 
 var arguments = Array(CommandLine.arguments.dropFirst())
-if arguments.contains("--help") {
-    print(help)
-    exit(0)
-}
+if arguments.contains("--help") { end(help, 0) }
 let keepsGoing = arguments.contains("--keep-going")
 arguments.removeAll { $0 == "--keep-going" }
 let file = arguments.first ?? "Buildfile"
 guard arguments.count < 2, let text = try? String(contentsOfFile: file, encoding: .utf8) else {
-    print("There is no file “\(file)” to read.\n\n\(help)")
-    exit(64)
+    end("There is no file “\(file)” to read.\n\n\(help)", 64)
 }
 
 // Each target becomes an operation; the commands below it are one script.
-var targets: [(operation: ProcessOperation, needs: [Substring])] = []
+var targets: [(name: String, operation: ProcessOperation, needs: [Substring])] = []
 for block in text.split(separator: /\n(?=\S)/) {
     let lines = block.split(separator: "\n").filter { !$0.hasPrefix("#") }
-    guard let head = lines.first?.split(separator: ":", maxSplits: 1), let name = head.first else { continue }
+    guard let head = lines.first?.split(separator: ":", maxSplits: 1), !head.isEmpty else { continue }
+    let name = head[0].trimmingCharacters(in: .whitespaces)
     let script = lines.dropFirst().map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: " && ")
-    let operation = ProcessOperation("sh", ["-c", script], name: name.trimmingCharacters(in: .whitespaces))
-    operation.standardOutput = .lines { say("\(operation.name ?? ""): \($0)") }
-    operation.asyncCompletionBlock = { if $0 == nil { say("built \(operation.name ?? "")") } }
-    targets.append((operation, head.count > 1 ? head[1].split(separator: " ") : []))
+    let operation = ProcessOperation("sh", ["-c", script], name: name)
+    operation.standardOutput = .lines { say("\(name): \($0)") }
+    operation.asyncCompletionBlock = { if $0 == nil { say("built \(name)") } }
+    targets.append((name, operation, head.count > 1 ? head[1].split(separator: " ") : []))
 }
-for (operation, needs) in targets {
-    for needed in targets where needs.contains(Substring(needed.operation.name ?? "")) {
-        operation.requireSuccess(of: needed.operation)
+for target in targets {
+    for need in target.needs {
+        guard let needed = targets.first(where: { $0.name == need }) else { end("Nothing builds “\(need)”.", 64) }
+        target.operation.requireSuccess(of: needed.operation)
     }
 }
 
@@ -55,6 +56,5 @@ interrupt.activate()
 do {
     try await OperationQueue().run(build)
 } catch {
-    print(error.localizedDescription)
-    exit(error.isCancellation ? 130 : 1)
+    end(error.localizedDescription, error.isCancellation ? 130 : 1)
 }

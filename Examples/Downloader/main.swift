@@ -12,7 +12,10 @@ let help = """
       --to FOLDER  where the files go, instead of the current folder
     """
 
-func draw(_ text: String) { FileHandle.standardOutput.write(Data(text.utf8)) }
+func end(_ message: String, _ status: Int32) -> Never {
+    print(message)
+    exit(status)
+}
 
 var arguments = Array(CommandLine.arguments.dropFirst())
 var folder = "."
@@ -20,12 +23,10 @@ if let index = arguments.firstIndex(of: "--to"), index + 1 < arguments.count {
     folder = arguments[index + 1]
     arguments.removeSubrange(index...index + 1)
 }
-if arguments.isEmpty || arguments.contains("--help") {
-    print(help)
-    exit(arguments.isEmpty ? 64 : 0)
-}
-let texts = try arguments.map { $0.contains("://") ? $0 : try String(contentsOfFile: $0, encoding: .utf8) }
+if arguments.isEmpty || arguments.contains("--help") { end(help, arguments.isEmpty ? 64 : 0) }
+let texts = arguments.map { $0.contains("://") ? $0 : (try? String(contentsOfFile: $0, encoding: .utf8)) ?? "" }
 let urls = texts.flatMap { $0.split(whereSeparator: \.isWhitespace) }.compactMap { URL(string: String($0)) }
+if let index = texts.firstIndex(of: "") { end("There is nothing to read in “\(arguments[index])”.\n\n\(help)", 64) }
 
 let hosts = KeyedConcurrencyLimit("host", 4)
 let all = CompoundOperation(name: "downloads", maxConcurrentOperationCount: 8)
@@ -43,11 +44,10 @@ interrupt.setEventHandler { all.cancel() }
 interrupt.activate()
 func drawBar() {
     let count = Int(all.progress.fractionCompleted * 40)
-    draw("\r[\(String(repeating: "#", count: count))\(String(repeating: ".", count: 40 - count))]")
+    let bar = String(repeating: "#", count: count) + String(repeating: ".", count: 40 - count)
+    FileHandle.standardOutput.write(Data("\r[\(bar)]".utf8))
 }
-let bar = Task {
-    while (try? await Task.sleep(for: .milliseconds(100))) != nil { drawBar() }
-}
+let bar = Task { while (try? await Task.sleep(for: .milliseconds(100))) != nil { drawBar() } }
 var outcome: (status: Int32, message: String) = (0, "\(urls.count) files are here.")
 do {
     try await OperationQueue().run(all)
@@ -56,5 +56,4 @@ do {
 }
 bar.cancel()
 drawBar()
-draw("\n\(outcome.message)\n")
-exit(outcome.status)
+end("\n\(outcome.message)", outcome.status)

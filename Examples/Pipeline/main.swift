@@ -27,23 +27,27 @@ let all = CompoundOperation(name: "pipeline", maxConcurrentOperationCount: 4)
 let recorder = OperationTimelineRecorder()
 all.addObserver(recorder)
 for file in arguments {
-    let compressed = file + ".gz"
-    let compress = ProcessOperation("gzip", ["-c", file], name: "compress \(file)")
-    compress.standardOutput = .file(URL(fileURLWithPath: compressed))
-    let hash = ProcessOperation("cksum", [compressed], name: "hash \(file)")
+    let compress = ProcessOperation("gzip", ["-kf", "--", file], name: "compress \(file)")
+    let hash = ProcessOperation("cksum", ["--", file + ".gz"], name: "hash \(file)")
     hash.requireSuccess(of: compress)
     hash.asyncCompletionBlock = { error in
-        if error == nil, let output = hash.output { print(output.text) }
+        guard error == nil, let output = hash.output else { return }
+        FileHandle.standardOutput.write(output.standardOutput)
     }
     try all.addOperations([compress, hash])
 }
 
+signal(SIGINT, SIG_IGN)
+let interrupt = DispatchSource.makeSignalSource(signal: SIGINT, queue: .main)
+interrupt.setEventHandler { all.cancel() }
+interrupt.activate()
 var status: Int32 = 0
 do {
     try await OperationQueue().run(all)
-} catch let error as CompoundOperationError {
-    for failure in error.suboperationErrors { print("\(failure.name): \(failure.error.localizedDescription)") }
-    status = 1
+} catch {
+    let failures = (error as? CompoundOperationError)?.suboperationErrors ?? []
+    for failure in failures { print("\(failure.name): \(failure.error.localizedDescription)") }
+    status = error.isCancellation ? 130 : 1
 }
 if let report {
     try Data(recorder.timeline.svg().utf8).write(to: URL(fileURLWithPath: report))

@@ -61,6 +61,12 @@ struct BuilderTests {
         #expect(result.output.contains("cycle"))
     }
 
+    @Test("A target that nothing builds is an error, and nothing is built")
+    func unknown() async throws {
+        let result = try await build("app: first missing\n  echo never\nfirst:\n  echo never\n")
+        #expect(result.status == 64 && result.output == "Nothing builds “missing”.\n")
+    }
+
     @Test("Control-C ends what runs")
     func interrupted() async throws {
         let process = try Example(

@@ -61,6 +61,16 @@ struct DownloaderTests {
         #expect(result.status == 130 && result.output.contains("cancelled"))
     }
 
+    @Test("A list that is not there is an error, and so is a folder to write to")
+    func missing() async throws {
+        let list = try await Example.run("Downloader", ["/missing"])
+        #expect(list.status == 64 && list.output.hasPrefix("There is nothing to read in “/missing”."))
+        let server = try LoopbackServer { _ in [.response(Data("hello".utf8))] }
+        defer { server.stop() }
+        let folder = try await Example.run("Downloader", ["--to", "/missing", server.url("/a").absoluteString])
+        #expect(folder.status == 1 && folder.output.contains("could not be written"))
+    }
+
     @Test("Without arguments, and with --help, the downloader says how it is used")
     func usage() async throws {
         #expect(try await Example.run("Downloader", ["--help"]).status == 0)

@@ -13,12 +13,25 @@ struct PipelineTests {
         let result = try await Example.run(
             "Pipeline", ["--report", report, paths[0], folder.url.appendingPathComponent("missing").path, paths[1]])
         #expect(result.status == 1)
-        #expect(folder.names.contains("a.gz") && folder.names.contains("b.gz"))
+        #expect(folder.names == ["a", "a.gz", "b", "b.gz", "report.svg"])
         #expect(
             paths.allSatisfy { path in result.output.split(separator: "\n").contains { $0.hasSuffix(path + ".gz") } })
         #expect(result.output.split(separator: "\n").contains { $0.hasPrefix("compress ") && $0.contains("missing") })
         #expect(try String(contentsOfFile: report, encoding: .utf8).hasPrefix("<svg"))
         #expect(result.output.contains("operations"))
+    }
+
+    @Test("Control-C ends the tools, which leave nothing half done")
+    func interrupted() async throws {
+        // Takes long to be read, and no room on the disk.
+        let (first, long) = (try folder.file("first", "text"), try folder.file("long", ""))
+        try #require(FileHandle(forWritingAtPath: long)).truncate(atOffset: 1 << 34)
+        let process = try Example("Pipeline", [first, long])
+        await process.hasWritten("first.gz")
+        process.interrupt()
+        let result = try await process.result()
+        #expect(result.status == 130 && result.output.contains("operations"))
+        #expect(folder.names == ["first", "first.gz", "long"])
     }
 
     @Test("Help, and no files")
