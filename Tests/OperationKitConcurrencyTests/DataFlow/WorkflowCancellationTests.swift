@@ -1,0 +1,93 @@
+import Foundation
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKit
+
+/// A workflow that is cancelled, whatever it waits for.
+@Suite("Cancelled workflows", .hangGuard) struct WorkflowCancellationTests {
+    enum Wait: CaseIterable { case place, suspension, retry, sleep, together }
+
+    @Test("A workflow that is cancelled in one of its waits ends", arguments: Wait.allCases)
+    func waits(_ wait: Wait) async {
+        let clock = ManualClock()
+        let log = EventLog()
+        let held = ScriptedOperation(main: { _ in }) { $0.finish(withError: CancellationError()) }
+        let step = TaskOperation(name: "step") { log.add("step") }
+        let workflow = WorkflowOperation(name: "flow", maxConcurrentOperationCount: 1) { flow in
+            defer { log.add("cleaned up") }
+            switch wait {
+            case .place, .suspension: try await flow.run(step)
+            case .sleep: try await flow.sleep(for: .seconds(1_000))
+            case .retry:
+                let policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(1_000)))
+                let retry = RetryOperation<Void, Void>(policy, name: "step") { attempt in
+                    ThrowingBlockOperation { throw TestError.first }
+                }
+                retry.clock = clock
+                try await flow.run(retry)
+            case .together:
+                async let first: Void = flow.run(held)
+                async let second: Void = flow.run(step)
+                _ = try await (first, second)
+            }
+            log.add("went on")
+        }
+        workflow.clock = clock
+        if wait == .place { expectNoError { try workflow.addOperation(held) } }
+        workflow.isSuspended = wait == .suspension
+        workflow.start()
+        switch wait {
+        case .sleep, .retry: await clock.sleepers()
+        case .place, .suspension: await eventually("no child") { step.withState { $0.membership.parent != nil } }
+        case .together: break
+        }
+        if wait == .place || wait == .together { await eventually("it does not run") { held.isExecuting } }
+        workflow.cancel()
+        await #expect(throws: CancellationError.self) { try await workflow.finished() }
+        #expect(log.events == ["cleaned up"] || wait == .together && log.events == ["step", "cleaned up"])
+        await clock.expectNoSleepers()
+    }
+
+    private final class Subject: Sendable {
+        let running = Shared(0)
+        let workflow: WorkflowOperation<Void, Int>
+        let added: TaskOperation<Void>
+
+        init() {
+            let running = running
+            @Sendable func work() async {
+                running.change { $0 += 1 }
+                await Task.yield()
+                running.change { $0 -= 1 }
+            }
+            added = TaskOperation { await work() }
+            workflow = WorkflowOperation(maxConcurrentOperationCount: 2) { flow in
+                for _ in 0..<3 {
+                    async let first: Void = flow.run(TaskOperation { await work() })
+                    async let second: Void = flow.run(TaskOperation { await work() })
+                    _ = try await (first, second)
+                }
+                return 3
+            }
+        }
+    }
+
+    @Test("A workflow that is cancelled, and added to, at any moment ends once, after its children")
+    func anyMoment() async {
+        let seed = SplitMix64.freshSeed()
+        await race(
+            rounds: 600, seed: seed, prepare: { _ in Subject() },
+            [
+                {
+                    $0.workflow.start()
+                    $0.workflow.waitUntilFinished()
+                }, { $0.workflow.cancel() }, { try? $0.workflow.addOperation($0.added) },
+            ]
+        ) { subject, round in
+            #expect(subject.running.value == 0, "seed \(seed), round \(round)")
+            let error = subject.workflow.error
+            #expect(error == nil ? subject.workflow.output == 3 : error?.isCancellation == true, "seed \(seed)")
+        }
+    }
+}
