@@ -35,6 +35,22 @@ import Testing
         #expect(log.events.firstIndex(of: "first")! < log.events.firstIndex(of: "last")!)
     }
 
+    @Test("The branches of a builder are taken as those of any closure", arguments: [true, false])
+    func branches(isThorough: Bool) async throws {
+        let log = EventLog()
+        let compound = CompoundOperation {
+            if isThorough { BlockOperation { log.add("optional") } }
+            if isThorough {
+                BlockOperation { log.add("first") }
+            } else {
+                BlockOperation { log.add("second") }
+            }
+            if #available(macOS 13, iOS 16, *) { BlockOperation { log.add("available") } }
+        }
+        try await OperationQueue().run(compound)
+        #expect(Set(log.events) == (isThorough ? ["optional", "first", "available"] : ["second", "available"]))
+    }
+
     @Test("An empty builder makes an empty compound, and one that throws makes none")
     func emptyAndThrowing() async throws {
         try await OperationQueue().run(CompoundOperation {})
