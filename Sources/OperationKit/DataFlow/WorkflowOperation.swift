@@ -62,9 +62,11 @@ public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOpera
             limit: maxConcurrentOperationCount, failurePolicy: .continueAll, body: CompositeBody())
         super.init()
         self.name = name
-        let flow = Workflow(children: scheduler)
         scheduler.changeProgress { $0.added(Workflow.unitCount) }
-        becomeComposite(of: scheduler) { try await body($0, flow) }
+        // The scheduler has the body, and must not be held by it: there may be no run that lets go of it.
+        becomeComposite(of: scheduler) { [unowned scheduler] input in
+            try await body(input, Workflow(children: scheduler))
+        }
     }
 
     /// Creates an operation that runs an `async` function.

@@ -1,0 +1,279 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+/// What every operation around others promises, whatever it does with them.
+@Suite("Composites of every kind", .hangGuard) struct CompositeTests {
+    enum Kind: CaseIterable, Sendable {
+        case macro, longerMacro, waterfall, map, recovery, gathering, workflow, retry, repetition, hedging
+
+        /// Makes one around an operation, whose output it has.
+        func make(_ work: IOOperation<Void, Int>) -> IOOperation<Void, Int> {
+            switch self {
+            case .macro: MacroOperation(work)
+            case .longerMacro: MacroOperation(IOBlockOperation<Void, Void> {}).then(work)
+            case .waterfall: Waterfall<Void, Void>().thenRun { _ in work }
+            case .map: work.map { $0 }
+            case .recovery:
+                Step<Void, Int>("source") { step, _ in step.finish(withError: TestError.second) }.recoverRun { _ in work
+                }
+            case .gathering: [work].gathered().map { $0[0] }
+            case .workflow: WorkflowOperation { flow in try await flow.run(work) }
+            case .retry: RetryOperation(RetryPolicy(maximumAttempts: 1)) { _ in work }
+            case .repetition: RepeatOperation(every: .seconds(100), maximumCount: 1, makeOperation: { _ in work })
+            case .hedging: HedgedOperation(after: .seconds(100), maximumAttempts: 2) { _ in work }
+            }
+        }
+    }
+
+    /// Works until the test ends it, also when it is cancelled.
+    private final class Work: IOOperation<Void, Int>, @unchecked Sendable {
+        let (began, cancelled) = (Gate(), Gate())
+
+        override init() {
+            super.init()
+            name = "work"
+        }
+
+        override func main(input: Void) { began.open() }
+        override func didCancel() { cancelled.open() }
+    }
+
+    /// A composite that executes, with its work.
+    private func started(_ kind: Kind) async -> (IOOperation<Void, Int>, Work) {
+        let work = Work()
+        let composite = kind.make(work)
+        _ = composite.progress
+        composite.start()
+        await work.began.opened()
+        return (composite, work)
+    }
+
+    private func leaf(_ error: (any Error)?) -> (any Error)? {
+        (error as? CompoundOperationError)?.leafErrors.first ?? error
+    }
+
+    @Test(
+        "It has the output of its work, however it is started, and inside composites of every kind",
+        arguments: Kind.allCases)
+    func output(kind: Kind) async {
+        for start in Start.allCases {
+            let composite = kind.make(TaskOperation { 1 })
+            await start(composite)
+            #expect(composite.output == 1 && composite.error == nil && composite.progress.fractionCompleted == 1)
+        }
+        for outer in Kind.allCases {
+            let composite = outer.make(kind.make(IOBlockOperation { 1 }))
+            await Start.onBusyQueue(composite)
+            #expect(composite.output == 1, "\(outer)")
+        }
+        let child = kind.make(TaskOperation { 1 })
+        let compound = CompoundOperation(operations: [child])
+        await Start.byHand(compound)
+        #expect(child.output == 1 && compound.error == nil)
+    }
+
+    @Test("Its output can be read in its completion block and by dependents", arguments: Kind.allCases)
+    func readers(kind: Kind) async {
+        let log = EventLog()
+        let composite = kind.make(TaskOperation { 1 })
+        composite.asyncCompletionBlock = { [unowned composite] _ in log.add("block \(composite.output ?? -1)") }
+        let dependent = BlockOperation { log.add("dependent \(composite.output ?? -1)") }
+        dependent.addDependency(composite)
+        await onThread { OperationQueue().addOperations([dependent, composite], waitUntilFinished: true) }
+        #expect(log.events == ["block 1", "dependent 1"])
+    }
+
+    @Test("A failure of its work is its own, and it does not count as cancelled", arguments: Kind.allCases)
+    func failure(kind: Kind) async {
+        var failing = kind.make(TaskOperation { throw TestError.first })
+        if kind == .hedging {
+            failing = HedgedOperation(after: .seconds(100)) { _ in TaskOperation { throw TestError.first } }
+        }
+        let progress = failing.progress
+        await Start.byHand(failing)
+        #expect(text(leaf(failing.error)) == "first" && failing.output == nil && !failing.isCancelled)
+        #expect(progress.fractionCompleted == 1)
+    }
+
+    @Test(
+        "Work that is cancelled by itself ends it with a cancellation, and it does not count as cancelled",
+        arguments: Kind.allCases)
+    func loneCancellation(kind: Kind) async {
+        let composite = kind.make(Step<Void, Int> { step, _ in step.cancel() })
+        await Start.byHand(composite)
+        #expect(composite.error?.isCancellation == true && !composite.isCancelled)
+    }
+
+    @Test("Cancelling it cancels its work, and it ends after that, with the reason", arguments: Kind.allCases)
+    func cancelled(kind: Kind) async {
+        let (composite, work) = await started(kind)
+        composite.cancel(withError: TestError.reason)
+        await work.cancelled.opened()
+        #expect(!composite.isFinished)
+        work.finish(withError: CancellationError())
+        try? await composite.finished()
+        #expect(text(composite.error).contains("reason") && composite.isCancelled && work.isFinished)
+        #expect(composite.progress.fractionCompleted == 1)
+    }
+
+    @Test("Cancelled before its start, it runs nothing, and ends with the reason", arguments: Kind.allCases)
+    func cancelledBeforeTheStart(kind: Kind) async {
+        for start in Start.allCases {
+            let log = EventLog()
+            let composite = kind.make(
+                IOBlockOperation {
+                    log.add("work"); return 1
+                })
+            await start(composite) { composite.cancel(withError: TestError.reason) }
+            #expect(log.events.isEmpty && text(composite.error).contains("reason") && composite.output == nil)
+        }
+    }
+
+    @Test(
+        "What its work reports stands, although both were cancelled", arguments: Kind.allCases, [nil, TestError.first])
+    func outcomeAfterCancellation(kind: Kind, error: TestError?) async {
+        // These ask after the last one, too, whether they are cancelled.
+        if kind == .repetition || kind == .waterfall, error == nil { return }
+        let (composite, work) = await started(kind)
+        composite.cancel()
+        await work.cancelled.opened()
+        if let error { work.finish(withError: error) } else { work.finish(with: 1) }
+        try? await composite.finished()
+        #expect(text(leaf(composite.error)) == text(error) && composite.output == (error == nil ? 1 : nil))
+    }
+
+    @Test("An outcome that is given from outside cancels its work, and stands after that", arguments: Kind.allCases)
+    func given(kind: Kind) async {
+        let (composite, work) = await started(kind)
+        #expect(composite.finish(with: 5) && !composite.finish(withError: TestError.first))
+        await work.cancelled.opened()
+        #expect(!composite.isFinished)
+        work.finish(withError: TestError.second)
+        #expect((try? await composite.value) == 5)
+        #expect(work.isFinished && composite.progress.fractionCompleted == 1)
+    }
+
+    @Test(
+        "Work that runs already is waited for, and work that has finished counts, unless it is an attempt",
+        arguments: Kind.allCases)
+    func startedElsewhere(kind: Kind) async {
+        let work = Work()
+        work.start()
+        let composite = kind.make(work)
+        composite.start()
+        if [.retry, .repetition, .hedging].contains(kind) {
+            await #expect(throws: RetryError.self) { try await composite.value }
+            return
+        }
+        #expect(!composite.isFinished)
+        work.finish(with: 7)
+        #expect((try? await composite.value) == 7)
+        let finished = IOBlockOperation { 8 }
+        finished.start()
+        #expect((try? await OperationQueue().run(kind.make(finished))) == 8)
+    }
+
+    @Test(
+        "Work that is part of another operation is an error with its name, and is left alone", arguments: Kind.allCases)
+    func partOfAnother(kind: Kind) async {
+        let work = IOBlockOperation(name: "work") { 1 }
+        let owner = CompoundOperation(operations: [work])
+        let composite = kind.make(work)
+        await Start.byHand(composite)
+        #expect(composite.error is ChainError || composite.error is CompoundAdditionError)
+        #expect(composite.error?.localizedDescription.contains("“work”") == true && !work.isCancelled)
+        await Start.byHand(owner)
+        #expect(work.output == 1)
+    }
+
+    @Test("Calling `main()` by hand does nothing, before the start and after the end", arguments: Kind.allCases)
+    func mainByHand(kind: Kind) async {
+        let log = EventLog()
+        let composite = kind.make(
+            IOBlockOperation {
+                log.add("work"); return 1
+            })
+        composite.main()
+        composite.main(input: ())
+        #expect(log.events.isEmpty && !composite.isExecuting && !composite.isFinished)
+        await Start.byHand(composite)
+        composite.main()
+        composite.main(input: ())
+        #expect(log.events == ["work"] && composite.output == 1)
+    }
+
+    @Test("It is released with its work and closures: run, cancelled or dropped", arguments: Kind.allCases)
+    func releases(kind: Kind) async {
+        for moment in ["run", "cancel", "drop"] {
+            let tracker = LeakTracker()
+            do {
+                let token = tracker.token("closure")
+                let work = IOTaskOperation<Void, Int> {
+                    token.use()
+                    return 1
+                }
+                let composite = tracker.track(kind.make(tracker.track(work)))
+                if moment == "cancel" { composite.cancel() }
+                if moment != "drop" { await Start.onSuspendedQueue(composite) }
+            }
+            await tracker.expectAllReleased()
+        }
+    }
+
+    @Test("A cancellation that races with the end leaves the output or the cancellation", arguments: Kind.allCases)
+    func race(kind: Kind) async {
+        let wrong = EventLog()
+        let seed = SplitMix64.freshSeed()
+        await OperationKitTestSupport.race(
+            rounds: 50, seed: seed,
+            prepare: { _ in kind.make(Step<Void, Int> { step, _ in elsewhere { step.finish(with: 1) } }) },
+            [
+                { @Sendable in
+                    $0.start()
+                    $0.waitUntilFinished()
+                }, { @Sendable in if $0.isExecuting { $0.cancel() } },
+            ],
+            check: { composite, round in
+                // A source that has failed is not recovered from after the cancellation.
+                let error = kind == .recovery && text(composite.error) == "second" ? nil : composite.error
+                let isRight = composite.output == 1 || composite.isCancelled && error?.isCancellation != false
+                if !isRight { wrong.add("round \(round): \(text(composite.error))") }
+            })
+        #expect(wrong.events.isEmpty, "seed \(seed)")
+    }
+
+    // MARK: - Inputs
+
+    private static let takingInput: [@Sendable () -> IOOperation<String, Int>] = {
+        @Sendable func count() -> IOBlockOperation<String, Int> { IOBlockOperation(name: "count") { $0.count } }
+        let make: @Sendable (Int) -> IOOperation<String, Int> = { _ in count() }
+        return [
+            { count() }, { IOTaskOperation(name: "count") { $0.count } }, { MacroOperation(count()).named("count") },
+            { MacroOperation(count()).then(IOBlockOperation { $0 }).named("count") },
+            { Waterfall<String, String>(name: "count").then { $0.count } }, { count().map { $0 } },
+            { count().mapError { $0 } }, { count().recover { _ in 0 } },
+            { count().recoverRun { _ in TaskOperation { 0 } } },
+            { WorkflowOperation(name: "count") { (text: String, _) in text.count } },
+            { RetryOperation(RetryPolicy(), name: "count", makeOperation: make) },
+            { RepeatOperation(every: .seconds(1), maximumCount: 1, name: "count", makeOperation: make) },
+            { HedgedOperation(after: .seconds(100), name: "count", makeOperation: make) },
+        ]
+    }()
+
+    @Test("It takes an input, and a missing one is an error with its name", arguments: takingInput.indices)
+    func inputs(index: Int) async throws {
+        #expect(try await OperationQueue().run(Self.takingInput[index]().with(input: "four")) == 4)
+        let operation = Self.takingInput[index]()
+        await Start.byHand(operation)
+        #expect(operation.error as? IOOperationError == .missingInput(operation: "count") && operation.output == nil)
+    }
+}
+
+extension IOOperation {
+    fileprivate func named(_ name: String) -> IOOperation {
+        self.name = name
+        return self
+    }
+}
