@@ -61,22 +61,6 @@ import Testing
         #expect(process.log.events == ["main [\"Ada\", \"Grace\"]"] && process.error == nil)
     }
 
-    @Test("An optional property takes a value that is not optional") func optionalProperty() async {
-        final class Source: AsyncOperation, @unchecked Sendable { let user = "Ada" }
-        let (source, process) = (Source(), Process())
-        process.bind(\.first, to: source, \.user)
-        await run([process, source])
-        #expect(process.first == "Ada")
-    }
-
-    @Test("Typed operations are bound by `input` and `output`") func inputAndOutput() async throws {
-        let source = TaskOperation { 20 }
-        let target = Step<Int, Int> { $0.finish(with: $1 + 1) }
-        target.bind(\.input, to: source, \.output)
-        await run([target, source])
-        #expect(target.output == 21)
-    }
-
     @Test("A plain `Operation` can be the source of a binding") func plainSource() async {
         let (fetch, process) = (PlainFetch(), Process())
         process.bind(\.users, to: fetch, \.users)
@@ -259,14 +243,17 @@ import Testing
     }
     #endif
 
-    @Test("Bound operations and the closures of their bindings are released, run or not") func releases() async {
+    @Test("Bound operations and the closures of their bindings are released, run, cancelled or dropped") func releases()
+        async
+    {
         let tracker = LeakTracker()
-        for isRun in [true, false] {
+        for moment in ["run", "cancel", "drop"] {
             let (fetch, process) = (tracker.track(Fetch()), tracker.track(Process()))
             let token = tracker.token("closure")
             process.bind(to: fetch) { _, _ in token.use() }
             process.bind(\.users, to: fetch, \.users)
-            if isRun { await run([process, fetch]) }
+            if moment == "cancel" { process.cancel() }
+            if moment != "drop" { await run([process, fetch]) }
         }
         await tracker.expectAllReleased()
     }
@@ -288,19 +275,6 @@ import Testing
         #expect(log.events == ["() [\"two\"]", "main []"])
     }
 
-    @Test("The closure of a binding is released when its target ends without running") func releasesUnrun() async {
-        let tracker = LeakTracker()
-        let (fetch, process) = (Fetch(), Process())
-        do {
-            let token = tracker.token("closure")
-            process.bind(to: fetch) { _, _ in token.use() }
-        }
-        process.cancel()
-        process.start()
-        await tracker.expectAllReleased()
-        await run([fetch])
-    }
-
     @Test("A long chain of bound operations is freed without recursion") func longChain() async {
         await onThread(stackSize: workerStackSize) {
             var last: AsyncOperation = AsyncOperation()
@@ -312,29 +286,44 @@ import Testing
         }
     }
 
-    @Test("Thousands of targets each see what their source has published") func manyConsumers() async {
-        final class Producer: AsyncOperation, @unchecked Sendable {
-            var value = 0
-            let number: Int
-            init(_ number: Int) { self.number = number }
-            override func main() {
-                value = number
-                finish()
-            }
+    // MARK: - Compounds
+
+    @Test("A compound is handed its values before its children start") func compound() async {
+        let log = EventLog()
+        let fetch = Fetch()
+        let compound = CompoundOperation(operations: [BlockOperation { log.add("child") }])
+        compound.bind(to: fetch) { _, fetch in log.add("transfer \(fetch.users.count)") }
+        await run([compound, fetch])
+        #expect(log.events == ["transfer 2", "child"] && compound.error == nil)
+    }
+
+    enum Requirement: CaseIterable { case requireSuccess, keyPaths, closure }
+
+    @Test(
+        "A compound whose binding or required success fails runs no child, and ends after its children",
+        arguments: Requirement.allCases
+    )
+    func failedCompound(requirement: Requirement) async {
+        let log = EventLog()
+        let fetch = Fetch(TestError.first)
+        let child = ScriptedOperation.logged(log)
+        let compound = CompoundOperation(operations: [child])
+        compound.asyncCompletionBlock = { _ in log.add("compound, child finished: \(child.isFinished)") }
+        switch requirement {
+        case .requireSuccess: compound.requireSuccess(of: fetch)
+        case .keyPaths: compound.bind(\.name, to: fetch, \.name)
+        case .closure: compound.bind(to: fetch) { _, _ in throw TestError.second }
         }
-        final class Consumer: AsyncOperation, @unchecked Sendable {
-            var value = -1
-            var seen = -2
-            override func main() {
-                seen = value
-                finish()
-            }
-        }
-        let pairs = (0..<TestExtent.choose(5_000, long: 100_000)).map { (Producer($0), Consumer()) }
-        for (producer, consumer) in pairs { consumer.bind(\.value, to: producer, \.value) }
-        let compound = CompoundOperation(operations: pairs.flatMap { [$1, $0] })
-        await Start.byHand(compound)
-        #expect(compound.error == nil)
-        #expect(pairs.allSatisfy { $1.seen == $0.number })
+        await run([compound, fetch])
+        #expect(log.events == ["asyncCompletionBlock cancelled", "compound, child finished: true"])
+        #expect(compound.error is DependencyError || (requirement == .closure && text(compound.error) == "second"))
+    }
+
+    @Test("Children of a compound can be bound to each other") func children() async throws {
+        let (fetch, process) = (Fetch(), Process())
+        process.bind(\.users, to: fetch, \.users)
+        let compound = CompoundOperation(operations: [process, fetch])
+        try await OperationQueue().run(compound)
+        #expect(process.users.count == 2)
     }
 }

@@ -98,83 +98,6 @@ import Testing
         #expect(text(macro.error) == "first")
     }
 
-    @Test("A second input from an operation that is no step is an error with its name") func secondInput() async {
-        let first = Step<Int, Int>.increment("first")
-        let outside = Step<Int, Int>.increment("outside")
-        let sum = IOBlockOperation<(Int, Int), Int> { $0 + $1 }
-        let macro = MacroOperation(first).then(sum, inputFrom: first, outside).with(input: 1)
-        macro.name = "macro"
-        await Start.byHand(macro)
-        #expect(macro.error as? ChainError == .notAStep(operation: "outside", chain: "macro"))
-    }
-
-    @Test("Calling `main()` by hand after the end does nothing") func mainAfterTheEnd() async throws {
-        let log = EventLog()
-        let task = TaskOperation { log.add("task") }
-        let closure = IOTaskOperation<Int, Int> { (number: Int) in
-            log.add("closure")
-            return number
-        }.with(input: 1)
-        let throwing = ThrowingBlockOperation { log.add("throwing") }
-        let run = Strategy.sequentialItems.make { _, completion in
-            log.add("item")
-            completion(nil)
-        }.makeOperation(on: [1])
-        let queue = OperationQueue.serial(name: "serial")
-        for operation in [task, closure, throwing, run] {
-            try await queue.run(operation)
-            operation.main()
-            operation.main()
-        }
-        #expect(log.events == ["task", "closure", "throwing", "item"])
-    }
-
-    /// One operation of each class of the library that seals its `main()`, with a call of `main(input:)` where there is
-    /// one.
-    private static func sealed(_ log: EventLog) -> [(operation: AsyncOperation, mainWithInput: () -> Void)] {
-        let task = TaskOperation { log.add("task") }
-        let closure = IOBlockOperation<Int, Int> { (number: Int) in
-            log.add("closure")
-            return number
-        }.with(input: 1)
-        let block = AsyncBlockOperation { finish in
-            log.add("block")
-            finish(nil)
-        }
-        let step = Step<Int, Int>.increment("step", log: log).with(input: 1)
-        let macro = MacroOperation(Step<Int, Int>.increment("macro", log: log)).with(input: 1)
-        let mapped = Step<Int, Int>.increment("mapped", log: log).map { $0 }.with(input: 1)
-        let waterfall = Waterfall<Int, Int>().then { (number: Int) in
-            log.add("waterfall")
-            return number
-        }.with(input: 1)
-        let compound = CompoundOperation(operations: [BlockOperation { log.add("compound") }])
-        let run = Strategy.sequentialItems.make { _, completion in
-            log.add("run")
-            completion(nil)
-        }.makeOperation(on: [1])
-        return [
-            (task, { task.main(input: ()) }), (closure, { closure.main(input: 2) }), (block, {}), (step, {}),
-            (macro, { macro.main(input: 2) }), (mapped, { mapped.main(input: 2) }),
-            (waterfall, { waterfall.main(input: 2) }), (compound, {}), (run, { run.main(input: [2]) }),
-        ]
-    }
-
-    @Test("main() of the library's own classes does nothing when it is called by hand")
-    func mainByHand() async throws {
-        let log = EventLog()
-        for (operation, mainWithInput) in Self.sealed(log) {
-            operation.main()
-            mainWithInput()
-            #expect(log.events.isEmpty && !operation.isFinished)
-            try await OperationQueue().run(operation)
-            operation.main()
-            mainWithInput()
-            #expect(log.events.count == 1 && operation.isFinished)
-            log.clear()
-        }
-    }
-
     @Test("main() of a compound that is called by hand while it runs does not run the children again")
     func mainWhileItRuns() async throws {
         let log = EventLog()
@@ -187,20 +110,6 @@ import Testing
         child.finish()
         try await compound.finished()
         #expect(log.events == ["child"])
-    }
-
-    @Test("Starting a consumed macro or waterfall, or calling its `main()`, runs nothing") func consumed() async {
-        let log = EventLog()
-        let macro = MacroOperation(Step<Int, Int>.increment("step", log: log)).with(input: 1)
-        let waterfall = Waterfall<Int, Int>().with(input: 1)
-        let longer = (macro.then(Step<Int, Int>.increment("next", log: log)), waterfall.then { $0 + 1 })
-        for operation in [macro, waterfall] as [IOOperation<Int, Int>] {
-            await Start.byHand(operation)
-            operation.main()
-            #expect(operation.output == nil)
-        }
-        #expect(log.events.isEmpty)
-        withExtendedLifetime(longer) {}
     }
 
     @Test(

@@ -60,15 +60,6 @@ import Testing
         await tracker.expectAllReleased()
     }
 
-    @Test("A completion that is set after the end of a waterfall is dropped") func lateCompletion() async throws {
-        let waterfall = Waterfall<Int, Int>().then { $0 + 1 }
-        waterfall.input = 1
-        waterfall.start()
-        #expect(try await waterfall.value == 2)
-        waterfall.completion = { _ in Issue.record("It is called.") }
-        #expect(waterfall.completion == nil)
-    }
-
     @Test("An input that is set after the start is not taken") func lateInput() async throws {
         let gate = Gate()
         let step = IOTaskOperation<Int, Int> { (number: Int) in

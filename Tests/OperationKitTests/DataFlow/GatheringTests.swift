@@ -31,13 +31,6 @@ import Testing
         #expect(none.output == [] && optionals.output == [nil, 1] && voids.output?.count == 2)
     }
 
-    @Test("A gathering operation is a step of a macro") func step() async {
-        let sum = (1...3).map { number in TaskOperation { number } }.gathered().map { $0.reduce(0, +) }
-        let macro = MacroOperation(sum).then(Step<Int, Int>.increment("next"))
-        await Start.byHand(macro)
-        #expect(macro.output == 7)
-    }
-
     @Test("No more operations run at the same time than the limit of what gathers them allows") func limit() async {
         let counts = Shared((now: 0, most: 0))
         let steps = (0..<20).map { number in
@@ -83,26 +76,6 @@ import Testing
         #expect(steps[1].error is CancellationError)
     }
 
-    @Test("Cancelling cancels all gathered operations, before the start and while they run", arguments: [true, false])
-    func cancellation(beforeStart: Bool) async {
-        let began = Gate()
-        let steps = (0..<3).map { Step<Int, Int>("\($0)") { _, _ in began.open() }.with(input: $0) }
-        let gathered = steps.gathered(name: "all")
-        if beforeStart { gathered.cancel(withError: TestError.reason) }
-        gathered.start()
-        if !beforeStart {
-            await began.opened()
-            gathered.cancel(withError: TestError.reason)
-        }
-        let error = await #expect(throws: (any Error).self) { try await gathered.value }
-        #expect(steps.allSatisfy { $0.isFinished && $0.isCancelled } && gathered.isCancelled)
-        guard case .cancelled("all", let errors, TestError.reason?)? = error as? CompoundOperationError else {
-            Issue.record("\(text(error))")
-            return
-        }
-        #expect(errors.isEmpty)
-    }
-
     @Test("Where an operation was cancelled by itself there is no output, and the error is a cancellation")
     func loneCancellation() async {
         let steps = [Step<Int, Int>.increment("a").with(input: 1), Step<Int, Int>.increment("b").with(input: 1)]
@@ -140,19 +113,6 @@ import Testing
         #expect(child.output == 2)
     }
 
-    @Test("A gathered operation that runs already is waited for, and one that has finished counts") func started() async
-    {
-        let (running, finished) = (Step<Int, Int> { _, _ in }.with(input: 1), Step.increment("b").with(input: 1))
-        running.start()
-        finished.start()
-        let gathered = [running, finished].gathered()
-        gathered.start()
-        #expect(!gathered.isFinished)
-        running.finish(with: 7)
-        await #expect(throws: Never.self) { try await gathered.finished() }
-        #expect(gathered.output == [7, 2])
-    }
-
     @Test(
         "Gathered operations that wait for each other start in that order, and a cycle of them is an error with its path"
     )
@@ -187,36 +147,6 @@ import Testing
         #expect(errors.map(\.name) == ["a"] && errors.map(\.blockedCount) == [1])
     }
 
-    @Test("An outcome that is given from outside cancels the operations, and stands after the last one") func given()
-        async
-    {
-        let began = Gate()
-        let steps = [Step<Int, Int>("a") { _, _ in began.open() }.with(input: 1)]
-        let gathered = steps.gathered()
-        gathered.start()
-        await began.opened()
-        gathered.finish(with: [5])
-        await #expect(throws: Never.self) { try await gathered.finished() }
-        #expect(gathered.output == [5] && steps[0].isFinished && steps[0].isCancelled)
-    }
-
-    @Test("All outputs are there although it was cancelled: it succeeds") func cancelledButSuccessful() async {
-        let (began, gate) = (Gate(), Gate())
-        let gathered = [
-            IOBlockOperation<Int, Int> { input in
-                began.open()
-                gate.pass()
-                return input
-            }.with(input: 3)
-        ].gathered()
-        gathered.start()
-        await began.opened()
-        gathered.cancel()
-        gate.open()
-        await #expect(throws: Never.self) { try await gathered.finished() }
-        #expect(gathered.output == [3] && gathered.isCancelled)
-    }
-
     @Test("A negative limit of a gathering operation traps") func negativeLimit() async {
         await #expect(processExitsWith: .failure) {
             _ = [TaskOperation { 1 }].gathered(maxConcurrentOperationCount: -2)
@@ -243,44 +173,6 @@ import Testing
         await Start.byHand(gathered)
         #expect(seen.value == [0, 0.25, 0.5, 0.75] && gathered.progress.fractionCompleted == 1)
         #expect(gathered.debugDescription.contains("finished"))
-    }
-
-    @Test("Cancelling races with the end of gathered operations: all outputs are there, or it ends as cancelled")
-    func race() async {
-        let wrong = EventLog()
-        let seed = SplitMix64.freshSeed()
-        await OperationKitTestSupport.race(
-            rounds: 200, seed: seed,
-            prepare: { _ in
-                (0..<3).map { number in
-                    Step<Int, Int> { step, input in elsewhere { step.finish(with: input) } }.with(input: number)
-                }.gathered()
-            },
-            [
-                { @Sendable in
-                    $0.start()
-                    $0.waitUntilFinished()
-                }, { @Sendable in if $0.isExecuting { $0.cancel() } },
-            ],
-            check: { gathered, round in
-                let error = gathered.error as? CompoundOperationError
-                let isRight = gathered.output == [0, 1, 2] || gathered.isCancelled && error?.isCancelled == true
-                if !isRight { wrong.add("round \(round): \(text(gathered.error))") }
-            })
-        #expect(wrong.events.isEmpty, "seed \(seed)")
-    }
-
-    @Test("The operations and their outputs are released, run or not", arguments: ["run", "cancel", "drop"])
-    func releases(moment: String) async {
-        let tracker = LeakTracker()
-        do {
-            let gathered = tracker.track(
-                (0..<3).map { _ in tracker.track(TaskOperation { 1 }) }.gathered())
-            if moment == "cancel" { gathered.cancel() }
-            if moment != "drop" { await Start.onSuspendedQueue(gathered) }
-            if moment == "run" { #expect(gathered.output == [1, 1, 1]) }
-        }
-        await tracker.expectAllReleased()
     }
 
     @Test("Cancelled before its start, it ends as cancelled, even if there is nothing to do", arguments: [false, true])

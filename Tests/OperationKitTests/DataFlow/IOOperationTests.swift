@@ -44,12 +44,6 @@ import Testing
         await #expect(throws: IOOperationError.missingInput(operation: "measure")) { try await measure.value }
     }
 
-    @Test("The error of an operation without a name has the name of its type") func unnamed() async {
-        let measure = Measure()
-        await Start.byHand(measure)
-        #expect(measure.error as? IOOperationError == .missingInput(operation: "Measure"))
-    }
-
     @Test("A success without an output is an error with the name of the operation", arguments: Start.allCases)
     func missingOutput(start: Start) async {
         let forgetful = Step<Int, Int> { step, _ in step.finish() }

@@ -86,81 +86,6 @@ import Testing
             #expect(step.isCancelled && step.error is CancellationError)
         }
     }
-
-    @Test("The reason with which a macro is cancelled is its error") func reason() async {
-        let began = Gate()
-        let macro = MacroOperation(Step<Int, Int> { _, _ in began.open() })
-        macro.input = 0
-        macro.start()
-        await began.opened()
-        macro.cancel(withError: TestError.reason)
-        // The thread that calls `main()` of the step may have to end it.
-        await #expect(throws: TestError.reason) { try await macro.finished() }
-        #expect(macro.failedStep == nil)
-    }
-
-    @Test(
-        "What a step reports that was cancelled with its macro stands: an error, or the output of the last one",
-        arguments: [TestError.first, nil]
-    )
-    func outcomeAfterCancellation(error: TestError?) async {
-        let (began, cancelled) = (Gate(), Gate())
-        let step = IOTaskOperation<Int, Int>(name: "step") { number in
-            began.open()
-            await cancelled.opened()
-            if let error { throw error }
-            return number
-        }
-        let macro = MacroOperation(Step<Int, Int>.increment("first")).then(step).with(input: 0)
-        macro.start()
-        await began.opened()
-        macro.cancel()
-        cancelled.open()
-        try? await macro.finished()
-        #expect(macro.isCancelled && step.isCancelled)
-        #expect(text(macro.error) == text(error) && macro.output == (error == nil ? 1 : nil))
-    }
-
-    @Test("A macro that other threads cancel and finish at any time ends, and so do its steps")
-    func concurrentCancellation() async {
-        let wrong = EventLog()
-        let seed = SplitMix64.freshSeed()
-        final class Subject: @unchecked Sendable {
-            let steps: [Step<Int, Int>]
-            let macro: MacroOperation<Int, Int>
-            init() {
-                steps = (0..<5).map { number in
-                    Step("\(number)") { step, input in
-                        if number % 2 == 0 {
-                            elsewhere { step.finish(with: input + 1) }
-                        } else {
-                            step.finish(with: input + 1)
-                        }
-                    }
-                }
-                macro = chain(of: steps)
-                macro.input = 0
-            }
-        }
-        await race(
-            rounds: 500, seed: seed, prepare: { _ in Subject() },
-            [
-                { @Sendable subject in
-                    subject.macro.start()
-                    subject.macro.waitUntilFinished()
-                },
-                { @Sendable subject in subject.macro.cancel() },
-                { @Sendable subject in if subject.macro.finish(with: -1) { subject.macro.waitUntilFinished() } },
-            ],
-            check: { subject, round in
-                let macro = subject.macro
-                let isRight =
-                    macro.isFinished && subject.steps.allSatisfy(\.isFinished)
-                    && (macro.error is CancellationError || macro.output == 5 || macro.output == -1)
-                if !isRight { wrong.add("round \(round): \(String(describing: macro.result))") }
-            })
-        #expect(wrong.events.isEmpty, "seed \(seed)")
-    }
 }
 
 extension BlockOperation {
@@ -196,15 +121,6 @@ extension BlockOperation {
             var only: IOOperation<Int, Int> = Step.increment("only")
             for _ in 0..<10_000 { only = MacroOperation(only) }
         }
-    }
-
-    @Test("A macro of 10,000 steps that was not run is freed without overflowing the stack") func freedUnrun() async {
-        let tracker = LeakTracker()
-        await onThread(stackSize: workerStackSize) {
-            let macro = chain(of: (0..<10_000).map { tracker.track(Step<Int, Int>.increment("\($0)")) })
-            #expect(macro.input == nil)
-        }
-        await tracker.expectAllReleased()
     }
 
     @Test("A macro of 10,000 steps in which one is cancelled ends, and all steps finish")

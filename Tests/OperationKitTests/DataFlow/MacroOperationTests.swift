@@ -17,24 +17,6 @@ import Testing
         #expect(length.output == 4 && double.output == 8)
     }
 
-    @Test("A macro of one step has the output of that step") func oneStep() async {
-        let macro = MacroOperation(length)
-        macro.input = "four"
-        await Start.byHand(macro)
-        #expect(macro.output == 4)
-    }
-
-    @Test("The output of a macro can be read in its `asyncCompletionBlock` and by dependents") func readers() async {
-        let log = EventLog()
-        let macro = MacroOperation(length).then(double)
-        macro.input = "four"
-        macro.asyncCompletionBlock = { [unowned macro] _ in log.add("block \(macro.output ?? -1)") }
-        let dependent = BlockOperation { log.add("dependent \(macro.output ?? -1)") }
-        dependent.addDependency(macro)
-        await onThread { OperationQueue().addOperations([dependent, macro], waitUntilFinished: true) }
-        #expect(log.events == ["block 8", "dependent 8"])
-    }
-
     @Test("A step that ends on another thread is waited for before the next one starts")
     func asynchronousSteps() async {
         let log = EventLog()
@@ -77,16 +59,6 @@ import Testing
         #expect(macro.output == 7 - index)
     }
 
-    @Test("Steps may be `async` closures") func asyncClosures() async throws {
-        let later = IOTaskOperation<Int, Int> { input in
-            await Task.yield()
-            return input + 1
-        }
-        let macro = MacroOperation(length).then(later).then(text)
-        macro.input = "four"
-        #expect(try await OperationQueue().run(macro) == "<5>")
-    }
-
     @Test("A failed step ends the macro with its own error; later steps are cancelled and finish", arguments: 0..<5)
     func failedStep(failing: Int) async {
         let log = EventLog()
@@ -116,29 +88,6 @@ import Testing
         #expect(macro.failedStep?.name == "IOBlockOperation<Int, Int> 1")
     }
 
-    @Test("A step that is made by `recover` hands on a value in place of its failure") func recover() async {
-        let failing = IOBlockOperation<Int, Int> { _ in throw TestError.first }
-        let macro = MacroOperation(length).then(failing.recover { _ in 3 }).then(text)
-        macro.input = "four"
-        await Start.byHand(macro)
-        #expect(macro.output == "<3>" && macro.error == nil)
-    }
-
-    @Test("Macros can be steps of macros") func nesting() async {
-        let inner = MacroOperation(double).then(IOBlockOperation<Int, Int> { $0 + 1 })
-        let macro = MacroOperation(MacroOperation(length)).then(inner).then(text)
-        macro.input = "four"
-        await Start.onBusyQueue(macro)
-        #expect(macro.output == "<9>")
-    }
-
-    @Test("A macro can be a child of a compound") func inACompound() async throws {
-        let macro = MacroOperation(length).then(double)
-        macro.input = "four"
-        try await OperationQueue().run(CompoundOperation(operations: [macro]))
-        #expect(macro.output == 8)
-    }
-
     @Test("A step waits for its own dependencies too") func ownDependencies() async {
         let log = EventLog()
         let gate = Gate()
@@ -159,28 +108,6 @@ import Testing
         queue.addOperation(external)
         await Start.byHand(macro)
         #expect(log.events == ["first", "external", "step"])
-    }
-
-    @Test("`finish(with:)` on a macro cancels its steps; it ends after them with that output")
-    func finishFromOutside() async {
-        let began = Gate()
-        let step = Step<Int, Int> { _, _ in began.open() }
-        let later = Step<Int, Int>.increment("later")
-        let macro = MacroOperation(step).then(later)
-        macro.input = 0
-        macro.start()
-        await began.opened()
-        #expect(macro.finish(with: 7))
-        try? await macro.finished()
-        #expect(macro.output == 7 && macro.isFinished && step.isFinished && later.isFinished && later.isCancelled)
-    }
-
-    @Test("A missing input ends a macro with an error with its name, and its steps finish") func missingInput() async {
-        let macro = MacroOperation(length).then(double)
-        macro.name = "macro"
-        await Start.byHand(macro)
-        #expect(macro.error as? IOOperationError == .missingInput(operation: "macro"))
-        #expect(length.isFinished && double.isFinished)
     }
 
     // MARK: Consumption and mistakes

@@ -135,21 +135,6 @@ import Testing
         #expect(error is CancellationError == isCancelled && show.names.isEmpty && show.log.events.isEmpty)
     }
 
-    @Test("In a compound a missing value is a failure of the target, and what requires that counts with it")
-    func compound() async {
-        let (search, show, last) = (Search(), Show(), ScriptedOperation("last"))
-        show.bind(\.names, to: search, \.found)
-        last.requireSuccess(of: show)
-        let compound = CompoundOperation(operations: [last, show, search])
-        await Start.byHand(compound)
-        let errors = (compound.error as? CompoundOperationError)?.suboperationErrors ?? []
-        #expect(errors.map(\.name) == ["show"] && errors.map(\.blockedCount) == [1])
-        guard case .missingValue? = errors.first?.error as? DependencyError else {
-            Issue.record("\(text(compound.error))")
-            return
-        }
-    }
-
     private class Greet: IOOperation<[String], Int>, @unchecked Sendable {
         var other: [String]?
 

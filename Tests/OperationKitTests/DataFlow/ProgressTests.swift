@@ -91,21 +91,6 @@ import Testing
         #expect(operation.progress.fractionCompleted == 1 && macro.progress.fractionCompleted == 1)
     }
 
-    @Test("The steps of a macro count in its progress by their weights") func macro() async {
-        let seen = Shared<[Double]>([])
-        let holder = Shared<Progress?>(nil)
-        let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
-        let choose = Step<Int, Int> { step, input in
-            look()
-            step.finish(with: input)
-        }
-        let macro = MacroOperation(choose).then(Self.worker(4, look), progressWeight: 4)
-        macro.input = 0
-        holder.value = macro.progress
-        await Start.byHand(macro)
-        #expect(seen.value == [0, 0.2, 0.4, 0.6, 0.8] && macro.progress.fractionCompleted == 1)
-    }
-
     @Test("Parts count in a progress by their weights at any depth") func nested() async {
         let seen = Shared<[Double]>([])
         let holder = Shared<Progress?>(nil)
@@ -181,22 +166,6 @@ import Testing
         #expect(compound.error != nil)
     }
 
-    @Test("The jobs of a waterfall count in its progress by their weights") func waterfall() async {
-        let seen = Shared<[Double]>([])
-        let holder = Shared<Progress?>(nil)
-        let look: @Sendable (Int) -> Int = { input in
-            seen.change { $0.append(holder.value?.fractionCompleted ?? -1) }
-            return input
-        }
-        let waterfall = Waterfall<Int, Int>().then(look).then(progressWeight: 2, look)
-            .thenRun { input in Self.worker(2) { _ = look(0) }.with(input: input) }
-        waterfall.input = 0
-        holder.value = waterfall.progress
-        await Start.byHand(waterfall)
-        #expect(seen.value == [0, 0.25, 0.75, 0.875], "\(seen.value)")
-        #expect(waterfall.progress.fractionCompleted == 1)
-    }
-
     @Test("Cancelling a progress cancels its operation") func cancellation() async {
         let leaf = AsyncOperation()
         leaf.progress.cancel()
@@ -256,19 +225,6 @@ import Testing
             #expect(compound.error == nil && compound.progress.fractionCompleted == 1.0, "seed \(seed)")
             #expect(wrong.events.isEmpty, "seed \(seed): \(wrong.events)")
         }
-    }
-
-    @Test("The progress of an operation is released with it") func releases() async {
-        let tracker = LeakTracker()
-        for isRun in [true, false] {
-            let step = tracker.track(Step<Int, Int>.increment("step"))
-            let macro = tracker.track(MacroOperation(step))
-            macro.input = 1
-            tracker.track(macro.progress)
-            tracker.track(step.progress)
-            if isRun { await Start.onSuspendedQueue(macro) }
-        }
-        await tracker.expectAllReleased()
     }
 }
 

@@ -46,26 +46,6 @@ import Testing
         #expect(text(throwing.error) == "first" && text(failing.error) == "second")
     }
 
-    @Test("Cancelling while the operation of a recovery runs cancels it, and ends after it")
-    func cancellation() async {
-        let (began, gate) = (Gate(), Gate())
-        let made = Step<Void, Int>("made") { step, _ in
-            began.open()
-            elsewhere {
-                gate.pass()
-                step.finish(withError: CancellationError())
-            }
-        }
-        let recovered = Self.failing().recoverRun { _ in made }.with(input: 1)
-        recovered.start()
-        await began.opened()
-        recovered.cancel(withError: TestError.reason)
-        #expect(made.isCancelled)
-        gate.open()
-        await #expect(throws: TestError.reason) { try await recovered.value }
-        #expect(made.isFinished)
-    }
-
     @Test(
         "A recovery is not asked when it is cancelled before the start, or while its source runs",
         arguments: [true, false])
@@ -142,27 +122,6 @@ import Testing
         made.removeDependency(recovered)
     }
 
-    @Test("A recovery's operation that runs already is waited for, and one that has finished counts")
-    func startedElsewhere() async {
-        let (began, running) = (Gate(), Step<Int, Int> { _, _ in }.with(input: 1))
-        running.start()
-        let waiting = Self.failing().recoverRun { _ in
-            began.open()
-            return running
-        }.with(input: 0)
-        waiting.start()
-        await began.opened()
-        #expect(!waiting.isFinished)
-        running.finish(with: 7)
-        await #expect(throws: Never.self) { try await waiting.finished() }
-        #expect(waiting.output == 7)
-        let finished = Step<Int, Int>.increment("made").with(input: 1)
-        finished.start()
-        let counting = Self.failing().recoverRun { _ in finished }.with(input: 0)
-        await Start.byHand(counting)
-        #expect(counting.output == 2)
-    }
-
     @Test("`recoverRun` is asked for a source that was cancelled with a reason, as `recover` is") func reason() async {
         func source() -> Step<Int, Int> { Step("source") { step, _ in step.cancel(withError: TestError.reason) } }
         let (errors, value) = (EventLog(), TaskOperation { 5 })
@@ -202,47 +161,6 @@ import Testing
         override func main(input: Int) { began?.open() }
     }
 
-    @Test("A recovery is recovered from in turn; in a macro the next step gets the output of the last one")
-    func nested() async {
-        let log = EventLog()
-        let recovered = Self.failing("source")
-            .recoverRun { error in
-                log.add(text(error))
-                return TaskOperation<Int> { throw TestError.second }
-            }
-            .recoverRun { error in
-                log.add(text(error))
-                return Step<Int, Int>.increment("made").with(input: 8)
-            }
-        let macro = MacroOperation(recovered).then(Step<Int, Int>.increment("next")).with(input: 1)
-        await Start.byHand(macro)
-        #expect(macro.output == 10 && log.events == ["numbered(1)", "second"])
-    }
-
-    @Test("An outcome that is given from outside cancels the recovery's operation, and stands after it") func given()
-        async
-    {
-        let (began, made) = (Gate(), Shared<Step<Void, Int>?>(nil))
-        let recovered = Self.failing().recoverRun { _ in
-            let step = Step<Void, Int>("made") { _, _ in began.open() }
-            made.value = step
-            return step
-        }.with(input: 1)
-        recovered.start()
-        await began.opened()
-        recovered.finish(with: 5)
-        await #expect(throws: Never.self) { try await recovered.finished() }
-        #expect(recovered.output == 5)
-        #expect(made.value?.isCancelled == true && made.value?.isFinished == true)
-    }
-
-    @Test("The recovery's operation that is cancelled by itself ends the recovery with a cancellation")
-    func loneCancellation() async {
-        let recovered = Self.failing().recoverRun { _ in Step<Void, Int> { step, _ in step.cancel() } }.with(input: 1)
-        await Start.byHand(recovered)
-        #expect(recovered.error is CancellationError && !recovered.isCancelled)
-    }
-
     @Test("What did not run because of another operation counts with that one, recovered in vain or not") func blocked()
         async
     {
@@ -276,15 +194,6 @@ import Testing
         await #expect(throws: CancellationError.self) { try await recovered.value }
     }
 
-    @Test("An operation that belongs to another one has no recovery") func sourceOfAnother() async {
-        let source = Self.failing()
-        let owner = source.map { $0 }
-        let recovered = source.recoverRun { _ in TaskOperation { 0 } }.with(input: 0)
-        await Start.byHand(recovered)
-        #expect(recovered.error as? ChainError == .alreadyUsed(operation: "source", chain: "source"))
-        withExtendedLifetime(owner) {}
-    }
-
     @Test("The recovery's operation counts in the progress") func progress() async {
         let seen = Shared<[Double]>([])
         let holder = Shared<Progress?>(nil)
@@ -306,45 +215,5 @@ import Testing
         let progress = successful.progress
         await Start.byHand(successful)
         #expect(progress.fractionCompleted == 1)
-    }
-
-    @Test(
-        "All operations of a recovery and its closure are released, run or not",
-        arguments: ["success", "failure", "drop"])
-    func releases(moment: String) async {
-        let tracker = LeakTracker()
-        do {
-            let token = tracker.token("closure")
-            let source = moment == "success" ? Step<Int, Int>.increment("source") : Self.failing()
-            let recovered = tracker.track(
-                tracker.track(source).recoverRun { _ in
-                    token.use()
-                    return tracker.track(TaskOperation { 1 })
-                }.with(input: 1))
-            if moment != "drop" { await Start.onSuspendedQueue(recovered) }
-        }
-        await tracker.expectAllReleased()
-    }
-
-    @Test("Cancelling races with the recovery") func race() async {
-        let wrong = EventLog()
-        let seed = SplitMix64.freshSeed()
-        await OperationKitTestSupport.race(
-            rounds: 300, seed: seed,
-            prepare: { _ in
-                Self.failing().recoverRun { _ in Step<Int, Int>.increment("made").with(input: 1) }.with(input: 0)
-            },
-            [
-                { @Sendable in
-                    $0.start()
-                    $0.waitUntilFinished()
-                },
-                { @Sendable in if $0.isExecuting { $0.cancel() } },
-            ],
-            check: { recovered, round in
-                let isRight = recovered.isCancelled || recovered.output == 2
-                if !isRight { wrong.add("round \(round): \(String(describing: recovered.result))") }
-            })
-        #expect(wrong.events.isEmpty, "seed \(seed)")
     }
 }

@@ -1,7 +1,8 @@
 import Foundation
-import OperationKit
 import OperationKitTestSupport
 import Testing
+
+@testable import OperationKit
 
 /// What depends on a failed operation runs, as in Foundation, unless it asks not to.
 @Suite("requireSuccess", .hangGuard) struct RequireSuccessTests {
@@ -87,3 +88,93 @@ import Testing
         }
     }
 }
+
+#if os(macOS) || os(Linux)
+/// A required dependency, or a binding, that is added too late is ignored and reported. The handler and the level belong to
+/// the process, so each of these has one of its own.
+@Suite("Late dependencies", .hangGuard) struct LateDependencyTests {
+    final class Target: ScriptedOperation, @unchecked Sendable { var value = 0 }
+
+    /// Receives the reports of the process from now on.
+    private static func reports(level: String = "starts") -> Shared<[String]> {
+        unsafe setenv("OPERATIONKIT_DIAGNOSTICS", level, 1)
+        let reports = Shared<[String]>([])
+        OperationDiagnostics.handler = { report in
+            guard case .lateDependency(let operation, let dependency) = report else { return }
+            reports.change { $0.append("\(operation), \(dependency): \(report)") }
+        }
+        return reports
+    }
+
+    /// One that has succeeded.
+    private static func source() -> IOBlockOperation<Void, Int> {
+        let source = IOBlockOperation<Void, Int>(name: "save") { 1 }
+        source.start()
+        return source
+    }
+
+    private static func addEach(to target: Target, _ source: IOBlockOperation<Void, Int>) {
+        target.requireSuccess(of: source)
+        target.bind(to: source) { _, _ in preconditionFailure("called") }
+        target.bind(\.value, to: source, \.output!)
+    }
+
+    @Test("A requirement or a binding that is added after the start is ignored and reported, with both names")
+    func afterTheStart() async {
+        await #expect(processExitsWith: .success) {
+            let reports = LateDependencyTests.reports()
+            let source = LateDependencyTests.source()
+            let (begun, ended) = (Gate(), Gate())
+            let target = Target(main: { operation in
+                begun.open()
+                ended.pass()
+                operation.finish()
+            })
+            target.name = "announce"
+            async let end: Void = onThread { target.start() }
+            await begun.opened()
+            LateDependencyTests.addEach(to: target, source)
+            ended.open()
+            await end
+            LateDependencyTests.addEach(to: target, source)
+            MisuseReporter.shared.waitForReports()
+            precondition(target.value == 0 && target.error == nil)
+            precondition(reports.value.count == 6, "\(reports.value)")
+            for report in reports.value {
+                precondition(
+                    report.hasPrefix("announce, save: OperationKit: The operation “announce” had started"), report)
+                precondition(report.contains("“save”"), report)
+            }
+        }
+    }
+
+    @Test("A requirement or a binding that is added before the start is not reported, also after a cancellation")
+    func beforeTheStart() async {
+        await #expect(processExitsWith: .success) {
+            let reports = LateDependencyTests.reports()
+            let source = LateDependencyTests.source()
+            for isCancelled in [false, true] {
+                let target = Target { $0.finish() }
+                if isCancelled { target.cancel() }
+                target.requireSuccess(of: source)
+                target.bind(\.value, to: source, \.output!)
+                target.start()
+                precondition(target.value == (isCancelled ? 0 : 1))
+            }
+            MisuseReporter.shared.waitForReports()
+            precondition(reports.value.isEmpty, "\(reports.value)")
+        }
+    }
+
+    @Test("A late requirement is not reported where nothing is recorded") func off() async {
+        await #expect(processExitsWith: .success) {
+            let reports = LateDependencyTests.reports(level: "off")
+            let target = Target { $0.finish() }
+            target.start()
+            target.requireSuccess(of: LateDependencyTests.source())
+            MisuseReporter.shared.waitForReports()
+            precondition(reports.value.isEmpty, "\(reports.value)")
+        }
+    }
+}
+#endif

@@ -20,57 +20,6 @@ import Testing
         await #expect(throws: TestError.first) { try await operation.value }
     }
 
-    @Test("A closure without a result succeeds when it returns") func noResult() async throws {
-        let operation = TaskOperation { await Task.yield() }
-        await Start.byHand(operation)
-        #expect(operation.error == nil)
-        try await operation.value
-    }
-
-    @Test("The operation executes until the closure returns") func executing() async throws {
-        let (begun, mayEnd) = (Gate(), Gate())
-        let operation = TaskOperation {
-            begun.open()
-            await mayEnd.opened()
-        }
-        operation.start()
-        await begun.opened()
-        #expect(operation.isExecuting && !operation.isFinished && operation.output == nil)
-        mayEnd.open()
-        try await operation.finished()
-        #expect(operation.isFinished)
-    }
-
-    @Test("Cancelling the operation cancels its task") func cancellation() async throws {
-        let log = EventLog()
-        let (begun, never) = (Gate(), Gate())
-        let operation = TaskOperation {
-            begun.open()
-            await never.opened()
-            log.add("task cancelled \(Task.isCancelled)")
-            try Task.checkCancellation()
-        }
-        operation.start()
-        await begun.opened()
-        operation.cancel()
-        await #expect(throws: CancellationError.self) { try await operation.finished() }
-        #expect(log.events == ["task cancelled true"])
-        #expect(operation.isCancelled)
-    }
-
-    @Test("A task that is cancelled from inside cancels its operation") func cancelledFromInside() async throws {
-        let log = EventLog()
-        let operation = TaskOperation {
-            unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
-            log.add("task cancelled \(Task.isCancelled)")
-            try Task.checkCancellation()
-        }
-        operation.start()
-        await #expect(throws: CancellationError.self) { try await operation.finished() }
-        #expect(log.events == ["task cancelled true"])
-        #expect(operation.isCancelled)
-    }
-
     @Test("The reason takes the place of the `CancellationError` that the closure throws") func reason() async throws {
         let (begun, never) = (Gate(), Gate())
         let operation = TaskOperation {
@@ -114,24 +63,6 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
-    @Test("An outcome that other code gives ends the operation before its closure returns, and stays")
-    func finishFromOutside() async throws {
-        let (begun, mayEnd, ended) = (Gate(), Gate(), Gate())
-        let operation = TaskOperation {
-            begun.open()
-            await mayEnd.opened()
-            ended.open()
-            return 1
-        }
-        operation.start()
-        await begun.opened()
-        #expect(operation.finish(with: 2))
-        #expect(operation.isFinished && operation.output == 2)
-        mayEnd.open()
-        await ended.opened()
-        #expect(operation.output == 2)
-    }
-
     @Test(
         "The priority of the task follows the quality of service at the start",
         arguments: [
@@ -163,44 +94,5 @@ import Testing
     private static func holding(_ tracker: LeakTracker) -> TaskOperation<Void> {
         let token = tracker.token("closure")
         return TaskOperation { token.use() }
-    }
-
-    @Test("A `TaskOperation` is released after its end") func releases() async throws {
-        let tracker = LeakTracker()
-        do {
-            let operation = tracker.track(TaskOperation { 1 })
-            operation.start()
-            #expect(try await operation.value == 1)
-        }
-        await tracker.expectAllReleased()
-    }
-
-    @Test("A cancellation during the start or the end leaves either the output or the reason")
-    func concurrentCancellation() async {
-        let wrong = EventLog()
-        let tracker = LeakTracker()
-        let seed = SplitMix64.freshSeed()
-        let operations = Shared<[TaskOperation<Int>]>([])
-        await race(
-            rounds: 2_000, seed: seed,
-            prepare: { _ -> TaskOperation<Int> in
-                let operation = TaskOperation {
-                    try Task.checkCancellation()
-                    return 1
-                }
-                operations.change { $0.append(tracker.track(operation)) }
-                return operation
-            },
-            [{ @Sendable in $0.start() }, { @Sendable in $0.cancel(withError: TestError.reason) }], check: { _, _ in })
-        for operation in operations.value {
-            do {
-                if try await operation.value != 1 { wrong.add("wrong output") }
-            } catch {
-                if !operation.isCancelled || text(error) != "reason" { wrong.add("\(text(error))") }
-            }
-        }
-        #expect(wrong.events.isEmpty, "seed \(seed)")
-        operations.value = []
-        await tracker.expectAllReleased()
     }
 }

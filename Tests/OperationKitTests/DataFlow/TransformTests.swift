@@ -22,8 +22,12 @@ import Testing
             log.add("recover")
             return 0
         }
+        let recoveredByAnother = source.recoverRun { _ in
+            log.add("recoverRun")
+            return TaskOperation { 0 }
+        }
         await Start.byHand(owner)
-        for operation in [mapped, recovered] {
+        for operation in [mapped, recovered, recoveredByAnother] {
             await Start.byHand(operation.with(input: 0))
             #expect(
                 operation.error as? ChainError == .alreadyUsed(operation: "source", chain: "source"))
@@ -72,6 +76,80 @@ import Testing
             for _ in 0..<count { recovered = recovered.recoverRun { _ in TaskOperation { 1 } } }
             var gathered: IOOperation<Void, Int> = TaskOperation { 1 }
             for _ in 0..<count { gathered = [gathered].gathered().map { $0[0] } }
+            #expect(chain(of: (0..<10_000).map { Step<Int, Int>.increment("\($0)") }).input == nil)
         }
+    }
+}
+
+/// Steps without a subclass, and operations made from others.
+@Suite("Closures, map and recover", .hangGuard) struct IOBlockOperationTests {
+    @Test("A closure makes the output from the input", arguments: Start.allCases) func closure(start: Start) async {
+        let measure = IOBlockOperation<String, Int> { $0.count }
+        measure.input = "four"
+        await start(measure)
+        #expect(measure.output == 4)
+    }
+
+    @Test("An `async` closure makes the output from the input", arguments: Start.allCases)
+    func asyncClosure(start: Start) async {
+        let measure = IOTaskOperation<String, Int> { text in
+            await Task.yield()
+            return text.count
+        }
+        measure.input = "four"
+        await start(measure)
+        #expect(measure.output == 4)
+    }
+
+    @Test("The error that a closure throws is the error of its operation") func throwingClosure() async {
+        let sync = IOBlockOperation<Int, Int> { _ in throw TestError.first }
+        let async = IOTaskOperation<Int, Int> { input in
+            await Task.yield()
+            throw TestError.numbered(input)
+        }
+        sync.input = 1
+        async.input = 2
+        await Start.byHand(sync)
+        await Start.byHand(async)
+        #expect(text(sync.error) == "first" && text(async.error) == "numbered(2)")
+    }
+
+    @Test("An error passes through `map`, and an error that the closure of `map` throws is the outcome")
+    func mapFailures() async {
+        let failing = Step<Int, Int> { step, _ in step.finish(withError: TestError.first) }.map { $0 }
+        let throwing = Step<Int, Int>.increment("source").map { _ -> Int in throw TestError.second }
+        failing.input = 1
+        throwing.input = 1
+        await Start.byHand(failing)
+        await Start.byHand(throwing)
+        #expect(text(failing.error) == "first" && text(throwing.error) == "second")
+    }
+
+    @Test("`mapError` replaces the error") func mapError() async {
+        let failing = Step<Int, Int> { step, _ in step.finish(withError: TestError.first) }
+            .mapError { _ in TestError.second }
+        failing.input = 1
+        await Start.byHand(failing)
+        #expect(text(failing.error) == "second")
+    }
+
+    @Test("`recover` replaces a failure with a value") func recover() async {
+        let recovered = Step<Int, Int> { step, _ in step.finish(withError: TestError.first) }
+            .recover { $0 as? TestError == .first ? 7 : 0 }
+        recovered.input = 1
+        await Start.byHand(recovered)
+        #expect(recovered.output == 7 && recovered.error == nil)
+    }
+
+    @Test("A cancellation is not recovered from") func recoverFromCancellation() async {
+        let log = EventLog()
+        let source = Step<Int, Int> { step, _ in step.cancel() }
+        let recovered = source.recover { _ in
+            log.add("recover")
+            return 7
+        }
+        recovered.input = 1
+        await Start.byHand(recovered)
+        #expect(recovered.error is CancellationError && log.events.isEmpty)
     }
 }

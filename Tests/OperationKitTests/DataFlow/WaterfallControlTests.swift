@@ -33,16 +33,6 @@ import Testing
         holder.value = nil
     }
 
-    @Test("A waterfall that is suspended before its start calls no job until it is resumed")
-    func suspendedBeforeTheStart() async throws {
-        let log = EventLog()
-        let waterfall = startedWhileSuspended(log)
-        await onThread {}
-        #expect(log.events.isEmpty && waterfall.isRunning)
-        waterfall.resume()
-        #expect(try await waterfall.value == 1)
-    }
-
     #if DEBUG
     @Test("While a waterfall is suspended before its start, nothing of it starts") func nothingStartsBefore()
         async throws
@@ -142,19 +132,6 @@ import Testing
 
     // MARK: Cancellation
 
-    @Test("A waterfall that is cancelled before its start calls its completion and no job")
-    func cancelledBeforeTheStart() async {
-        let log = EventLog()
-        let waterfall = Waterfall<Int, Int>().then { input in
-            log.add("job")
-            return input
-        }
-        waterfall.input = 1
-        waterfall.completion = { log.add("completion \(text($0.failure))") }
-        await Start.onSuspendedQueue(waterfall) { waterfall.cancel() }
-        #expect(log.events == ["completion cancelled"])
-    }
-
     @Test("A waterfall that is cancelled in a job calls no further one", arguments: 0..<5)
     func cancelledInAJob(at: Int) async {
         let log = EventLog()
@@ -174,35 +151,6 @@ import Testing
         #expect(waterfall.error is CancellationError && waterfall.failedStep == nil)
     }
 
-    @Test("Cancelling a waterfall cancels the operation that runs") func cancelsTheOperation() async {
-        let began = Gate()
-        let running = Step<Void, Int> { _, _ in began.open() }
-        let waterfall = Waterfall<Int, Int>().thenRun { _ in running }.then { $0 }
-        waterfall.input = 0
-        waterfall.start()
-        await began.opened()
-        waterfall.cancel()
-        #expect(running.isCancelled)
-        await #expect(throws: CancellationError.self) { try await waterfall.value }
-        #expect(running.isFinished)
-    }
-
-    @Test("`finish(with:)` on a waterfall cancels the operation of its job; it ends after that with that output")
-    func finishFromOutside() async {
-        let (began, gate, log) = (Gate(), Gate(), EventLog())
-        let running = ScriptedStep(began: began, gate: gate)
-        running.asyncCompletionBlock = { _ in log.add("operation") }
-        let waterfall = Waterfall<Int, Int>().thenRun { _ in running }
-        waterfall.asyncCompletionBlock = { _ in log.add("waterfall, operation finished: \(running.isFinished)") }
-        waterfall.input = 0
-        waterfall.start()
-        await began.opened()
-        #expect(waterfall.finish(with: 9) && !waterfall.isFinished && running.isCancelled)
-        gate.open()
-        #expect(try! await waterfall.value == 9)
-        #expect(log.events == ["operation", "waterfall, operation finished: true"])
-    }
-
     private func startedWhileSuspended(_ log: EventLog) -> Waterfall<Int, Int> {
         let shorter = Waterfall<Int, Int>()
         shorter.suspend()
@@ -214,23 +162,6 @@ import Testing
         waterfall.input = 1
         waterfall.start()
         return waterfall
-    }
-
-    private final class ScriptedStep: IOOperation<Void, Int>, @unchecked Sendable {
-        let began: Gate
-        let gate: Gate
-        init(began: Gate, gate: Gate) {
-            self.began = began
-            self.gate = gate
-            super.init()
-        }
-        override func main(input: Void) {
-            elsewhere {
-                self.began.open()
-                self.gate.pass()
-                self.finish(with: 1)
-            }
-        }
     }
 
     @Test("An operation that ends with success but without an output is an error with its name")

@@ -67,22 +67,6 @@ import Testing
         #expect(try await waterfall.value == .utility)
     }
 
-    @Test("The closure of an asynchronous job is released, called or not") func releases() async {
-        let tracker = LeakTracker()
-        for isRun in [true, false] {
-            let token = tracker.token("closure")
-            let waterfall = tracker.track(
-                Waterfall<Int, Int>()
-                    .thenAwait { input in
-                        token.use()
-                        return input
-                    }
-                    .with(input: 1))
-            if isRun { await Start.byHand(waterfall) }
-        }
-        await tracker.expectAllReleased()
-    }
-
     @Test("A value job that makes an operation, which would not run, is an error that names the job")
     func operationAsValue() async {
         let log = EventLog()
@@ -111,17 +95,6 @@ import Testing
             .thenRun { operation in operation }
         await Start.byHand(waterfall.with(input: 1))
         #expect(waterfall.output == 2)
-    }
-
-    @Test("An operation takes its input in the expression that creates it, also among the children of a compound")
-    func inputInTheExpression() async {
-        let step = Step<Int, Int>.increment("step").with(input: 1)
-        let compound = CompoundOperation(name: "all") {
-            step
-            Step<Int, Int>.increment("a").with(input: 1)
-        }
-        await Start.byHand(compound)
-        #expect(step.output == 2 && compound.error == nil)
     }
 
     /// The kinds of jobs that fail, each under the same name.

@@ -90,17 +90,6 @@ import Testing
         #expect(waterfall.failedStep?.index == 0 && waterfall.failedStep?.name == "request")
     }
 
-    @Test("The cancellation of a job's operation ends the waterfall, which does not count as cancelled")
-    func cancelledOperation() async {
-        let waterfall = Waterfall<Int, Int>()
-            .thenRun { _ in Step<Int, Int>("step") { step, _ in step.cancel() }.with(input: 1) }
-            .then { $0 }
-        waterfall.input = 1
-        await Start.byHand(waterfall)
-        #expect(waterfall.error is CancellationError && waterfall.failedStep?.name == "step")
-        #expect(!waterfall.isCancelled)
-    }
-
     @Test("The completion gets the result before the waterfall has finished") func completion() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>().then { $0 + 1 }
@@ -115,20 +104,6 @@ import Testing
     }
 
     // MARK: Nesting and mistakes
-
-    @Test("Waterfalls run inside waterfalls, macros and compounds") func nesting() async {
-        let waterfall = Waterfall<Int, Int>()
-            .thenRun { input in
-                let inner = Waterfall<Int, Int>().then { $0 + 1 }.thenRun { value in TaskOperation { value * 2 } }
-                inner.input = input
-                return inner
-            }
-        let macro = MacroOperation(waterfall).then(IOBlockOperation<Int, String> { "\($0)" })
-        macro.input = 4
-        let compound = CompoundOperation(operations: [macro])
-        await Start.byHand(compound)
-        #expect(macro.output == "10" && compound.error == nil)
-    }
 
     @Test("A waterfall that was continued by `then` can be neither started nor continued again; the longer one runs")
     func consumed() async {
@@ -145,19 +120,6 @@ import Testing
         #expect(waterfall.output == 2)
     }
 
-    @Test("A job that returns an operation that is part of another one is an error with its name")
-    func partOfAnother() async {
-        let step = Step<Int, Int>.increment("step")
-        let macro = MacroOperation(step)
-        macro.input = 1
-        let waterfall = Waterfall<Int, Int>(name: "waterfall").thenRun { _ in step }
-        waterfall.input = 1
-        await Start.byHand(waterfall)
-        #expect(waterfall.error?.localizedDescription.contains("“step”") == true)
-        await Start.byHand(macro)
-        #expect(macro.output == 2)
-    }
-
     @Test("A job that returns its own waterfall is an error with its name") func returnsItself() async {
         let holder = Shared<Waterfall<Int, Int>?>(nil)
         let waterfall = Waterfall<Int, Int>(name: "loop").thenRun { _ -> IOOperation<Int, Int> in holder.value! }
@@ -166,12 +128,6 @@ import Testing
         await Start.byHand(waterfall)
         holder.value = nil
         #expect(waterfall.error?.localizedDescription.contains("“loop”") == true)
-    }
-
-    @Test("A missing input is an error with the name of the waterfall") func missingInput() async {
-        let waterfall = Waterfall<Int, Int>(name: "waterfall").then { $0 }
-        await Start.byHand(waterfall)
-        #expect(waterfall.error as? IOOperationError == .missingInput(operation: "waterfall"))
     }
 
     // MARK: Size
@@ -222,64 +178,5 @@ import Testing
         }
         #expect(most.value <= 3, "\(most.value) are alive")
         await tracker.expectAllReleased()
-    }
-
-    @Test("A waterfall releases its jobs and what flows through them, whether run, cancelled or dropped")
-    func releases() async {
-        let tracker = LeakTracker()
-        for moment in ["run", "cancel", "drop"] {
-            let token = tracker.token("closure")
-            let waterfall = tracker.track(
-                Waterfall<LeakTracker.Token, LeakTracker.Token>()
-                    .then { input in
-                        token.use()
-                        return input
-                    }
-                    .thenRun { input in tracker.track(TaskOperation { input }) })
-            waterfall.completion = { _ in token.use() }
-            waterfall.input = tracker.token("input")
-            if moment == "cancel" { waterfall.cancel() }
-            if moment != "drop" { await Start.onSuspendedQueue(waterfall) }
-        }
-        await tracker.expectAllReleased()
-    }
-
-    @Test("A waterfall that is suspended, resumed and cancelled at any time ends with its output or the cancellation")
-    func races() async {
-        let wrong = EventLog()
-        let seed = SplitMix64.freshSeed()
-        await race(
-            rounds: 500, seed: seed,
-            prepare: { _ in
-                let waterfall = (0..<10).reduce(Waterfall<Int, Int>()) { waterfall, number in
-                    waterfall.thenDecide { input -> WaterfallStep<Int> in
-                        number % 3 == 0
-                            ? .operation(Step<Int, Int>.increment("").with(input: input)) : .value(input + 1)
-                    }
-                }
-                waterfall.input = 0
-                return waterfall
-            },
-            [
-                { @Sendable in
-                    $0.start()
-                    $0.waitUntilFinished()
-                },
-                { @Sendable waterfall in
-                    for _ in 0..<5 {
-                        waterfall.suspend()
-                        waterfall.resume()
-                    }
-                },
-                { @Sendable in if $0.input == 0, $0.isRunning { $0.cancel() } },
-            ],
-            check: { waterfall, round in
-                if waterfall.isCancelled
-                    ? !(waterfall.error is CancellationError) && waterfall.output != 10 : waterfall.output != 10
-                {
-                    wrong.add("round \(round): \(String(describing: waterfall.result))")
-                }
-            })
-        #expect(wrong.events.isEmpty, "seed \(seed)")
     }
 }
