@@ -36,19 +36,18 @@ func residentMemory() -> Int? {
     return (resident - shared) * 4096 / (1 << 20)
 }
 
-extension Double {
-    /// With one digit after the point.
-    var short: String { String(format: "%.1f", self) }
-}
-
 extension Stress {
-    /// Expects that runs of a program keep all promises, while references to its operations are kept, and while they are not.
-    static func expectRight(_ program: StressProgram, times: Int = TestExtent.choose(1, long: 3)) async {
-        for keepsReferences in [false, true] {
-            var program = program
-            program.keepsReferences = keepsReferences
-            let failure = await onThread { [program] in Soak.check(program, times: times) }
-            if let failure { Issue.record("\(failure.report)") }
+    /// Expects that runs of a program keep all promises, whatever the external dependency is, and whether or not references to
+    /// its operations are kept.
+    static func expectRight(_ program: StressProgram, times: Int = 4) async {
+        for isStock in [false, true] {
+            for keepsReferences in [false, true] {
+                var program = program
+                program.isExternalStock = isStock
+                program.keepsReferences = keepsReferences
+                let failure = await onThread { [program] in Soak.check(program, times: times) }
+                if let failure { Issue.record("\(failure.report)") }
+            }
         }
     }
 }

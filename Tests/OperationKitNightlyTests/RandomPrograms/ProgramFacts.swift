@@ -13,8 +13,6 @@ struct ProgramFacts {
     private var disturbed: Set<Int> = []
     /// The nodes that an operation beside them may cancel with its queue.
     private var cancelledWithQueue: Set<Int> = []
-    /// Whether an operation that requires resources is inside another one, which may have them.
-    private(set) var mayBeHeldAround = false
     /// The nodes that are, or are inside of, an addition, with the number of that action.
     private(set) var addedBy: [Int: Int] = [:]
 
@@ -28,10 +26,6 @@ struct ProgramFacts {
             for node in node.subtree { addedBy[node.id] = index }
         }
         noteQueueCancellations()
-        mayBeHeldAround = nodes.values.contains { node in
-            !node.policies.resources.isEmpty
-                && ancestors(of: node.id).contains { nodes[$0]?.policies.resources.isEmpty == false }
-        }
         // What disturbs an operation disturbs those that require its success, and these may come before it.
         var count = -1
         while count < disturbed.count {
@@ -74,7 +68,7 @@ struct ProgramFacts {
 
     private func disturbsChildren(of id: Int) -> Bool {
         guard let node = nodes[id] else { return true }
-        if disturbed.contains(id) || node.decision != .runs { return true }
+        if disturbed.contains(id) { return true }
         if node.requires.contains(where: { !mustSucceed($0) }) { return true }
         if node.limitedChildren?.policy == .cancelRemaining {
             return mayFail(node, additionsToo: true)
@@ -85,22 +79,8 @@ struct ProgramFacts {
     func actions(on id: Int) -> [StressAction] { actions[id] ?? [] }
 
     func isInterrupted(_ id: Int) -> Bool {
-        nodes[id]?.entry.isCancelled == true || cancelledWithQueue.contains(id) || isStoppedByPolicies(id)
+        nodes[id]?.entry.isCancelled == true || cancelledWithQueue.contains(id)
             || actions(on: id).contains(where: \.effect.interrupts)
-    }
-
-    /// Whether its policies cancel it, or may do so while it works. Work that does not end otherwise is known to end so.
-    private func isStoppedByPolicies(_ id: Int) -> Bool {
-        guard let node = nodes[id] else { return false }
-        if mayBeRefused(node) { return true }
-        return node.decision == .skips || node.policies.timeout?.isReachable == true && node.leaf?.kind != .stuck
-    }
-
-    /// Whether it, or one of its attempts, may not get what it requires.
-    func mayBeRefused(_ node: StressNode) -> Bool {
-        if node.policies.hasCircuit { return true }
-        if node.retry?.resource != nil, mayBeHeldAround { return true }
-        return !node.policies.resources.isEmpty && (node.policies.patience != nil || mayBeHeldAround)
     }
 
     /// Whether nothing can keep it from succeeding.
@@ -145,16 +125,12 @@ struct ProgramFacts {
             switch action.effect {
             case .cancelWithReason, .finish: true
             case .cancel, .cancelSuspended, .pause, .squeeze, .add, .cancelTask, .cancelQueue, .useQueue, .depend,
-                .addAgain, .addCycle, .describe, .rename, .setUnits, .replaceBlock, .advance, .openGate:
+                .addAgain, .addCycle, .describe:
                 false
             }
         }
-        if isGivenFailure || !node.requires.isEmpty || node.policies.timeout?.isReachable == true { return true }
-        if case .fails = node.decision { return true }
-        if mayBeRefused(node) { return true }
-        if let retry = node.retry { return retry.areStuck || retry.outcome(of: node.id) != .success }
+        if isGivenFailure || !node.requires.isEmpty { return true }
         if let leaf = node.leaf { return leaf.outcome(of: node.id) != .success }
-        if case .collection(let collection) = node.work { return !collection.failing.isEmpty }
         return children(of: node.id).contains { mayFail($0, additionsToo: additionsToo) }
     }
 }
@@ -168,27 +144,15 @@ extension ProgramFacts {
             guard let source = nodes[id], let outcome = predicted(source) else { return nil }
             if outcome != .success { return dependency(of: source, outcome) }
         }
-        switch node.decision {
-        case .runs: break
-        case .skips: return nil
-        case .fails(let outcome): return outcome
-        }
         switch node.work {
         case .leaf(let leaf):
             return canFail(node, leaf) ? leaf.outcome(of: node.id) : .success
         case .macro(let steps), .waterfall(let steps):
             if steps.contains(where: { isDisturbed($0.id) }) { return nil }
             for step in steps {
-                if case .fails(let outcome) = step.decision { return outcome }
                 if let outcome = step.leaf?.outcome(of: step.id), outcome != .success { return outcome }
             }
             return .success
-        case .collection(let collection):
-            let failing = collection.failing
-            if collection.policy == .cancelRemaining, !failing.isEmpty { return nil }
-            return ProgramFacts.report(of: node, units: collection, failing: failing, isCancelled: false)
-        case .retry(let retry):
-            return retry.isCertain ? retry.outcome(of: node.id) : nil
         case .recovery(let source, let made):
             guard !isDisturbed(made.id), let outcome = predicted(source) else { return nil }
             return outcome == .success ? .success : predicted(made)
@@ -215,11 +179,6 @@ extension ProgramFacts {
 
     /// Whether a node has to run, provided that it was made and accepted.
     func mustRun(_ id: Int) -> Bool {
-        mustStart(id) && nodes[id]?.decision == .runs
-    }
-
-    /// Whether a node has to start, provided that it was made and accepted. Its policies may keep it from running.
-    func mustStart(_ id: Int) -> Bool {
         if isDisturbed(id) { return false }
         if nodes[id]?.requires.contains(where: { !mustSucceed($0) }) == true { return false }
         guard let parent = parents[id] else { return true }
@@ -249,29 +208,9 @@ extension ProgramFacts {
         isStep(node.id) || node.isAsynchronous
     }
 
-    /// Whether its progress may be put below one of the user's.
-    func isShared(_ node: StressNode) -> Bool {
-        node.leaf != nil && isOperation(node) && isAsynchronous(node)
-    }
-
     /// Whether a leaf that is to fail does.
     func canFail(_ node: StressNode, _ leaf: StressLeaf) -> Bool {
         leaf.kind != .block && leaf.kind != .foreign || isStep(node.id)
-    }
-
-    /// How a collection has to end with these units failing.
-    static func report(
-        of node: StressNode, units: StressCollection, failing: [Int], isCancelled: Bool, reason: StressOutcome? = nil
-    ) -> StressOutcome {
-        let word = units.strategy.isBatch ? "batch" : "item"
-        let failures = failing.map { unit in
-            StressReport.Failure(
-                name: "\(word) \(unit)", index: unit,
-                outcome: unit == units.lostUnit ? .lostUnit(unit) : .unit(unit), siblings: units.units.count)
-        }
-        if !isCancelled, failures.isEmpty { return .success }
-        return .report(
-            StressReport(isCancellation: isCancelled, name: node.name, failures: failures, reason: reason))
     }
 }
 

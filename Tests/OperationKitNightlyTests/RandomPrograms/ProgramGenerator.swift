@@ -24,15 +24,10 @@ struct ProgramGenerator {
     private mutating func program(seed: UInt64) -> StressProgram {
         let root = compound(id: 0, depth: 0, around: [])
         let start = element(
-            of: [.queue, .queue, .byHand, .byHand, .task, .task, .task, .coordinator, .delayed] as [StressStart])
+            of: [.queue, .queue, .byHand, .byHand, .task, .task, .task, .coordinator] as [StressStart])
         var program = StressProgram(seed: seed, root: root, start: start, keepsReferences: !chance(3))
-        program.root.policies = rootPolicies()
-        program.observesProgress = chance(4)
-        program.sharesProgress = chance(6)
-        program.probesLocks = chance(12)
         program.isExternalStock = chance(3)
         for _ in 0..<pick(8) { program.actions.append(action(in: program)) }
-        if chance(4) { addResources(to: &program) }
         program.observation = element(of: StressObservation.allCases)
         return program
     }
@@ -72,19 +67,17 @@ extension ProgramGenerator {
     private mutating func child(depth: Int, siblings: [StressNode], around: [StressNode]) -> StressNode {
         let id = newID()
         var node: StressNode
-        switch depth < 4 ? pick(15) : 2 + pick(13) {
+        switch depth < 4 ? pick(13) : 2 + pick(11) {
         case 0, 1: node = compound(id: id, depth: depth, around: around + siblings)
         case 2: node = StressNode(id: id, work: .macro(steps(1 + pick(4))))
         case 3: node = StressNode(id: id, work: .waterfall(steps(pick(5), areJobs: true)))
-        case 4: node = StressNode(id: id, work: .collection(collection()))
-        case 5: node = StressNode(id: id, work: recovery())
-        case 6:
+        case 4: node = StressNode(id: id, work: recovery())
+        case 5:
             var gathered = StressCompound(
                 limit: element(of: [-1, -1, 1, 2]), policy: chance(3) ? .cancelRemaining : .continueAll,
                 children: steps(pick(5)))
             for index in gathered.children.indices { require(in: around + siblings, &gathered.children[index]) }
             node = StressNode(id: id, work: .gathering(gathered))
-        case 7: node = StressNode(id: id, work: .retry(retry()))
         default: node = StressNode(id: id, work: .leaf(leaf(of: StressLeaf.Kind.allCases)))
         }
         // Its place must not be taken from those that it waits for.
@@ -99,7 +92,6 @@ extension ProgramGenerator {
         }
         if node.isAsynchronous { require(in: around, &node) }
         node.waitsForExternal = chance(12)
-        addPolicies(to: &node)
         arrive(&node)
         if chance(3) { node.priority = element(of: [.veryLow, .low, .high, .veryHigh]) }
         return node
@@ -114,7 +106,7 @@ extension ProgramGenerator {
     private mutating func leaf(of kinds: [StressLeaf.Kind]) -> StressLeaf {
         var leaf = StressLeaf(kind: element(of: kinds), fails: chance(6), finishesTwice: chance(6))
         if leaf.kind == .guarded { leaf.fails = false }
-        if [.losing, .delay, .stuck].contains(leaf.kind) {
+        if leaf.kind == .losing {
             (leaf.fails, leaf.finishesTwice) = (false, false)
             if chance(2) { leaf.kind = .hopping }
         }
@@ -131,8 +123,7 @@ extension ProgramGenerator {
         case 2:
             guard node.awaited.isEmpty, !node.waitsForExternal, let kind = node.leaf?.kind else { return }
             // A block has ended when `start()` returns.
-            let endsAtStart = [.block, .throwing, .inline].contains(kind) && node.policies.conditions.isEmpty
-            node.entry = endsAtStart ? .finished : .running
+            node.entry = [.block, .throwing, .inline].contains(kind) ? .finished : .running
         case 3:
             node.dropsDependency = node.isAsynchronous
         default:
@@ -141,9 +132,6 @@ extension ProgramGenerator {
         // A compound is not told when another operation is cancelled.
         let isTold = node.isAsynchronous
         node.waitsForever = (node.entry == .cancelled || node.entry == .cancelledMeanwhile && isTold) && chance(2)
-        if node.entry == .cancelledMeanwhile, node.isAsynchronous, chance(3) {
-            node.policies.conditions.append(conditionUntilCancelled())
-        }
     }
 
     private mutating func steps(_ count: Int, areJobs: Bool = false) -> [StressNode] {
@@ -159,7 +147,6 @@ extension ProgramGenerator {
             for earlier in steps where chance(8) && !(areJobs && earlier.isClosure) {
                 step.requires.append(earlier.id)
             }
-            addPolicies(to: &step)
             // A closure has no state of its own.
             steps.append(areJobs && step.isClosure ? StressNode(id: step.id, work: step.work) : step)
         }
@@ -177,21 +164,13 @@ extension ProgramGenerator {
         }
         return .recovery(pair[0], pair[1])
     }
-
-    private mutating func collection() -> StressCollection {
-        let units = (0..<pick(7)).map { _ in chance(6) }
-        return StressCollection(
-            strategy: element(of: Strategy.allCases), limit: 1 + pick(3),
-            policy: chance(3) ? .cancelRemaining : .continueAll, units: units, hops: chance(2),
-            completesTwice: chance(4), lostUnit: chance(4) ? pick(7) : nil)
-    }
 }
 
 // Actions.
 extension ProgramGenerator {
     private mutating func action(in program: StressProgram) -> StressAction {
         let nodes = program.nodes
-        let leaves = nodes.filter { $0.leaf != nil && $0.leaf?.kind != .delay }.map(\.id)
+        let leaves = nodes.filter { $0.leaf != nil }.map(\.id)
         if !leaves.isEmpty, chance(8) {
             let leaf = element(of: leaves)
             let effect = isCalm || chance(2) ? StressAction.Effect.useQueue(leaf) : .cancelQueue(leaf)
@@ -212,21 +191,18 @@ extension ProgramGenerator {
         // The root is what people cancel most.
         let any = chance(4) ? 0 : element(of: nodes).id
         let compound = element(of: compounds)
-        switch isCalm ? 7 + pick(11) : pick(18) {
+        switch isCalm ? 7 + pick(8) : pick(15) {
         case 0: return .cancel(any)
         case 1: return program.start.isAwaited ? .cancelTask : .cancel(any)
         case 2, 3: return .cancelWithReason(any)
-        case 4: return finish(any, in: nodes)
+        case 4: return .finish(any, fails: chance(2))
         case 5: return .cancelSuspended(compound.id)
-        case 6: return program.start.isAwaited ? .cancelTask : finish(any, in: nodes)
+        case 6: return program.start.isAwaited ? .cancelTask : .finish(any, fails: chance(2))
         case 7: return .pause(element(of: nodes.filter { $0.compound != nil || $0.isWaterfall }).id)
         case 8: return .squeeze(compound.id, limit: element(of: [-1, 1, 2, 5]))
         case 9: return dependency(in: compound)
         case 10: return refusal(in: compound)
         case 11: return chance(4) ? .describe(any) : .addCycle(to: compound.id, isPair: chance(2))
-        case 12: return note(on: nodes)
-        case 13: return .advance(by: 1 + pick(5))
-        case 14: return chance(2) ? .openGate : .advance(by: 1)
         default:
             budget = max(budget, 4)
             // Those that `prepare()` adds may not be there yet.
@@ -237,22 +213,6 @@ extension ProgramGenerator {
                 child.dropsDependency = false
             }
             return .add(child, to: compound.id)
-        }
-    }
-
-    /// What ends by its cancellation only could not write down its end.
-    private mutating func finish(_ id: Int, in nodes: [StressNode]) -> StressAction.Effect {
-        let isStuck = nodes.contains { $0.id == id && $0.leaf?.kind == .stuck }
-        return isStuck ? .cancel(id) : .finish(id, fails: chance(2))
-    }
-
-    /// A name, units or a completion block that another thread sets.
-    private mutating func note(on nodes: [StressNode]) -> StressAction.Effect {
-        let node = element(of: nodes)
-        switch pick(3) {
-        case 0: return .rename(node.id)
-        case 1: return .replaceBlock(node.id)
-        default: return node.leaf == nil ? .rename(node.id) : .setUnits(node.id)
         }
     }
 

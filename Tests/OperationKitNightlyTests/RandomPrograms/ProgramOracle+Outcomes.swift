@@ -7,12 +7,11 @@ extension ProgramOracle {
     mutating func judgeOutcome(_ node: StressNode) {
         guard runs(node), facts.isOperation(node), facts.isAsynchronous(node) else { return }
         guard let (_, outcome, isCancelled) = log.completed[node.id]?.first else { return }
-        let isCertain = facts.mustStart(node.id) && (facts.addedBy[node.id] == nil || !requiresOthers(node))
+        let isCertain = facts.mustRun(node.id) && (facts.addedBy[node.id] == nil || !requiresOthers(node))
         if isCertain, let predicted = facts.predicted(node), outcome != predicted {
             return complain("\(node.name) ended with \(outcome) instead of \(predicted)")
         }
-        let hasNoTime = node.policies.timeout == .zero
-        if isCancelled, !hasNoTime, !facts.isDisturbed(node.id), !isInFailingChain(node.id), node.leaf?.kind != .stuck {
+        if isCancelled, !facts.isDisturbed(node.id), !isInFailingChain(node.id) {
             complain("\(node.name) was cancelled without a cause")
         }
         if let rest = log.rest[node.id], rest.isCancelled != isCancelled {
@@ -29,14 +28,6 @@ extension ProgramOracle {
             return
         }
         if node.requires.contains(where: { failure(of: $0) == outcome }), beginning(of: node) == nil { return }
-        if outcome == policyOutcome(of: node) { return }
-        if isRefusal(outcome, of: node) {
-            if beginning(of: node) != nil, node.retry == nil { complain("\(node.name) ran, and ended with \(outcome)") }
-            return
-        }
-        if node.decision != .runs, !isCancelled {
-            return complain("\(node.name) ended with \(outcome), and its policies say \(node.decision)")
-        }
         let possible = possible(node, isCancelled: isCancelled)
         if let possible, !possible.contains(outcome) {
             complain("\(node.name) ended with \(outcome) instead of \(possible)")
@@ -65,7 +56,7 @@ extension ProgramOracle {
     }
 
     private func isInFailingChain(_ id: Int) -> Bool {
-        ([id] + facts.ancestors(of: id)).contains { facts.isStep($0) && !facts.mustStart($0) }
+        ([id] + facts.ancestors(of: id)).contains { facts.isStep($0) && !facts.mustRun($0) }
     }
 
     /// The outcome that an action gave the node by a call of `finish` that returned true.
@@ -94,8 +85,7 @@ extension ProgramOracle {
     /// The reason with which the node was cancelled, if that was the case.
     private func reasons(_ node: StressNode) -> [StressOutcome] {
         let hasReason = facts.actions(on: node.id).contains { $0.effect == .cancelWithReason(node.id) }
-        let timeouts: [StressOutcome] = node.policies.timeout?.isReachable == true ? [.timeout(node.id)] : []
-        return (hasReason ? [.reason(node.id)] : []) + timeouts
+        return hasReason ? [.reason(node.id)] : []
     }
 
     /// The outcomes of which the node must have one; `nil` for a compound, whose report is looked at in detail.
@@ -103,7 +93,6 @@ extension ProgramOracle {
         let asCancelled = isCancelled ? [.cancelled] + reasons(node) : []
         switch node.work {
         case .leaf(let leaf):
-            if leaf.kind == .delay { return [.success] + asCancelled }
             if log.began[node.id] == nil { return asCancelled }
             let own = leaf.outcome(of: node.id)
             return endsWhenCancelled(node, leaf) ? [own] + asCancelled : [own]
@@ -117,24 +106,6 @@ extension ProgramOracle {
         case .recovery(let source, let made):
             let last = log.built.contains(made.id) ? made : source
             return asCancelled + [ending(of: last)].compactMap { $0 }
-        case .collection(let collection):
-            let failing = collection.failing.filter { log.units[node.id]?[$0] != nil }
-            // A completion that is lost after the cancellation is no failure.
-            let mayBeLost = isCancelled ? [failing, failing.filter { $0 != collection.lostUnit }] : [failing]
-            return mayBeLost.flatMap { failing in
-                ([nil] + reasons(node)).map {
-                    ProgramFacts.report(
-                        of: node, units: collection, failing: failing, isCancelled: isCancelled,
-                        reason: isCancelled ? $0 : nil)
-                }
-            }
-        case .retry(let retry) where retry.form == .hedging:
-            let ended = (log.units[node.id] ?? [:]).filter { !$0.value.ended.isEmpty }.keys
-            return asCancelled + ended.map { retry.failure(of: node.id, after: $0) ?? .success }
-        case .retry(let retry):
-            let ended = (log.units[node.id] ?? [:]).filter { !$0.value.ended.isEmpty }.keys.max()
-            let last = ended.map { retry.failure(of: node.id, after: $0) ?? .success }
-            return asCancelled + [last].compactMap { $0 } + (retry.areStuck ? [.attemptTimeout(node.id)] : [])
         case .compound, .gathering:
             return nil
         }
@@ -273,37 +244,6 @@ extension ProgramOracle {
                 [.cancelled, .reason(0), .given(0)].contains(outcome)
             }
         return facts.program.start == .task && isCancelled && isCancellation && beginning(of: facts.program.root) == nil
-    }
-
-    /// The progress that is above those of all leaves is complete if all of them have succeeded.
-    mutating func judgeSharedProgress() {
-        guard let (leaves, fraction) = log.shared else { return }
-        if !(0...1 ~= fraction) { complain("the progress above the leaves was \(fraction)") }
-        let succeeded = leaves.count { log.outcome(of: $0) == .success }
-        if fraction < Double(succeeded) / Double(max(leaves.count, 1)) - 0.000_001 {
-            complain("the progress above n\(leaves) was \(fraction), and \(succeeded) of them have succeeded")
-        }
-    }
-
-    /// The progress is complete at success, and not before, and never goes back.
-    mutating func judgeProgress(_ node: StressNode) {
-        let progress = log.progress[node.id] ?? []
-        if let wrong = progress.first(where: { !(0...1 ~= $0.fraction) }) {
-            complain("the progress of \(node.name) was \(wrong.fraction)")
-        }
-        if log.outcome(of: node.id) == .success, let end = progress.first(where: \.hasEnded), end.fraction != 1 {
-            complain("the progress of \(node.name) was \(end.fraction) at its success")
-        }
-        // Units that are set by others may be complete before the work is.
-        if facts.program.sharesProgress { return }
-        let inside = [node.id] + facts.descendants(of: node.id)
-        if inside.contains(where: { facts.isInterrupted($0) || isRefused($0) || isEndedByOthers($0) }) { return }
-        if inside.contains(where: { facts.actions(on: $0).contains { $0.effect == .setUnits($0.effect.target) } }) {
-            return
-        }
-        if progress.contains(where: { !$0.hasEnded && $0.fraction >= 1 }) {
-            complain("the progress of \(node.name) was complete while it worked")
-        }
     }
 
     /// A child, and code that runs before the start, can always add.

@@ -6,14 +6,13 @@ import OperationKitTestSupport
 extension ProgramOracle {
     mutating func judgeSignals(of node: StressNode) {
         let signals = log.signals[node.id] ?? []
-        let own = signals.filter { $0.signal != .ofAttempt }
-        judgeEachSignal(of: node, own.map(\.signal))
-        judgeOrder(of: node, own.map(\.signal))
+        judgeEachSignal(of: node, signals.map(\.signal))
+        judgeOrder(of: node, signals.map(\.signal))
         if facts.program.observation == .none || !facts.isOperation(node) || !facts.isAsynchronous(node) {
             if !signals.isEmpty { complain("\(node.name) has events, and no observer") }
             return
         }
-        judgeWork(of: node, own)
+        judgeWork(of: node, signals)
         judgeEnd(of: node, signals)
     }
 
@@ -35,7 +34,6 @@ extension ProgramOracle {
             complain("\(node.name) waited before it started: \(signals)")
         }
         guard let running = signals.firstIndex(of: .running) else {
-            if signals.contains(.retrying) { complain("\(node.name) tried again, and did not run: \(signals)") }
             return
         }
         if let started = signals.firstIndex(of: .started), started > running {
@@ -43,9 +41,6 @@ extension ProgramOracle {
         }
         if let waiting = signals.lastIndex(of: .waiting), waiting > running {
             complain("\(node.name) waited after it ran: \(signals)")
-        }
-        if let retrying = signals.firstIndex(of: .retrying), retrying < running {
-            complain("\(node.name) tried again before it ran: \(signals)")
         }
     }
 
@@ -64,7 +59,7 @@ extension ProgramOracle {
             complain("\(node.name) was \(waited.signal), although n\(stopper) had been told to end before the start")
         }
         if isSeenFromItsStart(node) {
-            let later = kinds.first { [.waiting, .running, .retrying].contains($0) }
+            let later = kinds.first { [.waiting, .running].contains($0) }
             if let later, !kinds.contains(.started) { complain("\(node.name) was \(later), and never started") }
         }
         if running != nil {
@@ -72,9 +67,8 @@ extension ProgramOracle {
                 complain("\(node.name) was running, and should have ended with \(outcome)")
             }
             if node.waitsForever { complain("\(node.name) was running before what never begins") }
-            if node.decision != .runs { complain("\(node.name) was running, and its policies say \(node.decision)") }
             // It was called, so that it writes this down, unless its work was ended before.
-            let tells = node.leaf?.tellsItsBeginning == true && node.leaf?.isTask == false
+            let tells = node.leaf?.isTask == false
             if tells, !facts.isDisturbed(node.id), log.began[node.id] == nil {
                 complain("\(node.name) was running, and did not work")
             }
@@ -97,9 +91,6 @@ extension ProgramOracle {
             }
         } else if let end {
             complain("\(node.name) has not completed, and its last event is \(end.signal)")
-        }
-        if let end, let last = signals.last, last.position > end.position {
-            complain("an attempt of \(node.name) had an event after its end")
         }
     }
 

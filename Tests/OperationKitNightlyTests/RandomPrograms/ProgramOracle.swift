@@ -38,18 +38,11 @@ struct ProgramOracle {
             judgeRunning(node)
             judgeOrder(node)
             judgeOutcome(node)
-            judgeProgress(node)
             judgeLimit(node)
-            judgePolicies(node)
-            judgeAttempts(of: node)
-            judgeCircuit(node)
             judgeSignals(of: node)
         }
-        judgePrerequisites()
-        judgeResources()
         judgeActions()
         judgeAwaiting()
-        judgeSharedProgress()
     }
 
     mutating func complain(_ violation: String) {
@@ -105,10 +98,6 @@ extension ProgramOracle {
         if let rest = log.rest[node.id], !rest.isFinished || rest.isExecuting {
             complain("\(node.name) has not finished")
         }
-        if let unit = log.units[node.id]?.first(where: { $0.value.began.count != 1 || $0.value.ended.count != 1 }) {
-            complain(
-                "unit \(unit.key) of \(node.name) began at \(unit.value.began) and ended at \(unit.value.ended)")
-        }
     }
 
     private mutating func judgeRunning(_ node: StressNode) {
@@ -117,7 +106,7 @@ extension ProgramOracle {
             let isAdded = facts.addedBy[node.id] != nil
             if facts.isOperation(node), !isAdded, !log.built.contains(node.id) {
                 complain("\(node.name) was never made")
-            } else if node.leaf?.tellsItsBeginning == true || node.compound != nil, !hasBegun,
+            } else if node.leaf != nil || node.compound != nil, !hasBegun,
                 !isAdded || log.built.contains(node.id)
             {
                 complain("\(node.name) did not run")
@@ -180,7 +169,6 @@ extension ProgramOracle {
                 complain("n\(id) worked on when \(node.name) had ended")
             }
         }
-        if let unit = log.lastUnit[node.id], unit > end { complain("a unit of \(node.name) worked on after its end") }
     }
 
     mutating func requireEnd(of id: Int, before begin: Int, of node: StressNode) {
@@ -193,7 +181,6 @@ extension ProgramOracle {
     /// The first that is seen of a node's work.
     func beginning(of node: StressNode) -> Int? {
         var first = log.began[node.id]?.first
-        if let unit = log.firstUnit[node.id] { first = min(first ?? .max, unit) }
         for child in facts.children(of: node.id) where !child.entry.isStarted {
             if let begin = beginning(of: child) { first = min(first ?? .max, begin) }
         }

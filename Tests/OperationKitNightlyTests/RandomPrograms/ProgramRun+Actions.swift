@@ -22,10 +22,6 @@ extension ProgramRun {
     private func perform(_ effect: StressAction.Effect, isInside: Bool, _ index: Int) -> Bool {
         guard let operation = operation(effect.target) else { return false }
         switch effect {
-        case .advance(let seconds):
-            advance(by: seconds)
-        case .openGate:
-            gate.open()
         case .cancel:
             operation.cancel()
         case .cancelWithReason(let id):
@@ -68,18 +64,6 @@ extension ProgramRun {
             return addCycle(to: compound, isPair: isPair)
         case .describe:
             return !operation.debugDescription.isEmpty
-        case .rename(let id):
-            // The name of others has no lock.
-            guard operation is AsyncOperation else { return false }
-            hop { for _ in 0..<20 { _ = operation.debugDescription } }
-            for turn in 0..<200 { operation.name = "n\(id) with a name that is kept elsewhere \(turn)" }
-        case .setUnits:
-            guard let operation = operation as? AsyncOperation, !program.sharesProgress else { return false }
-            setUnits(of: operation)
-        case .replaceBlock(let id):
-            // The completion block of others has no lock.
-            guard operation is AsyncOperation else { return false }
-            for _ in 0..<100 where !operation.isFinished { observe(operation, id) }
         }
         return true
     }
@@ -101,15 +85,6 @@ extension ProgramRun {
         }
         task?.cancel()
         return true
-    }
-
-    /// One thread at a time may set the units of a leaf.
-    private func setUnits(of operation: AsyncOperation) {
-        log.opened()
-        unitQueue.async { [log] in
-            operation.countUnits()
-            log.closed()
-        }
     }
 
     /// Puts an operation on a queue that does not belong to it.
@@ -193,13 +168,5 @@ extension ProgramRun {
             }
             return false
         }
-    }
-}
-
-extension AsyncOperation {
-    /// Sets the units of the progress of a leaf.
-    func countUnits() {
-        progress.totalUnitCount = 50
-        for _ in 1...50 where progress.completedUnitCount < 50 { progress.completedUnitCount += 1 }
     }
 }

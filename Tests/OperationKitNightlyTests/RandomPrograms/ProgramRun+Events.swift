@@ -4,19 +4,18 @@ import OperationKitTestSupport
 
 /// What observers are told, in a form that can be compared.
 enum StressSignal: Equatable, Sendable {
-    case added, started, waiting, running, cancelled, retrying
+    case added, started, waiting, running, cancelled
     case finished(StressOutcome)
-    /// Any event of an attempt that the operation has made.
-    case ofAttempt
 
-    init(_ kind: OperationEvent.Kind) {
+    /// - Returns: `nil` if programs have no such event.
+    init?(_ kind: OperationEvent.Kind) {
         switch kind {
         case .added: self = .added
         case .started: self = .started
         case .waiting: self = .waiting
         case .running: self = .running
         case .cancelled: self = .cancelled
-        case .retrying: self = .retrying
+        case .retrying: return nil
         case .finished(let error): self = .finished(StressOutcome(error))
         }
     }
@@ -27,19 +26,17 @@ enum StressSignal: Equatable, Sendable {
 /// Writes down the events of the operations of a program. It does not hold the run, as operations hold their observers.
 final class ProgramObserver: OperationObserver {
     private let log: StressLog
-    private let references: Shared<[Int: ProgramRun.Reference]>
 
-    init(_ log: StressLog, _ references: Shared<[Int: ProgramRun.Reference]>) {
+    init(_ log: StressLog) {
         self.log = log
-        self.references = references
     }
 
     func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
         guard let id = Int(StressNode.name(in: event.name).dropFirst()) else { return }
-        let isNode = references.change { $0[id]?.known === operation }
-        log.add(.emitted(id, isNode ? StressSignal(event.kind) : .ofAttempt))
+        guard let signal = StressSignal(event.kind) else { return }
+        log.add(.emitted(id, signal))
         // That of the root comes last.
-        if isNode, id == 0, case .finished = event.kind { log.closed() }
+        if id == 0, signal.isEnd { log.closed() }
     }
 }
 

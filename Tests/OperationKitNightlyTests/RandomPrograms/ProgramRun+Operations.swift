@@ -38,27 +38,20 @@ extension ProgramRun {
         case .waterfall(let jobs): operation = waterfall(jobs)
         case .recovery(let source, let made): operation = recovery(source, made)
         case .gathering(let compound): operation = gathering(compound)
-        case .collection(let collection): operation = make(collection, node)
-        case .retry(let retry): operation = make(retry, node)
         }
         operation.queuePriority = node.priority
         return enroll(operation, node)
     }
 
-    /// Writes down the end of an operation. What observed it before is replaced.
+    /// Writes down the end of an operation.
     func observe(_ operation: Operation, _ id: Int) {
         operation.completionBlock = { [self] in
-            probeLocks()
             log.add(.finished(id))
             log.closed()
         }
         guard let operation = operation as? AsyncOperation else { return }
         operation.asyncCompletionBlock = { [self, weak operation] error in
-            probeLocks()
             let isCancelled = operation?.isCancelled ?? false
-            if program.observesProgress, let operation {
-                log.add(.progressed(id, fraction: operation.progress.fractionCompleted, hasEnded: true))
-            }
             log.add(.completed(id, StressOutcome(error), isCancelled: isCancelled))
         }
     }
@@ -98,13 +91,11 @@ extension ProgramRun {
         log.opened()
         log.add(.built(node.id))
         observe(operation, node.id)
-        if program.observesProgress { _ = (operation as? AsyncOperation)?.progress }
         references.change {
             let isHeld = program.keepsReferences && !hasLetGo.value
             $0[node.id] = Reference(held: isHeld ? operation : nil, known: operation)
         }
         if program.observation == .each { observeEvents(of: operation) }
-        applyPolicies(of: node, to: operation)
         arrange(operation, node)
         return operation
     }
@@ -147,47 +138,18 @@ extension ProgramRun {
         }
         return operation
     }
-
-    func make(_ collection: StressCollection, _ node: StressNode) -> Operation {
-        let size = collection.strategy.isBatch ? 2 : 1
-        let numbers = collection.strategy.make(
-            limit: collection.limit, batchSize: size, policy: collection.policy
-        ) { [self] items, completion in
-            let unit = items[0] / size
-            let end: @Sendable () -> Void = { [self] in
-                log.add(.unitEnded(node.id, unit: unit))
-                if unit == collection.lostUnit { return }
-                completion(collection.units[unit] ? StressError.unit(unit) : nil)
-                if collection.completesTwice { completion(StressError.unit(-1)) }
-            }
-            log.add(.unitBegan(node.id, unit: unit))
-            if collection.hops { hop(end) } else { end() }
-        }
-        return numbers.makeOperation(on: Array(0..<collection.units.count * size))
-    }
 }
 
 // Leaves.
 extension ProgramRun {
     func begin(_ node: StressNode) {
         log.add(.began(node.id))
-        probeLocks()
         actInside(node)
     }
 
     func end(_ node: StressNode) throws {
-        noteProgress(around: node.id)
         log.add(.ended(node.id))
         if node.leaf?.fails == true { throw StressError.failed(node.id) }
-    }
-
-    /// What is around has not come to its end, because this works.
-    func noteProgress(around id: Int) {
-        guard program.observesProgress else { return }
-        for id in sequence(first: id, next: { self.parents[$0] }) {
-            guard let operation = operation(id) as? AsyncOperation else { continue }
-            log.add(.progressed(id, fraction: operation.progress.fractionCompleted, hasEnded: false))
-        }
     }
 
     /// Ends the work, and reports how, once or twice.
@@ -206,7 +168,6 @@ extension ProgramRun {
         case .block:
             return BlockOperation { [self] in
                 begin(node)
-                noteProgress(around: node.id)
                 log.add(.ended(node.id))
             }
         case .throwing:
@@ -267,22 +228,6 @@ extension ProgramRun {
                 begin(node)
                 await awaitSomething(for: node)
                 try end(node)
-            }
-        case .delay:
-            return DelayOperation(for: .seconds(node.delay))
-        case .stuck where node.id.isMultiple(of: 2):
-            return AsyncBlockOperation { [self] finish in
-                begin(node)
-                finish.onCancel {
-                    self.log.add(.ended(node.id))
-                    finish(CancellationError())
-                }
-            }
-        case .stuck:
-            return TaskOperation<Void> { [self] in
-                begin(node)
-                defer { log.add(.ended(node.id)) }
-                try await cancellation()
             }
         }
     }

@@ -19,7 +19,7 @@ extension ProgramRun {
             }
         case .losing:
             operation = IOBlockOperation<Int, Int>.finishing { [self] _, finish in lose(finish, node) }
-        case .task, .awaiting, .delay, .stuck:
+        case .task, .awaiting:
             operation = IOTaskOperation { [self] (input: Int) async throws -> Int in
                 begin(node)
                 await Task.yield()

@@ -79,7 +79,6 @@ extension ProgramRun {
     func lose<Output>(_ finish: FinishHandle<Output>, _ node: StressNode) {
         begin(node)
         let work: @Sendable () -> Void = { [self] in
-            noteProgress(around: node.id)
             log.add(.ended(node.id))
             withExtendedLifetime(finish) {}
         }

@@ -28,14 +28,6 @@ final class ProgramRun: @unchecked Sendable {
     let external = Shared<Operation?>(nil)
     /// What nodes wait for that never begins.
     let never = Shared<Operation?>(nil)
-    /// What timeouts and delays are measured with.
-    let clock = ManualClock()
-    /// Held while the clock is advanced.
-    let clockLock = NSLock()
-    /// What operations require, if any do.
-    let resources = Shared<ProgramResources?>(nil)
-    /// What some conditions wait for.
-    let gate = Gate()
     /// The task that awaits the root.
     let waiting = Shared<(task: Task<Void, Never>?, isCancelled: Bool)>((nil, false))
     let parents: [Int: Int]
@@ -43,16 +35,12 @@ final class ProgramRun: @unchecked Sendable {
     /// Nodes that are added while the program runs.
     let additions: Set<Int>
     private let laterQueue = OperationQueue()
-    let unitQueue = DispatchQueue(label: "units")
     /// What events are written down by, if any are.
     let observer: ProgramObserver
-    /// A progress above those of these leaves.
-    private let shared = Shared<(leaves: [Int], progress: Progress)?>(nil)
-    private let probeQueue = DispatchQueue(label: "probe")
 
     private init(_ program: StressProgram) {
         self.program = program
-        observer = ProgramObserver(log, references)
+        observer = ProgramObserver(log)
         var parents: [Int: Int] = [:]
         for node in program.nodes { for child in node.children { parents[child.id] = node.id } }
         self.parents = parents
@@ -73,18 +61,15 @@ final class ProgramRun: @unchecked Sendable {
         reports.value = []
         let run = ProgramRun(program)
         run.start()
-        if !run.waitUntilEnd(before: Date(timeIntervalSinceNow: hangTimeout)) {
+        if !run.log.waitUntilClosed(before: Date(timeIntervalSinceNow: hangTimeout)) {
             // What still runs keeps the run alive, and it may go on to its end; no test waits for it.
             return run.log.events + [.hung(run.state)]
-        }
-        if !run.useResourcesAgain(before: Date(timeIntervalSinceNow: hangTimeout)) {
-            return run.log.events + [.hung(["a resource is not released"])]
         }
         run.inspect()
         run.letGo()
         let deadline = Date(timeIntervalSinceNow: hangTimeout)
-        while !run.leftBehind.isEmpty, Date() < deadline { yieldToOtherThreads() }
-        let alive = run.leftBehind
+        while !run.tracker.alive.isEmpty, Date() < deadline { yieldToOtherThreads() }
+        let alive = run.tracker.alive
         let mistakes = reports.value.map { StressEvent.reported($0) }
         return run.log.events + mistakes + (alive.isEmpty ? [] : [.leaked(alive)])
     }
@@ -117,13 +102,11 @@ final class ProgramRun: @unchecked Sendable {
 
     private func start() {
         if program.needsOutside { prepareOutside() }
-        if program.needsResources { resources.value = ProgramResources(clock, tracker) }
         if program.nodes.contains(where: { $0.waitsForever || $0.dropsDependency }) {
             never.value = tracker.track(program.isExternalStock ? BlockOperation() : AsyncOperation(), "never")
         }
         let root = make(program.root)
         if program.observation == .root { observeEvents(of: root) }
-        if program.sharesProgress { shareProgress() }
         let threads = Dictionary(grouping: program.actions.indices) { index -> Int in
             if case .outside(let thread, _) = program.actions[index].trigger { thread } else { -1 }
         }
@@ -140,31 +123,8 @@ final class ProgramRun: @unchecked Sendable {
         }
         switch program.start {
         case .queue: tracker.track(OperationQueue(), "queue").addOperation(root)
-        case .byHand:
-            // Nothing else holds an operation that waits for a resource.
-            if !program.root.policies.resources.isEmpty { kept.change { $0.append(root) } }
-            onThreadOfItsOwn { root.start() }
+        case .byHand: onThreadOfItsOwn { root.start() }
         case .task, .coordinator: startInTask(root)
-        case .delayed: startAfterDelay(root)
-        }
-    }
-
-    private func shareProgress() {
-        let facts = ProgramFacts(program)
-        // What has ended when it becomes a part of a progress does not count there.
-        let leaves = program.root.subtree.filter { node in
-            facts.isShared(node) && operation(node.id).map { !$0.isFinished && !$0.isExecuting } == true
-        }
-        let progress = Progress.discreteProgress(totalUnitCount: Int64(leaves.count))
-        for leaf in leaves {
-            guard let operation = operation(leaf.id) as? AsyncOperation else { continue }
-            progress.addChild(operation.progress, withPendingUnitCount: 1)
-        }
-        shared.value = (leaves.map(\.id), progress)
-        // Two threads, each for leaves of its own.
-        for half in 0...1 {
-            let operations = leaves.filter { $0.id % 2 == half }.compactMap { operation($0.id) as? AsyncOperation }
-            onThreadOfItsOwn { for operation in operations { operation.countUnits() } }
         }
     }
 
@@ -245,30 +205,11 @@ final class ProgramRun: @unchecked Sendable {
         }
     }
 
-    /// Makes another thread ask operations what they take their locks for, while the caller is in work or in a block.
-    func probeLocks() {
-        guard program.probesLocks else { return }
-        let done = DispatchSemaphore(value: 0)
-        probeQueue.async { [self] in
-            for reference in references.value.values {
-                guard let operation = reference.known else { continue }
-                _ = operation.isExecuting
-                _ = (operation as? CompoundOperation)?.isSuspended
-                _ = (operation as? AsyncOperation)?.error
-            }
-            done.signal()
-        }
-        if done.wait(timeout: .now() + 10) == .timedOut { log.add(.hung(["a lock is held during a call"])) }
-    }
-
     func operation(_ id: Int) -> Operation? {
         references.change { $0[id]?.known }
     }
 
     private func inspect() {
-        if let (leaves, progress) = shared.value {
-            log.add(.shared(leaves, fraction: progress.fractionCompleted))
-        }
         for (id, reference) in references.value {
             guard let operation = reference.held else { continue }
             log.add(
@@ -281,8 +222,6 @@ final class ProgramRun: @unchecked Sendable {
     private func letGo() {
         // It comes first, because those that hold something look at it with the lock of what they hold it in.
         hasLetGo.value = true
-        // An evaluation goes on when its operation has ended.
-        gate.open()
         // What is still being delivered is known by what it is about.
         references.change { references in
             for id in references.keys { references[id]?.held = nil }
@@ -290,8 +229,6 @@ final class ProgramRun: @unchecked Sendable {
         kept.value = []
         external.value = nil
         never.value = nil
-        shared.value = nil
-        resources.value = nil
         waiting.value.task = nil
     }
 

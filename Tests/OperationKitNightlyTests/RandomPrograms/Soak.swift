@@ -3,7 +3,7 @@ import OperationKitTestSupport
 import Testing
 
 /// Runs one program after the other for a time, judges each, and shrinks the first that fails.
-final class Soak: @unchecked Sendable {
+enum Soak {
     struct Failure {
         let program: StressProgram
         let violations: [String]
@@ -23,36 +23,21 @@ final class Soak: @unchecked Sendable {
         }
     }
 
-    private let began = Date()
-    private let seconds: Double
-    private var programs = 0
-    private var operations = 0
-    private var lastReport = Date()
-    /// At the reports, in MiB.
-    private var memory: [Int] = []
-    private static let reportInterval: TimeInterval = 10
-
-    init(seconds: Double) {
-        self.seconds = seconds
-    }
-
-    /// Runs programs of ever other seeds, until the time is over.
+    /// Runs programs of ever other seeds for so many seconds.
     ///
     /// - Returns: The first failure.
     @available(*, noasync)
-    func run(from seed: UInt64) -> Failure? {
-        memory = [residentMemory() ?? 0]
+    static func run(from seed: UInt64, seconds: Double) -> Failure? {
+        let began = Date()
+        var programs = 0
         while Date().timeIntervalSince(began) < seconds {
-            let program = ProgramGenerator.program(seed: seed &+ UInt64(programs))
-            if let failure = Soak.check(program) { return failure }
+            if let failure = check(ProgramGenerator.program(seed: seed &+ UInt64(programs))) { return failure }
             programs += 1
-            operations += program.nodes.count
-            if Date().timeIntervalSince(lastReport) >= Soak.reportInterval {
-                lastReport = Date()
-                report()
+            if programs.isMultiple(of: 10_000) {
+                TestExtent.report("stress: \(programs) programs, \(residentMemory() ?? 0) MiB")
             }
         }
-        summarize()
+        TestExtent.report("stress: \(programs) programs in \(seconds) s")
         return nil
     }
 
@@ -85,23 +70,5 @@ final class Soak: @unchecked Sendable {
     @available(*, noasync)
     private static func violations(of program: StressProgram, hangTimeout: TimeInterval) -> [String] {
         ProgramOracle.violations(of: program, ProgramRun.events(of: program, hangTimeout: hangTimeout))
-    }
-
-    private func report() {
-        memory.append(residentMemory() ?? 0)
-        let elapsed = Date().timeIntervalSince(began)
-        TestExtent.report(
-            "stress: \(elapsed.short) s, \(programs) programs, \(operations) operations, \(memory.last ?? 0) MiB")
-    }
-
-    private func summarize() {
-        memory.append(residentMemory() ?? 0)
-        let elapsed = Date().timeIntervalSince(began)
-        let rate = Double(programs) / elapsed
-        TestExtent.report(
-            """
-            stress: \(programs) programs with \(operations) operations in \(elapsed.short) s (\(rate.short) programs/s), \
-            MiB every \(Int(Soak.reportInterval)) s: \(memory.map(String.init).joined(separator: " "))
-            """)
     }
 }

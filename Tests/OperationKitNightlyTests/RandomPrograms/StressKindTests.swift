@@ -15,21 +15,7 @@ extension Stress {
             _ children: [StressNode], limit: Int = -1, _ actions: [StressAction] = [], start: StressStart = .queue
         ) -> StressProgram {
             let root = StressNode(id: 0, work: .compound(StressCompound(limit: limit, children: children)))
-            var program = StressProgram(root: root, actions: actions, start: start)
-            program.observesProgress = true
-            return program
-        }
-
-        private func expectRight(_ program: StressProgram, times: Int = 4) async {
-            for isStock in [false, true] {
-                for keepsReferences in [false, true] {
-                    var program = program
-                    program.isExternalStock = isStock
-                    program.keepsReferences = keepsReferences
-                    let failure = await onThread { [program] in Soak.check(program, times: times) }
-                    if let failure { Issue.record("\(failure.report)") }
-                }
-            }
+            return StressProgram(root: root, actions: actions, start: start)
         }
 
         @Test(
@@ -43,7 +29,7 @@ extension Stress {
                 StressAction.Trigger.beforeStart, .inside(1), .inside(2), .outside(thread: 0, delay: 3_000),
             ] {
                 let cancellation = StressAction(trigger: trigger, effect: .cancelTask)
-                await expectRight(Self.program(children, [cancellation], start: start), times: 3)
+                await Stress.expectRight(Self.program(children, [cancellation], start: start), times: 3)
             }
         }
 
@@ -58,7 +44,7 @@ extension Stress {
                     StressAction(trigger: .inside(id), effect: .useQueue(id)),
                     StressAction(trigger: .inside(id), effect: .cancelQueue(id)),
                 ]
-                await expectRight(Self.program(children, limit: 1, actions))
+                await Stress.expectRight(Self.program(children, limit: 1, actions))
             }
         }
 
@@ -72,8 +58,8 @@ extension Stress {
                     child.dropsDependency = entry == .fresh
                     let first = Self.leaf(1, .hopping)
                     let addition = StressAction(trigger: .inside(1), effect: .add(child, to: 0))
-                    await expectRight(Self.program([first, child]), times: 1)
-                    await expectRight(Self.program([first], [addition]), times: 1)
+                    await Stress.expectRight(Self.program([first, child]), times: 1)
+                    await Stress.expectRight(Self.program([first], [addition]), times: 1)
                 }
             }
         }
@@ -89,7 +75,7 @@ extension Stress {
             cancelled.waitsForever = true
             let chain = StressNode(id: 1, work: .macro([Self.leaf(2), Self.leaf(3, .hopping), last]))
             let stopped = StressNode(id: 5, work: .macro([Self.leaf(6, .hopping), cancelled]))
-            await expectRight(Self.program([chain, stopped]))
+            await Stress.expectRight(Self.program([chain, stopped]))
         }
 
         @Test("Operations are recovered from by others, and gathered, while they are cancelled, finished and fail")
@@ -101,7 +87,7 @@ extension Stress {
             let leaves = [Self.leaf(11, .hopping), Self.leaf(12, fails: true), Self.leaf(13, .task)]
             let gathering = StressNode(id: 10, work: .gathering(StressCompound(limit: 2, children: leaves)))
             let children = [recovery, failed, successful, gathering]
-            await expectRight(Self.program(children))
+            await Stress.expectRight(Self.program(children))
             let effects: [StressAction.Effect] = [
                 .cancel(1), .cancelWithReason(1), .cancelWithReason(2), .cancel(3), .finish(1, fails: true),
                 .cancel(10),
@@ -111,7 +97,7 @@ extension Stress {
                 for trigger in [
                     StressAction.Trigger.inside(2), .inside(3), .inside(11), .outside(thread: 0, delay: 3_000),
                 ] {
-                    await expectRight(
+                    await Stress.expectRight(
                         Self.program(children, [StressAction(trigger: trigger, effect: effect)]), times: 1)
                 }
             }
@@ -124,47 +110,27 @@ extension Stress {
                 if id > 1 { member.requires = [id - 1] }
                 return member
             }
-            await expectRight(Self.program(members))
+            await Stress.expectRight(Self.program(members))
         }
 
-        @Test("Closures lose their finish, and items their completion, while what they belong to is cancelled")
+        @Test("Closures lose their finish while what they belong to is cancelled")
         func losses() async {
             var dependent = Self.leaf(3)
             dependent.requires = [2]
-            let items = StressCollection(
-                strategy: .parallelItems, units: [false, true, false], hops: true, lostUnit: 2)
-            let collection = StressNode(id: 4, work: .collection(items))
             let macro = StressNode(id: 5, work: .macro([Self.leaf(6, .hopping), Self.leaf(7, .losing)]))
             let waterfall = StressNode(id: 8, work: .waterfall([Self.leaf(9, .throwing), Self.leaf(10, .losing)]))
-            let children = [Self.leaf(1, .losing), Self.leaf(2, .losing), dependent, collection, macro, waterfall]
-            await expectRight(Self.program(children))
-            await expectRight(Self.program(children, limit: 1))
-            for id in [0, 1, 2, 4, 7, 8] {
+            let children = [Self.leaf(1, .losing), Self.leaf(2, .losing), dependent, macro, waterfall]
+            await Stress.expectRight(Self.program(children))
+            await Stress.expectRight(Self.program(children, limit: 1))
+            for id in [0, 1, 2, 7, 8] {
                 for trigger in [
                     StressAction.Trigger.beforeStart, .inside([1, 7, 10].contains(id) ? id : 2),
                     .outside(thread: 0, delay: 3_000),
                 ] {
                     let action = StressAction(trigger: trigger, effect: .cancelWithReason(id))
-                    await expectRight(Self.program(children, [action]), times: 1)
+                    await Stress.expectRight(Self.program(children, [action]), times: 1)
                 }
             }
-        }
-
-        @Test("Other threads set names, units and blocks, and a progress of the user's is above all leaves")
-        func notes() async {
-            let children = [
-                Self.leaf(1, .hopping), Self.leaf(2, .throwing), Self.leaf(3, .later), Self.leaf(4, .hopping),
-            ]
-            let actions = (0...4).flatMap { id -> [StressAction] in
-                let trigger = StressAction.Trigger.outside(thread: id % 2, delay: 300)
-                let units: [StressAction.Effect] = id == 0 ? [] : [.setUnits(id)]
-                let effects: [StressAction.Effect] = [.rename(id), .replaceBlock(id), .describe(0)] + units
-                return effects.map { StressAction(trigger: trigger, effect: $0) }
-            }
-            var program = Self.program(children, actions)
-            await expectRight(program, times: 3)
-            program.sharesProgress = true
-            await expectRight(program, times: 3)
         }
 
         @Test("Additions are refused, and dependencies come late, while others add")
@@ -177,7 +143,7 @@ extension Stress {
                 StressAction(trigger: .inside(1), effect: .addCycle(to: 0, isPair: false)),
                 StressAction(trigger: .inside(1), effect: .pause(0)),
             ]
-            await expectRight(Self.program([Self.leaf(1, .hopping), Self.leaf(2, .block)], actions))
+            await Stress.expectRight(Self.program([Self.leaf(1, .hopping), Self.leaf(2, .block)], actions))
         }
     }
 }

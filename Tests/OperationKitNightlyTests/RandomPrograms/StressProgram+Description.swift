@@ -6,9 +6,6 @@ extension StressProgram: CustomStringConvertible {
     var description: String {
         var lines = ["program of STRESS_SEED=\(seed)"]
         if start != .queue { lines.append("  start: \(start)") }
-        if observesProgress { lines.append("  progress observed") }
-        if sharesProgress { lines.append("  progress of leaves below one") }
-        if probesLocks { lines.append("  locks probed") }
         if isExternalStock { lines.append("  the external dependency is a block operation") }
         if observation != .none { lines.append("  observation: \(observation)") }
         if !keepsReferences { lines.append("  references dropped") }
@@ -29,13 +26,6 @@ extension StressNode: CustomStringConvertible {
         if waitsForever { head += ", after something that never begins" }
         if dropsDependency { head += ", dependency removed" }
         if entry != .fresh { head += ", \(entry) when added" }
-        for (index, condition) in policies.conditions.enumerated() {
-            head += ", condition \(index): \(condition.title)"
-        }
-        if let timeout = policies.timeout { head += ", timeout \(timeout)" }
-        for resource in policies.resources { head += ", requires \(resource)" }
-        if let patience = policies.patience { head += " within \(patience) s" }
-        if policies.hasCircuit { head += ", requires the circuit" }
         if priority != .normal { head += ", priority \(priority.rawValue)" }
         return [head] + children.flatMap(\.lines).map { "  " + $0 }
     }
@@ -51,30 +41,7 @@ extension StressNode: CustomStringConvertible {
         case .macro: return "macro"
         case .waterfall: return "waterfall"
         case .recovery: return "recovery"
-        case .retry(let retry):
-            return "\(retry.form), \(retry.maximum) attempts, \(retry.failures) fail, delay \(retry.delay)"
-                + (retry.areStuck ? ", stuck" : "") + (retry.hops ? ", hopping" : "")
-                + (retry.resource.map { ", each requires \($0)" } ?? "")
-        case .collection(let collection):
-            let failing = collection.failing
-            return "\(collection.strategy) of \(collection.units.count) units, limit \(collection.limit)"
-                + (failing.isEmpty ? "" : ", failing \(failing)")
-                + (collection.policy == .continueAll ? "" : ", cancelRemaining") + (collection.hops ? ", hopping" : "")
-                + (collection.completesTwice ? ", completes twice" : "")
-                + (collection.lostUnit.map { ", loses the completion of \($0)" } ?? "")
         }
-    }
-}
-
-extension StressCondition {
-    fileprivate var title: String {
-        var title = "\(answer)"
-        if wait != .none { title += " after \(wait)" }
-        if let prerequisite {
-            title += " after a prerequisite"
-            if prerequisite.fails { title += " that fails" }
-        }
-        return title
     }
 }
 
@@ -110,11 +77,6 @@ extension StressAction.Effect: CustomStringConvertible {
         case .addCycle(let id, let isPair):
             "add to n\(id) " + (isPair ? "two that wait for each other" : "one that waits for it")
         case .describe(let id): "describe n\(id)"
-        case .rename(let id): "rename n\(id)"
-        case .setUnits(let id): "set the units of n\(id)"
-        case .replaceBlock(let id): "replace the completion block of n\(id)"
-        case .advance(let seconds): "let \(seconds) s pass"
-        case .openGate: "open the gate"
         }
     }
 }

@@ -14,12 +14,6 @@ struct StressProgram: Equatable, Sendable {
     var start = StressStart.queue
     /// Whether the test holds the operations until the end. If not, only the library and Foundation do.
     var keepsReferences = true
-    /// Whether the progress of every operation is asked for.
-    var observesProgress = false
-    /// Whether the progress of every leaf that is there at the start is below one progress of the user's.
-    var sharesProgress = false
-    /// Whether work and blocks check that no lock of the library is held while they are called.
-    var probesLocks = false
     /// Whether the external dependency is a `BlockOperation`.
     var isExternalStock = false
     var observation = StressObservation.none
@@ -43,8 +37,6 @@ enum StressStart: CaseIterable, Sendable {
     case task
     /// By a task that awaits an `OperationCoordinator`.
     case coordinator
-    /// On a queue, after a delay.
-    case delayed
 
     /// Whether a task awaits the root.
     var isAwaited: Bool { self == .task || self == .coordinator }
@@ -68,8 +60,6 @@ struct StressNode: Equatable, Sendable {
     /// Those among its siblings, or beside those that it is inside of, whose success it requires. They know whether they succeeded, which operations of
     /// Foundation do not that are cancelled while they run.
     var requires: [Int] = []
-    /// What surrounds its work, if it is an `AsyncOperation`.
-    var policies = StressPolicies()
 
     var name: String { "n\(id)" }
 
@@ -106,9 +96,6 @@ indirect enum StressWork: Equatable, Sendable {
     case recovery(StressNode, StressNode)
     /// What `gathered()` makes of leaves.
     case gathering(StressCompound)
-    case collection(StressCollection)
-    /// A `RetryOperation`, or another operation that makes attempts.
-    case retry(StressRetry)
 }
 
 struct StressLeaf: Equatable, Sendable {
@@ -131,10 +118,6 @@ struct StressLeaf: Equatable, Sendable {
         case guarded
         /// A `TaskOperation` that awaits such an operation on a queue, or in a coordinator, or a collection run.
         case awaiting
-        /// A `DelayOperation`. It writes nothing down.
-        case delay
-        /// An `AsyncBlockOperation` or a `TaskOperation` that ends when it is cancelled, as it is by its timeout, and not before.
-        case stuck
     }
 
     var kind: Kind
@@ -148,19 +131,6 @@ struct StressCompound: Equatable, Sendable {
     /// Whether `prepare()` adds the children, and not `init`.
     var prepares = false
     var children: [StressNode]
-}
-
-struct StressCollection: Equatable, Sendable {
-    var strategy: Strategy
-    var limit = 2
-    var policy = FailurePolicy.continueAll
-    /// For each unit, an item or a batch of two, whether it fails.
-    var units: [Bool]
-    /// Whether the units end on another thread.
-    var hops = false
-    var completesTwice = false
-    /// The unit whose completion is released without a call, if it is there.
-    var lostUnit: Int?
 }
 
 /// Something that is done to an operation.
@@ -199,16 +169,6 @@ struct StressAction: Equatable, Sendable {
         case addCycle(to: Int, isPair: Bool)
         /// Asks for the description.
         case describe(Int)
-        /// Gives it a longer name, which begins with the one that it had.
-        case rename(Int)
-        /// Counts the units of a leaf's progress up.
-        case setUnits(Int)
-        /// Replaces its completion block by one that does the same.
-        case replaceBlock(Int)
-        /// Lets seconds pass.
-        case advance(by: Int)
-        /// Opens the gate that conditions wait for.
-        case openGate
     }
 
     var trigger: Trigger
@@ -221,10 +181,9 @@ extension StressAction.Effect {
         switch self {
         case .cancel(let id), .cancelWithReason(let id), .finish(let id, _), .pause(let id), .squeeze(let id, _),
             .cancelSuspended(let id), .add(_, let id), .cancelQueue(let id), .useQueue(let id), .depend(let id, _),
-            .addAgain(let id), .addCycle(let id, _), .describe(let id), .rename(let id), .setUnits(let id),
-            .replaceBlock(let id):
+            .addAgain(let id), .addCycle(let id, _), .describe(let id):
             id
-        case .cancelTask, .advance, .openGate: 0
+        case .cancelTask: 0
         }
     }
 
@@ -235,8 +194,7 @@ extension StressAction.Effect {
     var interrupts: Bool {
         switch self {
         case .cancel, .cancelWithReason, .finish, .cancelSuspended, .cancelTask: true
-        case .pause, .squeeze, .add, .cancelQueue, .useQueue, .depend, .addAgain, .addCycle, .describe, .rename,
-            .setUnits, .replaceBlock, .advance, .openGate:
+        case .pause, .squeeze, .add, .cancelQueue, .useQueue, .depend, .addAgain, .addCycle, .describe:
             false
         }
     }
@@ -246,7 +204,7 @@ extension StressNode {
     /// What is directly inside.
     var children: [StressNode] {
         switch work {
-        case .leaf, .collection, .retry: []
+        case .leaf: []
         case .compound(let compound), .gathering(let compound): compound.children
         case .macro(let steps), .waterfall(let steps): steps
         case .recovery(let source, let made): [source, made]
@@ -266,7 +224,7 @@ extension StressNode {
     var limitedChildren: StressCompound? {
         switch work {
         case .compound(let compound), .gathering(let compound): compound
-        case .leaf, .macro, .waterfall, .recovery, .collection, .retry: nil
+        case .leaf, .macro, .waterfall, .recovery: nil
         }
     }
 
@@ -277,7 +235,7 @@ extension StressNode {
     var hasSteps: Bool {
         switch work {
         case .macro, .waterfall, .recovery, .gathering: true
-        case .leaf, .compound, .collection, .retry: false
+        case .leaf, .compound: false
         }
     }
 
@@ -285,37 +243,25 @@ extension StressNode {
     var isChain: Bool {
         switch work {
         case .macro, .waterfall, .recovery: true
-        case .leaf, .compound, .gathering, .collection, .retry: false
+        case .leaf, .compound, .gathering: false
         }
     }
 }
 
 extension StressLeaf {
     /// Whether it ends as soon as it is cancelled.
-    var stops: Bool { [.stoppable, .guarded, .delay, .stuck].contains(kind) }
-
-    /// Whether work that has to run writes down that it begins. It does not if it may be too late before.
-    var tellsItsBeginning: Bool { kind != .delay && kind != .stuck }
+    var stops: Bool { kind == .stoppable || kind == .guarded }
 
     /// Whether its work is done in a task.
     var isTask: Bool { kind == .task || kind == .awaiting }
 
     /// How it ends by itself, if it can fail.
     func outcome(of id: Int) -> StressOutcome {
-        switch kind {
-        case .losing: .lost(id)
-        case .stuck: .timeout(id)
-        default: fails ? .failed(id) : .success
-        }
+        kind == .losing ? .lost(id) : fails ? .failed(id) : .success
     }
 
     /// Whether it is no `AsyncOperation`, where it is no step.
     var isStock: Bool { kind == .block || kind == .foreign }
-}
-
-extension StressCollection {
-    /// The units that do not succeed.
-    var failing: [Int] { units.indices.filter { units[$0] || $0 == lostUnit } }
 }
 
 extension StressProgram {

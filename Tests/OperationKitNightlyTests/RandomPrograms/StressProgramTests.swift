@@ -10,7 +10,7 @@ extension Stress {
             if let seed = StressSettings.seed { return await replay(seed) }
             let seed = SplitMix64.freshSeed()
             TestExtent.report("programs from STRESS_SEED=\(seed) on")
-            let failure = await onThread { Soak(seconds: StressSettings.seconds).run(from: seed) }
+            let failure = await onThread { Soak.run(from: seed, seconds: StressSettings.seconds) }
             if let failure { Issue.record("\(failure.report)") }
         }
 
@@ -20,28 +20,6 @@ extension Stress {
             print(program)
             let failure = await onThread { Soak.check(program, times: 500) }
             if let failure { Issue.record("\(failure.report)") }
-        }
-
-        @Test("A task that finishes its operation and acts on after the end of the program leaves nothing behind")
-        func aTaskMayActAfterTheEnd() async {
-            // The many jobs take their time to be made, so that the program has ended by then.
-            let jobs = (3..<2_000).map { StressNode(id: $0, work: .leaf(StressLeaf(kind: .block))) }
-            let late = StressNode(id: 2, work: .waterfall(jobs))
-            let task = StressNode(id: 1, work: .leaf(StressLeaf(kind: .task)))
-            let program = StressProgram(
-                root: StressNode(id: 0, work: .compound(StressCompound(children: [task]))),
-                actions: [
-                    StressAction(trigger: .inside(1), effect: .finish(1, fails: true)),
-                    StressAction(trigger: .inside(1), effect: .add(late, to: 0)),
-                ])
-            let leaks = await onThread {
-                (0..<3).flatMap { _ in
-                    ProgramRun.events(of: program, hangTimeout: 30).filter {
-                        if case .leaked = $0 { true } else { false }
-                    }
-                }
-            }
-            #expect(leaks == [])
         }
 
         @Test("What is added with one inside that requires the success of one that has ended may find that gone")
@@ -54,7 +32,7 @@ extension Stress {
             await Stress.expectRight(
                 StressProgram(
                     root: StressNode(id: 0, work: .compound(StressCompound(limit: 1, children: [failing, adding]))),
-                    actions: [StressAction(trigger: .inside(2), effect: .add(late, to: 0))]), times: 50)
+                    actions: [StressAction(trigger: .inside(2), effect: .add(late, to: 0))]), times: 25)
         }
 
         @Test(
