@@ -31,16 +31,6 @@ private final class AttemptSubject: ExplorationSubject, @unchecked Sendable {
     enum Kind: CaseIterable { case hedged, retry, repetition }
     enum Step: CaseIterable { case cancel, endSecond }
 
-    /// Nothing ever comes on it, other than what the test says.
-    final class StillClock: Clock {
-        let now = ContinuousClock.now
-        let minimumResolution = Duration.zero
-
-        func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws {
-            try await cancellation()
-        }
-    }
-
     private struct Record {
         var attempts: [ScriptedOperation] = []
         var completions = 0

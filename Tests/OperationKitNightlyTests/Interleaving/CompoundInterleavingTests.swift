@@ -8,206 +8,201 @@ import Testing
 /// A compound whose private queue starts its operations on virtual threads, and those who do something to it or its
 /// children, in many orders of their steps.
 @Suite("Interleavings of compounds", .serialized, .takesTurns, .hangGuard) struct CompoundInterleavingTests {
-    private func tryOut(
-        _ title: String, _ make: @escaping @Sendable () -> CompoundSubject, _ roles: [Role<CompoundSubject>],
-        _ location: SourceLocation = #_sourceLocation
-    ) async {
-        await expectNoProblems(title, samples: (150, 100), { _ in make() }, roles, location)
+    typealias Subject = CompoundSubject
+
+    private static let start = Role<Subject>("start") { $0.start() }
+    private static let cancel = Role<Subject>("cancel") { $0.cancel() }
+    private static let cancelChild = Role<Subject>("cancel a child") { $0.children[1].cancel() }
+    private static let finish = Role<Subject>("finish") { $0.finishFromOutside() }
+    private static let end = Role<Subject>("end") { $0.end(0) }
+    private static let endSecond = Role<Subject>("end the second") { $0.end(1) }
+    private static let fail = Role<Subject>("fail") { $0.end(0, .first) }
+    private static let add = Role<Subject>("add") { $0.add() }
+    private static let pause = Role<Subject>("pause") { $0.compound.isSuspended = true }
+    private static let limit = Role<Subject>("limit to 0") { $0.compound.maxConcurrentOperationCount = 0 }
+
+    /// Two children, of which the second one waits for the first one, which the test ends.
+    private static func pair(isRunning: Bool = false, isNested: Bool = false) -> Subject {
+        let subject = Subject(children: 2, held: [0], dependencies: [(1, 0)], isNested: isNested)
+        if isRunning { subject.start() }
+        return subject
     }
 
-    @Test("A compound that is cancelled while it is started cancels and finishes every child")
-    func cancelDuringTheStart() async {
-        await tryOut(
-            "start, cancel", { CompoundSubject(children: 2) },
-            [Role("start") { $0.compound.start() }, Role("cancel") { $0.cancel() }])
-    }
+    private static let cancellations: [Scene<Subject>] = [
+        Scene("Cancelled while it is started: every child is cancelled", [start, cancel]) { Subject(children: 2) },
+        Scene("Finished while it is started: it ends with that outcome, if accepted", [start, finish]) {
+            Subject(children: 2, held: [0])
+        },
+        Scene("Cancelled while a child ends: no other one starts", [start, end, cancel]) { pair() },
+        Scene("Cancelled while it runs and a child ends: every child is cancelled", [end, cancel]) {
+            pair(isRunning: true)
+        },
+        Scene("Cancelled twice: both have reached every child", [cancel, Role("cancel too") { $0.cancel() }]) {
+            pair(isRunning: true)
+        },
+        Scene("Cancelled twice before the start", [cancel, Role("cancel too") { $0.cancel() }]) { pair() },
+        Scene(
+            "Cancelled, and so is the one around it", [cancel, Role("cancel around") { $0.cancel(around: true) }]
+        ) { pair(isRunning: true, isNested: true) },
+        Scene("Finished and cancelled", [finish, cancel]) { pair(isRunning: true) },
+        Scene("A reason inside another compound", [start, end, Role("reason") { $0.cancelWithReason() }]) {
+            pair(isNested: true)
+        },
+        Scene("A child that is cancelled does not wait", [start, cancelChild]) { pair() },
+        Scene("A child that is cancelled while its dependency ends is not forgotten", [start, end, cancelChild]) {
+            pair()
+        },
+        Scene(
+            "An external dependency that ends", [start, Role("end external") { $0.outer.finish() }, cancel]
+        ) {
+            let subject = Subject(children: 1)
+            subject.outer.start()
+            subject.children[0].addDependency(subject.outer)
+            return subject
+        },
+    ]
 
-    @Test("A compound that is finished while it is started ends with that outcome, if accepted")
-    func finishDuringTheStart() async {
-        await tryOut(
-            "start, finish", { CompoundSubject(children: 2, held: [0]) },
-            [Role("start") { $0.compound.start() }, Role("finish") { $0.finishFromOutside() }])
-    }
+    private static let additions: [Scene<Subject>] = [
+        Scene("A child that is added during the start runs, or is rejected after the end", [start, add]) {
+            Subject(children: 1)
+        },
+        Scene(
+            "A child that is added while its dependency ends",
+            [start, end, Role("add") { $0.add(after: $0.children[0]) }]
+        ) { Subject(children: 1, held: [0]) },
+        Scene("A failure during an addition", [start, fail, add]) {
+            Subject(children: 2, held: [0], policy: .cancelRemaining)
+        },
+        Scene("A failure during an end and an addition", [start, fail, endSecond, add]) {
+            Subject(children: 2, held: [0, 1], policy: .cancelRemaining)
+        },
+    ]
 
-    @Test("A child that is added while its compound is started runs, or is rejected after the end")
-    func additionDuringTheStart() async {
-        await tryOut(
-            "start, add", { CompoundSubject(children: 1) },
-            [Role("start") { $0.compound.start() }, Role("add") { $0.add() }])
-    }
-
-    @Test("A child that is added while its dependency ends runs after it, or is rejected after the end")
-    func additionDuringAnEnd() async {
-        await tryOut(
-            "start, end, add", { CompoundSubject(children: 1, held: [0]) },
-            [
-                Role("start") { $0.compound.start() }, Role("end") { $0.end(0) },
-                Role("add") { $0.add(after: $0.children[0]) },
-            ])
-    }
-
-    @Test("No child starts after a cancellation that comes while another child ends") func cancelDuringAnEnd() async {
-        await tryOut(
-            "start, end, cancel", { CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)]) },
-            [
-                Role("start") { $0.compound.start() }, Role("end") { $0.end(0) },
-                Role("cancel") { $0.cancel() },
-            ])
-    }
-
-    @Test("A cancellation reaches every child of a compound that runs while a child of it ends")
-    func cancelWhileRunning() async {
-        await tryOut(
-            "end, cancel",
-            {
-                let subject = CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)])
-                subject.compound.start()
-                return subject
-            }, [Role("end") { $0.end(0) }, Role("cancel") { $0.cancel() }])
-    }
-
-    @Test("Each of two concurrent cancellations has reached every child when it returns")
-    func twoCancellations() async {
-        for isRunning in [false, true] {
-            await tryOut(
-                "two cancellations, \(isRunning ? "running" : "not begun")",
-                {
-                    let subject = CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)])
-                    if isRunning { subject.start() }
-                    return subject
-                }, [Role("cancel") { $0.cancel() }, Role("cancel too") { $0.cancel() }])
-        }
-    }
-
-    @Test("Cancelling an outer compound reaches the children of one that another thread is cancelling")
-    func outerCancellation() async {
-        await tryOut(
-            "cancellations inside and around",
-            {
-                let subject = CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)], isNested: true)
-                subject.start()
-                return subject
-            }, [Role("cancel") { $0.cancel() }, Role("cancel around") { $0.cancel(around: true) }])
-    }
-
-    @Test("A cancellation reaches every child of a compound that another thread finishes")
-    func finishAgainstCancel() async {
-        await tryOut(
-            "finish, cancel",
-            {
-                let subject = CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)])
-                subject.start()
-                return subject
+    private static let limits: [Scene<Subject>] =
+        [
+            Scene("A limit of 1 is never exceeded", [start, end, endSecond]) {
+                Subject(children: 3, held: [0, 1], limit: 1)
             },
-            [Role("finish") { $0.finishFromOutside() }, Role("cancel") { $0.cancel() }])
-    }
-
-    @Test("A child that is cancelled while its compound starts does not wait for its dependency")
-    func cancelledChild() async {
-        await tryOut(
-            "start, cancel a child", { CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)]) },
-            [Role("start") { $0.compound.start() }, Role("cancel") { $0.children[1].cancel() }])
-    }
-
-    @Test("A child that is cancelled while its dependency ends is not forgotten")
-    func cancelledChildAgainstAnEnd() async {
-        await tryOut(
-            "start, end, cancel a child", { CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)]) },
-            [
-                Role("start") { $0.compound.start() }, Role("end") { $0.end(0) },
-                Role("cancel") { $0.children[1].cancel() },
-            ])
-    }
-
-    @Test("Children that end at the same time never exceed a limit of 1") func limit() async {
-        await tryOut(
-            "limit 1, two ends", { CompoundSubject(children: 3, held: [0, 1], limit: 1) },
-            [Role("start") { $0.compound.start() }, Role("end 0") { $0.end(0) }, Role("end 1") { $0.end(1) }])
-    }
-
-    @Test("A failure that comes during an addition leaves no child unfinished") func failureAgainstAnAddition() async {
-        await tryOut(
-            "failure, add", { CompoundSubject(children: 2, held: [0], policy: .cancelRemaining) },
-            [Role("start") { $0.compound.start() }, Role("fail") { $0.end(0, .first) }, Role("add") { $0.add() }])
-    }
-
-    @Test("A failure that comes while another child ends and a third one is added leaves no child unfinished")
-    func failureAgainstAnEndAndAnAddition() async {
-        await tryOut(
-            "failure, end, add", { CompoundSubject(children: 2, held: [0, 1], policy: .cancelRemaining) },
-            [
-                Role("start") { $0.compound.start() }, Role("fail") { $0.end(0, .first) }, Role("end") { $0.end(1) },
-                Role("add") { $0.add() },
-            ])
-    }
-
-    @Test("A child whose external dependency ends while the compound is started and cancelled is not forgotten")
-    func externalDependency() async {
-        await tryOut(
-            "start, end external",
-            {
-                let subject = CompoundSubject(children: 1)
-                subject.outer.start()
-                subject.children[0].addDependency(subject.outer)
-                return subject
+            Scene("Limited to 0 and suspended while it is started", [start, limit, pause]) { Subject(children: 2) },
+            Scene("Limited to 0 while the last child ends", [start, endSecond, limit]) {
+                Subject(children: 2, held: [1])
             },
+        ]
+        + [-1, 1].flatMap { limit in
             [
-                Role("start") { $0.compound.start() }, Role("end external") { $0.outer.finish() },
-                Role("cancel") { $0.cancel() },
-            ])
-    }
-
-    @Test("A reason of a compound inside another one against its start and the end of its child")
-    func nestedReason() async {
-        await tryOut(
-            "start, end, reason inside",
-            { CompoundSubject(children: 2, held: [0], dependencies: [(1, 0)], isNested: true) },
-            [
-                Role("start") { $0.start() }, Role("end") { $0.end(0) },
-                Role("reason") { $0.cancelWithReason() },
-            ])
-    }
-
-    @Test("A failure that two children in a row require, against the start, and a cancellation or an addition")
-    func blockedChildren() async {
-        let cancel = Role<CompoundSubject>("cancel a child") { $0.children[1].cancel() }
-        let add = Role<CompoundSubject>("add") { subject in
-            subject.late.requireSuccess(of: subject.children[0])
-            subject.add(subject.late)
-        }
-        for role in [cancel, add] {
-            await tryOut(
-                "start, failure, \(role.name)",
-                { CompoundSubject(children: 3, held: [0], requirements: [(1, 0), (2, 1)]) },
-                [Role("start") { $0.start() }, Role("fail") { $0.end(0, .first) }, role])
-        }
-    }
-
-    @Test("A failure outside that two children require, against the start and the cancellation of one of them")
-    func blockedFromOutside() async {
-        for policy in [FailurePolicy.continueAll, .cancelRemaining] {
-            await tryOut(
-                "start, failure outside, \(policy)",
-                {
-                    let subject = CompoundSubject(children: 3, requirements: [(0, -1), (2, -1)], policy: policy)
-                    subject.outer.start()
-                    return subject
+                Scene("Paused while the last child ends, limit \(limit)", [start, endSecond, pause]) {
+                    Subject(children: 2, held: [1], limit: limit)
                 },
+                Scene("Children that cancel the private queue, limit \(limit)", [start, add]) {
+                    Subject(children: 3, dependencies: [(2, 0)], limit: limit) { _ in
+                        VirtualThreadQueue.ofCurrentVirtualThread?.cancelAllOperations()
+                    }
+                },
+            ]
+        }
+
+    private static let requirements: [Scene<Subject>] =
+        [
+            cancelChild,
+            Role("add") { subject in
+                subject.late.requireSuccess(of: subject.children[0])
+                subject.add(subject.late)
+            },
+        ]
+        .map { role in
+            Scene("A failure that two children in a row require, \(role.name)", [start, fail, role]) {
+                Subject(children: 3, held: [0], requirements: [(1, 0), (2, 1)])
+            }
+        }
+        + [FailurePolicy.continueAll, .cancelRemaining].map { policy in
+            Scene(
+                "A failure outside that two children require, \(policy)",
                 [
-                    Role("start") { $0.start() }, Role("fail outside") { $0.outer.finish(withError: TestError.first) },
+                    start, Role("fail outside") { $0.outer.finish(withError: TestError.first) },
                     Role("cancel a child") { $0.children[0].cancel() },
-                ])
+                ]
+            ) {
+                let subject = Subject(children: 3, requirements: [(0, -1), (2, -1)], policy: policy)
+                subject.outer.start()
+                return subject
+            }
+        }
+
+    @Test(
+        "A compound ends once, after its children, none of which is forgotten, left out, or begun too late",
+        arguments: cancellations + additions + limits + requirements)
+    private func everyScene(scene: Scene<Subject>) async { await scene.expectNoProblems(samples: (100, 50)) }
+
+    // MARK: - Children with a state of their own
+
+    /// What another thread does to a child.
+    enum State: CaseIterable {
+        case cancelled, started, finished, givenAnOutcome
+
+        func reach(_ child: ScriptedOperation, of subject: Subject) {
+            switch self {
+            case .cancelled: child.cancel()
+            case .started: subject.startByHand(child)
+            case .finished:
+                child.cancel()
+                subject.startByHand(child)
+            case .givenAnOutcome: subject.end(child)
+            }
         }
     }
 
-    @Test("A compound that is paused by its limit and suspended while it is started runs its children afterward")
-    func limitAndSuspension() async {
-        await tryOut(
-            "limit, pause", { CompoundSubject(children: 2) },
-            [
-                Role("start") { $0.compound.start() }, Role("limit") { $0.compound.maxConcurrentOperationCount = 0 },
-                Role("pause") { $0.compound.isSuspended = true },
-            ])
+    private static let states: [Scene<Subject>] = State.allCases.flatMap { state in
+        [false, true].map { isRunning in
+            Scene(
+                "\(state) while it is added, \(isRunning ? "running" : "not begun")",
+                (isRunning ? [] : [start])
+                    + [Role("add") { $0.add($0.late) }, Role("\(state)") { state.reach($0.late, of: $0) }]
+            ) {
+                let subject = Subject(children: 1, held: [0], holdsLate: true)
+                subject.late.addDependency(subject.outer)
+                if isRunning { subject.start() }
+                return subject
+            }
+        }
+            + [
+                Scene("\(state) during the start", [start, Role("\(state)") { state.reach($0.children[1], of: $0) }]) {
+                    let subject = Subject(children: 2, held: [1])
+                    subject.children[1].addDependency(subject.outer)
+                    return subject
+                }
+            ]
     }
+
+    @Test("A child whose state makes its dependency irrelevant is not forgotten", arguments: states)
+    private func stateOfAChild(scene: Scene<Subject>) async { await scene.expectNoProblems(samples: (30, 20)) }
+
+    // MARK: - Refused additions
+
+    private static let refused = Role<Subject>("refused") { $0.addRefused($0.outer) }
+
+    private static let refusals: [Scene<Subject>] = [
+        ("during the start", []),
+        (
+            "during an addition that fails",
+            [
+                Role("add") {
+                    $0.late.finish(withError: TestError.first)
+                    $0.add($0.late)
+                }
+            ]
+        ),
+        ("twice", [Role("refused too") { $0.addRefused($0.outer) }]),
+    ].map { title, roles in
+        Scene(title, [start, refused] + roles) {
+            let subject = Subject(children: 2)
+            subject.children[0].addDependency(subject.outer)
+            subject.outer.addDependency(subject.children[0])
+            return subject
+        }
+    }
+
+    @Test(
+        "An addition that would close a cycle leaves the compound and the operation as they were", arguments: refusals)
+    private func refusedAddition(scene: Scene<Subject>) async { await scene.expectNoProblems(samples: (30, 20)) }
 }
 #endif

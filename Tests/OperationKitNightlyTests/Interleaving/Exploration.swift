@@ -85,6 +85,24 @@ extension ExplorationSubject {
     func endHeld() {}
 }
 
+/// What virtual threads do to a subject.
+struct Scene<Subject: ExplorationSubject>: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let roles: [Role<Subject>]
+    let make: @Sendable () -> Subject
+
+    init(_ title: String, _ roles: [Role<Subject>], _ make: @escaping @Sendable () -> Subject) {
+        (testDescription, self.roles, self.make) = (title, roles, make)
+    }
+
+    func expectNoProblems(samples: (regions: Int, everyPlace: Int), _ location: SourceLocation = #_sourceLocation) async
+    {
+        let make = make
+        await OperationKitNightlyTests.expectNoProblems(
+            testDescription, samples: samples, { _ in make() }, roles, location)
+    }
+}
+
 /// Expects that nothing is wrong in all orders with at most one preemption, or a sample of them in the short extent of
 /// a test run, and in others at random.
 ///

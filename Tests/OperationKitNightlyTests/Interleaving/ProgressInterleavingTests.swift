@@ -34,35 +34,31 @@ import Testing
     }
 }
 
-/// A compound, or a leaf, whose progress is observed.
+/// A compound whose progress is observed.
 private final class ProgressSubject: ExplorationSubject, @unchecked Sendable {
-    private let operation: AsyncOperation
+    private let compound: CompoundOperation
     private let reporting = ScriptedOperation.idle("reporting")
     private let other = ScriptedOperation.idle("other")
     private let third = ScriptedOperation("third")
     private let progress: Progress
     /// What the children can have reached at most, while they have not ended.
     private let most: [(child: ScriptedOperation, fraction: Double)]
-    private let isLeaf: Bool
     private let hasThird = Shared(false)
     private let found = Shared<[String]>([])
     private let last = Shared(0.0)
 
-    init(isLeaf: Bool = false) {
-        self.isLeaf = isLeaf
-        operation = isLeaf ? reporting : CompoundOperation(name: "compound", operations: [reporting, other])
-        progress = operation.progress
+    init() {
+        compound = CompoundOperation(name: "compound", operations: [reporting, other])
+        progress = compound.progress
         most = [(reporting, 0.5), (other, 0), (third, 0)]
-        for object in [operation, reporting, other, third] {
+        for object in [compound, reporting, other, third] {
             VirtualThread.expectRelease(of: object, object.displayName)
         }
-        if isLeaf { progress.totalUnitCount = 2 }
-        operation.asyncCompletionBlock = { [progress, found] error in
+        compound.asyncCompletionBlock = { [progress, found] error in
             let fraction = VirtualThread.inOneStep { progress.fractionCompleted }
             if error == nil, fraction != 1 { found.change { $0.append("\(fraction) in the completion block") } }
         }
-        operation.start()
-        if isLeaf { other.start() }
+        compound.start()
     }
 
     func report() {
@@ -77,7 +73,7 @@ private final class ProgressSubject: ExplorationSubject, @unchecked Sendable {
     }
 
     func add() {
-        hasThird.value = (try? (operation as? CompoundOperation)?.addOperation(third)) != nil
+        hasThird.value = (try? compound.addOperation(third)) != nil
     }
 
     /// Work that has not been done is not counted, and the fraction never falls.
@@ -86,7 +82,7 @@ private final class ProgressSubject: ExplorationSubject, @unchecked Sendable {
             let fraction = progress.fractionCompleted
             // The third may be counted before its addition has returned.
             let bound =
-                (isLeaf ? [1] : [2, 3]).map { count in
+                [2, 3].map { count in
                     most.prefix(count).reduce(0) { $0 + ($1.child.hasOutcome ? 1 : $1.fraction) } / Double(count)
                 }.max() ?? 0
             if fraction > bound + 1e-9 { found.change { $0.append("\(fraction), though \(bound) is done") } }
@@ -105,7 +101,7 @@ private final class ProgressSubject: ExplorationSubject, @unchecked Sendable {
 
     func problems() -> [String] {
         var problems = found.value
-        if !operation.isFinished { problems.append("not finished") }
+        if !compound.isFinished { problems.append("not finished") }
         if progress.fractionCompleted != 1 { problems.append("\(progress.fractionCompleted)") }
         if hasThird.value, !third.isFinished { problems.append("the third is forgotten") }
         return problems

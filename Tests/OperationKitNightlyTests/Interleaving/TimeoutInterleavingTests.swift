@@ -23,19 +23,19 @@ import Testing
     }
 }
 
+/// A clock on which nothing ever comes, other than what the test says.
+final class StillClock: Clock {
+    let now = ContinuousClock.now
+    let minimumResolution = Duration.zero
+
+    func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws {
+        try await cancellation()
+    }
+}
+
 private final class TimeoutSubject: ExplorationSubject, @unchecked Sendable {
     enum Kind: CaseIterable { case leaf, compound }
     enum Step: CaseIterable { case succeed, fail, cancel, cancelWithError }
-
-    /// Nothing ever comes on it, other than what the test says.
-    final class StillClock: Clock {
-        let now = ContinuousClock.now
-        let minimumResolution = Duration.zero
-
-        func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws {
-            try await cancellation()
-        }
-    }
 
     private static let timeout = Duration.seconds(10)
 

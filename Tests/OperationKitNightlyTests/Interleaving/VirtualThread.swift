@@ -31,8 +31,6 @@ final class VirtualThread: SchedulingProbe.Observer, @unchecked Sendable {
     private var locks = 0
     /// The queue that began what the virtual thread runs.
     var queue: VirtualThreadQueue?
-    /// What it began.
-    var begun: Operation?
     /// Above 0 in calls that are one step, because Foundation may hold locks of its own in them.
     private var isOneStep = 0
 

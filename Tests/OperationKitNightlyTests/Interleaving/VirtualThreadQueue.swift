@@ -23,7 +23,6 @@ final class VirtualThreadQueue: CompositeQueue, @unchecked Sendable {
             waiting.change { $0.removeAll { $0 === operation } }
             begun.change { $0.append(operation) }
             VirtualThread.current?.queue = self
-            VirtualThread.current?.begun = operation
             operation.start()
             // A worker that stayed here would hold the queue, by way of its compound.
             VirtualThread.inOneStep { begun.change { $0.removeAll(where: \.isFinished) } }
@@ -34,9 +33,6 @@ final class VirtualThreadQueue: CompositeQueue, @unchecked Sendable {
 
     /// The queue whose operation runs on the current virtual thread, as `OperationQueue.current` tells in earnest.
     static var ofCurrentVirtualThread: VirtualThreadQueue? { VirtualThread.current?.queue }
-
-    /// Whether a queue, and no other code, calls `start()` of the operation on the current virtual thread.
-    static func isBeginning(_ operation: Operation) -> Bool { VirtualThread.current?.begun === operation }
 
     override func cancelAllOperations() {
         for operation in waiting.value + begun.value { operation.cancel() }
