@@ -10,37 +10,6 @@ import Testing
         FileManager.default.temporaryDirectory.appendingPathComponent("OperationBenchmarkTests-\(UUID().uuidString)")
     }
 
-    @Test("A case is measured and reported") func oneCase() async throws {
-        let file = Self.temporaryFile()
-        try Data(repeating: UInt8(ascii: "x"), count: 1 << 16).write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }
-        let result = try await BenchmarkProcess.run("--count", "200", "--only", "flat", "--json", file.path)
-        #expect(result.status == 0)
-
-        let report = try JSONDecoder().decode(Report.self, from: Data(contentsOf: file))
-        #expect(report.format == 1)
-        #expect(report.count == 200)
-        #expect(report.rounds == 5)
-        #expect(report.machine == Machine.current)
-        #expect(report.cases.map(\.id) == ["flat"])
-        let experiments = report.cases[0].experiments
-        #expect(
-            experiments.compactMap(\.growth).map { $0.points.map(\.size) }
-                == Array(repeating: [2, 20, 200, 2000], count: 3))
-        let comparisons = experiments.flatMap(\.comparisons)
-        for width in [1, 2, 8] {
-            for size in ["200", "2,000"] {
-                #expect(comparisons.contains { $0.what == "\(size) children, width \(width)" && $0.goal == 0.5 })
-            }
-        }
-        for statistics in experiments.flatMap(\.sides).map(\.cost) + comparisons.map(\.ratio) {
-            #expect(0 < statistics.min && statistics.min <= statistics.median && statistics.median <= statistics.max)
-        }
-
-        // What is shown is what was reported.
-        #expect(result.lines.dropLast() == Table(report: report).lines[...])
-    }
-
     /// Every write to it fails, on Linux.
     private static let fullDevice = "/dev/full"
     private static let hasFullDevice = FileManager.default.fileExists(atPath: fullDevice)

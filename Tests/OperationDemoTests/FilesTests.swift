@@ -97,19 +97,4 @@ import Testing
         #expect(Self.rows(result).map(\.name) == ["\(directory.path)/small", "total of 1 file"])
         #expect(result.errors.contains("interrupted"))
     }
-
-    @Test("Many files are counted with few file descriptors") func fewDescriptors() async throws {
-        let directory = try TemporaryDirectory()
-        let count = 1000
-        let loop = "for d in 1 2 3; do mkdir $d; done; i=0; while [ $i -lt \(count) ]; do"
-        _ = try await Shell.output(
-            of: "\(loop) i=$((i + 1)); echo a b > $((i % 3 + 1))/$i; done", in: directory.url)
-        let demo = try BuildProducts.executable("OperationDemo").path
-        let line = "ulimit -n 40; '\(demo)' files '\(directory.path)' --width 200"
-        let lines = try await Shell.output(of: line, in: directory.url)
-        let rows = lines.compactMap(Row.init)
-        let total = rows.first { $0.name == "total of \(count) files" }
-        #expect(total?.numbers == [count, 2 * count, 4 * count])
-        #expect(rows.filter { $0.numbers.count == 4 }.count == count)
-    }
 }

@@ -72,54 +72,6 @@ import Testing
         #expect(section.rest.contains { $0.hasPrefix("A queue waits for isFinished, not for work.") })
     }
 
-    @Test("The timeline has a row for each operation, with children indented, on one scale for both queues")
-    func timeline() async throws {
-        let sections = try await Self.sections("tour", speed: 1)
-        for section in sections {
-            for name in section.names { #expect(section.row(of: name) != nil, "\(name)") }
-            #expect(section.row(of: "compound ")?.hasPrefix("  c") == true)
-            #expect(section.row(of: "compound-1")?.hasPrefix("    c") == true)
-        }
-        let axes = sections.map { section in section.rest.first { $0.contains(" 0 s ") || $0.contains(" 0 ms ") } }
-        #expect(axes[0] != nil && axes[0] == axes[1])
-    }
-
-    @Test(
-        "Cancellations before the start, in flight and of a whole compound are shown",
-        arguments: ["serial", "concurrent"]
-    )
-    func cancellation(mode: String) async throws {
-        let section = try await Self.sections("cancel", "--mode", mode)[0]
-        #expect(section.texts(of: "before-start") == ["enqueued", "cancelled", "finished as cancelled"])
-        #expect(section.texts(of: "in-flight") == ["enqueued", "started", "cancelled", "finished as cancelled"])
-        #expect(section.texts(of: "whole-1") == ["added to “whole”", "started", "finished"])
-        #expect(section.texts(of: "whole-3") == ["added to “whole”", "cancelled", "finished as cancelled"])
-        #expect(section.texts(of: "whole") == ["enqueued", "started", "cancelled", "finished as cancelled"])
-        for name in ["before-start", "in-flight", "whole ", "whole-2", "whole-3"] {
-            #expect(section.row(of: name)?.contains("×") == true, "\(name)")
-        }
-        let findings = [
-            "before-start never ran.", "in-flight was stopped.", "whole-1 succeeded.", "whole-2 was stopped.",
-            "whole-3 never ran.",
-        ]
-        #expect(Array(section.rest.suffix(findings.count + 2).prefix(findings.count)) == findings)
-    }
-
-    @Test("The errors of a compound are reported as Swift errors and as `NSError`s") func errors() async throws {
-        let section = try await Self.sections("errors")[0]
-        #expect(section.rest.contains("  suboperationFailure of “publish”: 3 errors"))
-        #expect(section.rest.contains("    child 1, “caption”: The caption has more than 280 characters."))
-        #expect(section.rest.contains("        child 0, “disk”: The disk is full: 12 MB are missing."))
-        let heading = try #require(section.rest.firstIndex(of: "As NSError:"))
-        let report = section.rest[(heading + 1)...]
-        #expect(report.first?.hasPrefix("  OperationKit.CompoundOperationError, code 1: ") == true)
-        #expect(report.contains { $0.hasPrefix("      OperationDemo.PublishingError, code 1: The disk is full: ") })
-        #expect(report.filter { $0.hasPrefix("    OperationDemo.PublishingError, code ") }.count == 2)
-        for name in ["caption", "disk", "backup", "upload", "publish"] {
-            #expect(section.row(of: name)?.contains("!") == true, "\(name)")
-        }
-    }
-
     @Test("The critical path is named and marked, and what is not on it is not") func criticalPath() async throws {
         let section = try await Self.sections("critical-path", speed: 2)[0]
         let steps = section.rest.drop { $0 != "The critical path:" }.filter { $0.hasPrefix("  “") }
@@ -161,6 +113,52 @@ import Testing
             }
             // How many are at work together is up to the machine, below the limit.
             #expect(strategy.hasPrefix("Parallel") ? (2...4).contains(most) : most == 1)
+        }
+    }
+
+    /// What each scenario has to say at its end, and marks in the rows of its operations.
+    private static let ends: [(scenario: String, lines: [String], marks: [Character: [String]])] = [
+        ("chain", ["choose gets summer and makes summer/beach.jpg."], [:]),
+        (
+            "waterfall",
+            ["good ends with the model of Ada.", "bad ends without a model: “404” is no user."], ["!": ["bad-parse"]]
+        ),
+        ("glue", ["process was given the users that fetch found: Ada and Grace."], [:]),
+        (
+            "cancel",
+            [
+                "before-start never ran.", "in-flight was stopped.", "whole-1 succeeded.", "whole-2 was stopped.",
+                "whole-3 never ran.",
+            ],
+            ["×": ["before-start", "in-flight", "whole ", "whole-2", "whole-3"]]
+        ),
+        (
+            "errors",
+            [
+                "  suboperationFailure of “publish”: 3 errors",
+                "    child 1, “caption”: The caption has more than 280 characters.",
+                "        child 0, “disk”: The disk is full: 12 MB are missing.", "As NSError:",
+            ],
+            ["!": ["caption", "disk", "backup", "upload", "publish"]]
+        ),
+        (
+            "policies",
+            [
+                "service, attempt 1: The service is busy.", "service, attempt 2: The service is busy.",
+                "service, attempt 3: it answered.",
+                "slow: The operation “slow” took longer than its timeout of 0.15 seconds.",
+            ],
+            ["↻": ["service"]]
+        ),
+    ]
+
+    @Test("A scenario says at its end what there was to see, and marks it", arguments: ends.indices)
+    func endOfAScenario(index: Int) async throws {
+        let (scenario, lines, marks) = Self.ends[index]
+        let section = try await Self.sections(scenario)[0]
+        for line in lines { #expect(section.rest.contains(line), "\(line)") }
+        for (mark, names) in marks {
+            for name in names { #expect(section.row(of: name)?.contains(mark) == true, "\(name)") }
         }
     }
 
