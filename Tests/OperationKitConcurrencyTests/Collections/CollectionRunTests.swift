@@ -66,22 +66,6 @@ import Testing
         }
     }
 
-    @Test("A run that is cancelled before its start runs nothing", arguments: Strategy.allCases)
-    func cancelledBeforeTheStart(strategy: Strategy) async {
-        let log = EventLog()
-        let run = strategy.make { _, _ in log.add("work") }.makeOperation(on: [1, 2])
-        run.asyncCompletionBlock = { _ in log.add("completion") }
-        run.cancel(withError: TestError.reason)
-        #expect(!run.isFinished)
-        try? await OperationQueue().run(run)
-        #expect(log.events == ["completion"])
-        #expect(run.errors.map(text) == ["cancelled", "cancelled"])
-        guard case .cancelled(_, _, TestError.reason as TestError) = run.error as? CompoundOperationError else {
-            Issue.record("\(text(run.error))")
-            return
-        }
-    }
-
     @Test("Items in flight are waited for, and no further item starts", arguments: Strategy.allCases, [false, true])
     func itemsInFlight(strategy: Strategy, isFinishedFromOutside: Bool) async {
         let log = WorkLog()
@@ -164,38 +148,6 @@ import Testing
         try? await OperationQueue().run(run)
         #expect(seen.value == [0, 1, 2, 3, 4, 5])
         #expect(run.progress.totalUnitCount == 5 && run.progress.fractionCompleted == 1)
-    }
-
-    @Test("Progress that is asked for after the end is complete")
-    func progressAfterTheEnd() async throws {
-        let operation = ParallelItems(2, 1, .continueAll, Self.succeeding)
-        for items in [[], [1, 2, 3]] {
-            for asksBefore in [false, true] {
-                let run = operation.makeOperation(on: items)
-                if asksBefore { _ = run.progress }
-                try await OperationQueue().run(run)
-                #expect(run.progress.fractionCompleted == 1)
-            }
-        }
-    }
-
-    @Test("Cancelling the progress cancels the run")
-    func cancelledProgress() async {
-        let log = WorkLog()
-        let begun = Gate()
-        let run = SequentialItems(1, 1, .continueAll) { _, completion in
-            log.keep(completion)
-            begun.open()
-        }.makeOperation(on: [1, 2, 3])
-        OperationQueue().addOperation(run)
-        await begun.opened()
-        run.progress.cancel()
-        // Foundation calls the handler on another thread.
-        await eventually("not cancelled") { run.isCancelled }
-        for completion in log.takeKept() { completion(nil) }
-        try? await run.finished()
-        #expect(run.errors.map(text) == ["success", "cancelled", "cancelled"])
-        #expect(run.progress.completedUnitCount == 3 && run.progress.totalUnitCount == 3)
     }
 
     @Test("Progress is complete in the completion block, also if items end at the same time")

@@ -55,16 +55,6 @@ import Testing
         #expect(log.events == ["2", "2", "2", "2"] && !operations.contains { $0.isFinished })
     }
 
-    @Test("A coordinator may hand its operations to another one, and change the result")
-    func forwarding() async {
-        let mock = Mock { operations, completion in
-            Base().performOperations(operations) { completion($0.map { $0 == nil ? TestError.second : nil }) }
-        }
-        let operations = [AsyncOperation(), ThrowingBlockOperation { throw TestError.first }]
-        #expect(await mock.performOperations(operations).map(text) == ["second", "success"])
-        #expect(!operations.contains { !$0.isFinished })
-    }
-
     @Test("Only the first call of the completion of a coordinator's own run counts")
     func secondCall() async {
         for _ in 0..<50 {

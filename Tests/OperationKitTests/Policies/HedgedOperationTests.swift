@@ -191,22 +191,6 @@ import Testing
         await expectNothingLeft()
     }
 
-    @Test(
-        "A success or a failure of an attempt stands when the hedged operation was cancelled",
-        arguments: [nil, TestError.first])
-    func outcomeStands(error: TestError?) async {
-        let (attempts, hedged) = started()
-        await attempts.begun(1)
-        attempts[1]?.ignoresCancellation.value = true
-        hedged.cancel()
-        if let error { attempts[1]?.finish(withError: error) } else { attempts[1]?.finish(with: 1) }
-        if let error {
-            await #expect(throws: error) { try await hedged.value }
-        } else {
-            #expect((try? await hedged.value) == 1)
-        }
-    }
-
     @Test("Cancelling a hedged operation while it makes an attempt keeps that from running, after a failure, too")
     func cancelledWhileMaking() async {
         let (making, cancelled) = (Gate(), Gate())

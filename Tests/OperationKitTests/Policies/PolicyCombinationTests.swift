@@ -81,47 +81,28 @@ import Testing
     }
 
     @Test(
-        "The timeout ends an attempt that waits for access, one that works, and the pause between two",
-        arguments: ["wait", "work", "pause"])
-    func expiry(moment: String) async throws {
-        let holder = moment == "wait" ? holder() : nil
-        let compound = compound(moment == "work" ? .neverEnds : .fails(times: 3))
-        compound.timeout = .seconds(4)
-        compound.start()
-        switch moment {
-        case "wait": await eventually("the attempt does not wait") { database.waitingCount == 1 }
-        case "work": await eventually("the attempt does not work") { log.events == ["attempt 1"] }
-        default: await eventually("no pause") { compound.debugDescription.contains("attempt 2 of 3 begins in") }
-        }
-        clock.advance(by: .seconds(4))
-        do {
-            try await compound.finished()
-            Issue.record("It has succeeded")
-        } catch CompoundOperationError.cancelled("import", let errors, let reason) {
-            #expect(errors.isEmpty)
-            #expect(reason as? OperationTimeoutError == .init(operation: "import", timeout: .seconds(4)))
-        }
-        #expect(database.waitingCount == 0 && log.events == (moment == "wait" ? [] : ["attempt 1"]))
-        holder?.finish()
-        try await expectNothingLeft()
-    }
-
-    @Test(
-        "Cancelling the compound ends everything in it, and leaves nothing behind",
-        arguments: ["wait", "work", "pause"])
-    func cancelled(moment: String) async throws {
+        "A timeout or a cancellation ends an attempt that waits for access, one that works, and the pause between two, and leaves nothing behind",
+        arguments: ["wait", "work", "pause"], [false, true])
+    func ended(moment: String, isTimeout: Bool) async throws {
         let leaks = LeakTracker()
         do {
             let holder = moment == "wait" ? holder() : nil
             let compound = leaks.track(compound(moment == "work" ? .neverEnds : .fails(times: 3)))
+            compound.timeout = .seconds(4)
             compound.start()
             switch moment {
             case "wait": await eventually("the attempt does not wait") { database.waitingCount == 1 }
             case "work": await eventually("the attempt does not work") { log.events == ["attempt 1"] }
             default: await eventually("no pause") { compound.debugDescription.contains("attempt 2 of 3 begins in") }
             }
-            compound.cancel()
-            await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+            if isTimeout { clock.advance(by: .seconds(4)) } else { compound.cancel() }
+            let error = await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+            guard case .cancelled("import", let errors, let reason) = try #require(error) else {
+                throw try #require(error)
+            }
+            let timeout = isTimeout ? OperationTimeoutError(operation: "import", timeout: .seconds(4)) : nil
+            #expect(errors.isEmpty && reason as? OperationTimeoutError == timeout)
+            #expect(database.waitingCount == 0 && log.events == (moment == "wait" ? [] : ["attempt 1"]))
             holder?.finish()
         }
         try await expectNothingLeft()

@@ -82,7 +82,7 @@ import Testing
         async throws
     {
         let login = endless("login")
-        let work = work(needing: index == 3 ? login : login)
+        let work = work(needing: login)
         let compound = CompoundOperation()
         switch index {
         case 0: login.start()

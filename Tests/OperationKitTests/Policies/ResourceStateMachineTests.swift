@@ -50,16 +50,6 @@ import Testing
 
     private var desk = Desk()
 
-    @Test("A request with a higher priority comes first, then the one that came first") mutating func order() {
-        let a = desk.resource()
-        desk.request("first", a)
-        for (name, priority) in [("low", -4), ("normal", 0), ("later", 0), ("high", 4)] {
-            desk.request(name, a, priority: priority)
-        }
-        for name in ["first", "high", "normal", "later", "low"] { desk.end(name) }
-        #expect(desk.granted == ["first", "high", "normal", "later", "low"])
-    }
-
     @Test("A request that lacks a resource keeps its place in the lines of all, and takes none before it gets all")
     mutating func together() {
         let (a, b) = (desk.resource(), desk.resource())
@@ -71,15 +61,6 @@ import Testing
         #expect(desk.granted == ["holder", "both"])
         desk.end("both")
         #expect(desk.granted == ["holder", "both", "later"])
-    }
-
-    @Test("A request that ends while it waits lets the next ones go on") mutating func withdrawn() {
-        let (a, b) = (desk.resource(), desk.resource())
-        desk.request("holder", a)
-        desk.request("both", a, b)
-        desk.request("later", b)
-        desk.end("both")
-        #expect(desk.granted == ["holder", "later"])
     }
 
     @Test("Requests from inside a holder come before others, and hold up these, but not each other")
@@ -145,15 +126,5 @@ import Testing
         desk.request("third", rate)
         desk.end("second", givesBackPermits: true)
         #expect(desk.granted.last == "third")
-    }
-
-    @Test("No more requests than allowed wait") mutating func maximum() {
-        let (a, b) = (desk.resource(maximumWaiting: 1), desk.resource(maximumWaiting: 0))
-        desk.request("holder", a, b)
-        #expect(desk.request("b", b) == .tooManyWaiting(b))
-        desk.request("first", a)
-        #expect(desk.request("second", a) == .tooManyWaiting(a))
-        desk.end("first")
-        if case .waiting = desk.request("third", a) {} else { Issue.record("It does not wait") }
     }
 }

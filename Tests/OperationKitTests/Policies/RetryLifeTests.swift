@@ -28,31 +28,6 @@ import Testing
 
     // MARK: - Cancelling
 
-    @Test("Cancelling during an attempt cancels that, and ends after it") func cancelledDuringAnAttempt() async {
-        do {
-            let (log, leaks) = (log, leaks)
-            let (begun, cancelled) = (Gate(), Gate())
-            let attempt = Shared<ScriptedOperation?>(nil)
-            let retry = retry { number in
-                log.add("made \(number)")
-                let made = ScriptedOperation(main: { _ in begun.open() }) { _ in cancelled.open() }
-                attempt.value = leaks.track(made)
-                return made
-            }
-            retry.start()
-            await begun.opened()
-            retry.cancel(withError: TestError.reason)
-            await cancelled.opened()
-            #expect(retry.isExecuting && attempt.value?.isCancelled == true)
-            attempt.value?.finish(withError: CancellationError())
-            attempt.value = nil
-            await #expect(throws: TestError.reason) { try await retry.finished() }
-            #expect(log.events == ["made 1"] && retry.attempts.count == 1)
-            #expect(retry.attempts.first?.error is CancellationError)
-        }
-        await expectNothingLeft()
-    }
-
     @Test("Cancelling while the closure makes an operation keeps that from running") func cancelledWhileMaking() async {
         do {
             let (log, leaks) = (log, leaks)

@@ -48,22 +48,6 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
-    @Test("An operation that makes others takes an input for all of them, and without one ends with an error")
-    func inputs() async throws {
-        let make: @Sendable (Int) -> IOOperation<String, Int> = { _ in IOBlockOperation { $0.count } }
-        let kinds: [() -> IOOperation<String, Int>] = [
-            { [immediately] in RetryOperation(immediately, name: "load", makeOperation: make) },
-            { RepeatOperation(every: .seconds(1), maximumCount: 1, name: "load", makeOperation: make) },
-            { HedgedOperation(after: .seconds(100), name: "load", makeOperation: make) },
-        ]
-        for kind in kinds {
-            #expect(try await OperationQueue().run(kind().with(input: "four")) == 4)
-            await #expect(throws: IOOperationError.missingInput(operation: "load")) {
-                try await OperationQueue().run(kind())
-            }
-        }
-    }
-
     @Test("Compounds may be attempts and runs") func compounds() async throws {
         let make: @Sendable (Int) -> CompoundOperation = { _ in
             CompoundOperation(operations: [ThrowingBlockOperation {}])
@@ -75,34 +59,6 @@ import Testing
         ] as [AsyncOperation] {
             try await OperationQueue().run(operation)
         }
-    }
-
-    @Test("One that is cancelled before its start, or dropped, makes nothing and leaves nothing behind")
-    func neverBegun() async {
-        let (log, leaks) = (EventLog(), LeakTracker())
-        do {
-            let token = leaks.token("closure")
-            let make: @Sendable (Int) -> ScriptedOperation = { _ in
-                token.use()
-                log.add("made")
-                return ScriptedOperation()
-            }
-            for isStarted in [true, false] {
-                for operation in [
-                    RetryOperation(immediately, makeOperation: make),
-                    HedgedOperation(after: .seconds(1), makeOperation: make),
-                    RepeatOperation(every: .seconds(1), makeOperation: make),
-                ] as [AsyncOperation] {
-                    leaks.track(operation)
-                    guard isStarted else { continue }
-                    operation.cancel()
-                    operation.start()
-                    await #expect(throws: CancellationError.self) { try await operation.finished() }
-                }
-            }
-        }
-        await leaks.expectAllReleased()
-        #expect(log.events.isEmpty)
     }
 
     /// Runs a retry whose second attempt is what the closure returns, and returns the error.
