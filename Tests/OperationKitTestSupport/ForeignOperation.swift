@@ -10,15 +10,27 @@ package final class ForeignOperation: Operation, @unchecked Sendable {
     private let lock = NSLock()
     private var executing = false
     private var finished = false
+    private var mayStart: Bool
     private let endsInCancel: Bool
     private let work: Work
 
-    /// Creates an operation whose work ends with `finish()`, on any thread.
-    package init(_ name: String? = nil, endsInCancel: Bool = false, _ work: @escaping Work) {
+    /// Creates an operation whose work ends with `finish()`, on any thread, and that may be ready only after `becomeReady()`.
+    package init(
+        _ name: String? = nil, isReady: Bool = true, endsInCancel: Bool = false, _ work: @escaping Work
+    ) {
+        mayStart = isReady
         self.endsInCancel = endsInCancel
         self.work = work
         super.init()
         self.name = name
+    }
+
+    package override var isReady: Bool { super.isReady && lock.withLock { mayStart } }
+
+    package func becomeReady(announces: Bool = true) {
+        willChangeValue(forKey: "isReady")
+        lock.withLock { mayStart = true }
+        if announces { didChangeValue(forKey: "isReady") }
     }
 
     package override var isAsynchronous: Bool { true }

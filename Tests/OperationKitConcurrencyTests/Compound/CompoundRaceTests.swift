@@ -155,6 +155,47 @@ import Testing
         }
     }
 
+    /// For a moment after the end of a dependency, a child is not ready. One that was put on a queue then would crash it.
+    @Test(
+        "Children of other libraries that wait for each other, or are ready late, may finish inside their own cancel()",
+        arguments: [true, false])
+    func cancelThatFinishesWhileWaiting(isChain: Bool) async {
+        for round in 0..<TestExtent.choose(20, long: 100) {
+            let queue = OperationQueue()
+            let children = (0..<32 * 8).map { _ in
+                ForeignOperation(isReady: isChain, endsInCancel: true) { $0.finish() }
+            }
+            let compounds = (0..<32).map { index in
+                let part = Array(children[index * 8..<index * 8 + 8])
+                if isChain { for (child, next) in zip(part, part.dropFirst()) { next.addDependency(child) } }
+                return CompoundOperation(operations: part, maxConcurrentOperationCount: [-1, 1, 3][index % 3])
+            }
+            let cancel: @Sendable () -> Void = {
+                if round % 2 == 0 { return queue.cancelAllOperations() }
+                for compound in compounds { compound.cancel() }
+            }
+            for compound in compounds { queue.addOperation(compound) }
+            await concurrently([cancel, { if !isChain { for child in children { child.becomeReady() } } }])
+            for compound in compounds { try? await compound.finished() }
+            #expect(children.allSatisfy { $0.isFinished })
+        }
+    }
+
+    #if !canImport(ObjectiveC)
+    @Test("A child of another library that becomes ready late is started, also if it does not announce that")
+    func lateReadiness() async throws {
+        for announces in [true, false] {
+            let child = ForeignOperation(isReady: false) { $0.finish() }
+            let compound = CompoundOperation(operations: [child, BlockOperation {}], maxConcurrentOperationCount: 1)
+            OperationQueue().addOperation(compound)
+            await eventually("the other child waits") { compound.finishedOperationCount == 1 }
+            child.becomeReady(announces: announces)
+            try await compound.finished()
+            #expect(child.isFinished)
+        }
+    }
+    #endif
+
     enum ForeignEnd: Sendable {
         case inStart, onAnotherThread, inCancelOnly
 

@@ -121,7 +121,7 @@ extension ChildScheduler {
 
     /// A worker starts many children, so what one of them leaves in the autorelease pool is released before the next
     /// one.
-    private func startOnWorker(_ operation: Operation) {
+    func startOnWorker(_ operation: Operation) {
         #if canImport(ObjectiveC)
         autoreleasepool { operation.start() }
         #else
@@ -135,11 +135,24 @@ extension ChildScheduler {
             // Another thread may have started it.
             if let outcome = operation.observeFinish(self) { return _ = ended(child, error: outcome.error) }
         } else {
+            #if !canImport(ObjectiveC)
+            if child.operation.isAsynchronous { return enqueueStarter(of: child) }
+            #endif
             observe(child)
         }
         queue.addChild(child.operation)
         child.operation.announceReadiness()
     }
+
+    #if !canImport(ObjectiveC)
+    private func enqueueStarter(of child: ChildReference) {
+        let starter = ForeignChildStarter(child, self)
+        ForeignChildObserver(child, self, starter).observe()
+        queue.addChild(starter)
+        starter.announceReadiness()
+        starter.pollReadiness()
+    }
+    #endif
 
     private func observe(_ child: ChildReference) {
         #if canImport(ObjectiveC)
@@ -226,11 +239,14 @@ extension AsyncOperation {
 private final class ForeignChildObserver: Operation, @unchecked Sendable {
     private let child: ChildReference
     private let scheduler: ChildScheduler
+    /// Takes the place of the child on the private queue, if it has one there.
+    private let starter: ForeignChildStarter?
     private let reports = AtomicCounter()
 
-    init(_ child: ChildReference, _ scheduler: ChildScheduler) {
+    init(_ child: ChildReference, _ scheduler: ChildScheduler, _ starter: ForeignChildStarter? = nil) {
         self.child = child
         self.scheduler = scheduler
+        self.starter = starter
     }
 
     /// Keeps itself alive until the end, because the child holds its dependents unretained.
@@ -243,6 +259,7 @@ private final class ForeignChildObserver: Operation, @unchecked Sendable {
         guard super.isReady else { return false }
         if reports.add(1) == 1 {
             scheduler.foreignChildEnded(child)
+            starter?.childEnded()
             unsafe Unmanaged.passUnretained(self).release()
         }
         return true

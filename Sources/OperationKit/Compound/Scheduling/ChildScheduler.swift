@@ -15,7 +15,8 @@ import Foundation
 ///   queue that it is on would trap, or go on using it once it is freed. So a worker starts it, as an `AsyncOperation`.
 ///
 /// A child of any class that is not ready when its turn comes, because its class overrides `isReady` or it was given a
-/// dependency late, is handed to the private queue, too.
+/// dependency late, is handed to the private queue, too. On Linux, an asynchronous one of another library has a
+/// ``ForeignChildStarter`` there instead.
 ///
 /// An `AsyncOperation` reports its end itself. Other children have a ``ForeignChildObserver``, and external dependencies
 /// a ``FinishObserver``: see ``ExternalDependencies``.

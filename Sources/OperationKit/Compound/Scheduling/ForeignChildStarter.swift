@@ -1,0 +1,77 @@
+#if !canImport(ObjectiveC)
+import Foundation
+
+/// Takes the place of an asynchronous child of another library on the private queue, and starts the child once it is ready.
+///
+/// Such a child may finish at any moment, also inside its own `cancel()`, and a queue that it is on would trap, or go on using
+/// it once it is freed. A child that is not ready in its turn is therefore not put on a queue, either. One whose dependencies
+/// have all finished may still not be ready for a moment: Foundation tells the dependents of an operation one after the other.
+///
+/// Foundation tells nobody but the queue of an operation that it has become ready, so the starter asks from time to time.
+final class ForeignChildStarter: Operation, @unchecked Sendable {
+    private struct State {
+        /// The queue has called `start()`. Before that, the starter must not finish.
+        var hasStarted = false
+        var childHasEnded = false
+        var deadline: ArmedDeadline?
+    }
+
+    private static let longestInterval = Duration.milliseconds(50)
+
+    private let child: ChildReference
+    private let scheduler: ChildScheduler
+    private let state = Locked(State())
+
+    init(_ child: ChildReference, _ scheduler: ChildScheduler) {
+        self.child = child
+        self.scheduler = scheduler
+        super.init()
+        queuePriority = child.operation.queuePriority
+        let qualityOfService = child.operation.qualityOfService
+        if qualityOfService != .default { self.qualityOfService = qualityOfService }
+    }
+
+    override var isReady: Bool {
+        super.isReady && (child.operation.isReady || child.operation.isCancelled || child.operation.isFinished)
+    }
+
+    override var isFinished: Bool { state.withLock { $0.hasStarted && $0.childHasEnded } }
+
+    /// Cancels the child. The starter itself has to stay as it is until it has started the child.
+    override func cancel() {
+        child.operation.cancel()
+    }
+
+    override func start() {
+        let (begins, deadline) = state.withLock { state in
+            state.hasStarted = true
+            return (!state.childHasEnded, state.deadline.take())
+        }
+        withExtendedLifetime(deadline) {}
+        if begins { scheduler.startOnWorker(child.operation) }
+    }
+
+    /// Lets the queue look again, and again later, until it has started this.
+    func pollReadiness(after interval: Duration = .milliseconds(1)) {
+        if state.withLock(\.hasStarted) { return }
+        let deadline = ContinuousClock().timer.arm(for: self, after: interval) { starter in
+            starter.didChangeValue(forKey: "isReady")
+            starter.pollReadiness(after: min(interval * 2, Self.longestInterval))
+        }
+        let unneeded = state.withLock { state in
+            state.hasStarted ? deadline : exchange(&state.deadline, with: deadline)
+        }
+        // Released after unlocking, as it takes the lock of the timer.
+        withExtendedLifetime(unneeded) {}
+    }
+
+    /// The child has ended. If the queue has not started this yet, it does soon, and finds the child ended.
+    func childEnded() {
+        let hasStarted = state.withLock { state in
+            state.childHasEnded = true
+            return state.hasStarted
+        }
+        didChangeValue(forKey: hasStarted ? "isFinished" : "isReady")
+    }
+}
+#endif
