@@ -209,6 +209,39 @@ import Testing
         await #expect(throws: CancellationError.self) { try await hedged.finished() }
     }
 
+    /// Tells of its end only when it may.
+    private final class HeldUpAttempt: IOOperation<Void, Int>, FinishObserving, @unchecked Sendable {
+        private let (hasEnded, mayTell) = (Gate(), Gate())
+
+        override init() {
+            super.init()
+            _ = observeFinish(self)
+        }
+
+        override func main(input: Void) {
+            Thread { self.finish(with: 1) }.start()
+            // When this returns, the worker finds the attempt ended.
+            _ = hasEnded.pass(within: .seconds(60))
+        }
+
+        func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
+            hasEnded.open()
+            _ = mayTell.pass(within: .seconds(60))
+        }
+
+        func tell() { mayTell.open() }
+    }
+
+    @Test("A success counts, also if the thread that ends the attempt is held up before others are told")
+    func heldUpSuccess() async throws {
+        let attempt = HeldUpAttempt()
+        let hedged = HedgedOperation<Void, Int>(after: .seconds(1), maximumAttempts: 1) { _ in attempt }
+        hedged.clock = clock
+        hedged.start()
+        #expect(try await hedged.value == 1)
+        attempt.tell()
+    }
+
     // MARK: - Descriptions and misuse
 
     @Test("A closure that throws ends a hedged operation with the error, and cancels the attempts that run")

@@ -144,6 +144,8 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                     if isDue { attempts.delayEnded() }
                 case .attemptEnded(let attempt):
                     running.removeAll { $0.operation === attempt.operation }
+                    // The thread that ends an attempt may be held up before it tells the observers.
+                    if case .success = attempt.result { winner.succeeded(attempt.operation) }
                     if let first = winner.operation {
                         isOpen = false
                         if first === attempt.operation { output = output ?? attempt.result }
@@ -173,7 +175,11 @@ private final class FirstSuccess: FinishObserving {
     }
 
     func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
-        if error == nil { first.withLock { $0 = $0 ?? operation } }
+        if error == nil { succeeded(operation) }
+    }
+
+    func succeeded(_ operation: AsyncOperation) {
+        first.withLock { $0 = $0 ?? operation }
     }
 }
 
