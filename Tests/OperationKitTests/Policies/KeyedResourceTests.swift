@@ -77,6 +77,8 @@ import Testing
                         let account = accounts[key / 8]
                         if accounts[key / 8] !== account { clashes.change { $0 += 1 } }
                     }
+                    // Taken and dropped, so that one is freed while another thread drops the one that took its place.
+                    for _ in 0..<TestExtent.choose(20_000, long: 1_000_000) { _ = accounts[-1] }
                 }
             }
         }

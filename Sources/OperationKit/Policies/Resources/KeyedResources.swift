@@ -111,11 +111,18 @@ final class KeyedResources<Resource: OperationResource>: Sendable {
             return new
         }
         if resource === new {
-            // Another thread may have replaced it by the time it is freed.
-            new.onDeinit { [weak self] in
-                self?.entries.withLock { if $0[key]?.object == nil { $0[key] = nil } }
-            }
+            new.onDeinit { [weak self] in self?.resourceWasReleased(key) }
         }
         return resource
+    }
+
+    private func resourceWasReleased(_ key: Key) {
+        // Another resource may have taken the place. If it is released at this moment, then not with the lock held.
+        let successor = entries.withLock { entries in
+            let successor = entries[key]?.object
+            if successor == nil { entries[key] = nil }
+            return successor
+        }
+        withExtendedLifetime(successor) {}
     }
 }
