@@ -33,7 +33,7 @@ public final class Gate: @unchecked Sendable {
     @available(*, noasync, message: "Suspend in opened() instead.")
     @discardableResult
     public func pass(within limit: Duration) -> Bool {
-        let deadline = Date(timeIntervalSinceNow: limit / .seconds(1))
+        let deadline = limit.fromNow
         return condition.withLock {
             while !isPassable { if !condition.wait(until: deadline) { break } }
             return isPassable

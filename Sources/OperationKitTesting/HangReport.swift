@@ -64,7 +64,8 @@ public func withHangReport<Value: Sendable>(
 ///
 /// When the time is over, the operations that have started in the meantime and have not finished are written to standard error.
 public final class HangWatch: @unchecked Sendable {
-    private let lock = NSCondition()
+    private let lock = NSLock()
+    private let alarm = HangAlarm()
     private var report: HangError?
     private var isOver = false
     private var handler: (@Sendable (HangError) -> Void)?
@@ -76,10 +77,8 @@ public final class HangWatch: @unchecked Sendable {
     public init(after limit: Duration) {
         AsyncOperation.addGlobalObserver(running)
         // A thread of its own: what hangs may have taken all others.
-        Thread { [lock, weak self] in
-            let deadline = Date(timeIntervalSinceNow: limit / .seconds(1))
-            while lock.withLock({ self?.isOver == false && lock.wait(until: deadline) }) {}
-            self?.timePassed(limit)
+        Thread { [alarm, weak self] in
+            if alarm.sleep(for: limit) { self?.timePassed(limit) }
         }.start()
     }
 
@@ -90,10 +89,10 @@ public final class HangWatch: @unchecked Sendable {
 
     /// Ends the watch. There is no report afterward.
     public func stop() {
+        alarm.stop()
         lock.withLock {
             isOver = true
             handler = nil
-            lock.broadcast()
         }
         AsyncOperation.removeGlobalObserver(running)
     }
@@ -118,6 +117,35 @@ public final class HangWatch: @unchecked Sendable {
         FileHandle.standardError.write(Data("\(error)\n".utf8))
         handler?(error)
     }
+}
+
+/// What the thread of a watch sleeps on. The thread does not hold the watch meanwhile, or it might release it with the lock held.
+private final class HangAlarm: @unchecked Sendable {
+    private let condition = NSCondition()
+    private var isStopped = false
+
+    /// Blocks until the time is over, or the alarm is stopped.
+    ///
+    /// - Returns: Whether the time is over.
+    func sleep(for limit: Duration) -> Bool {
+        let deadline = limit.fromNow
+        return condition.withLock {
+            while !isStopped, condition.wait(until: deadline) {}
+            return !isStopped
+        }
+    }
+
+    func stop() {
+        condition.withLock {
+            isStopped = true
+            condition.broadcast()
+        }
+    }
+}
+
+extension Duration {
+    /// The date after the duration. Foundation traps when it waits for one after the year 2262.
+    var fromNow: Date { Date(timeIntervalSinceNow: min(self / .seconds(1), 3_155_760_000)) }
 }
 
 /// The operations of the process that have started and have not finished.

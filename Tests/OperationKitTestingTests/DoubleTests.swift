@@ -90,6 +90,22 @@ struct DoubleTests {
         }
     }
 
+    @Test("A watch and a gate wait for any duration", arguments: [Duration.seconds(Int64.max), .seconds(Int64.min)])
+    func extremeDurations(limit: Duration) async {
+        let (waits, gate, returned) = (Gate(), Gate(), Gate())
+        let watch = HangWatch(after: limit)
+        Thread {
+            waits.open()
+            _ = gate.pass(within: limit)
+            returned.open()
+        }.start()
+        await waits.opened()
+        gate.open()
+        await returned.opened()
+        #expect(limit < .zero || watch.error == nil)
+        watch.stop()
+    }
+
     @Test("A watch reports without a body, and not after it was stopped")
     func watch() async throws {
         // On a busy machine the time is over before anything else is done.
