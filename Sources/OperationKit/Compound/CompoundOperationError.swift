@@ -79,7 +79,7 @@ public enum CompoundOperationError: Error {
     }
 }
 
-extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringConvertible, NamedNestingError {
+extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringConvertible, NestingError {
     var code: Int {
         switch self {
         case .suboperationFailure: 1
@@ -93,25 +93,20 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
 
     func text(depth: Int) -> String {
         switch self {
-        case .suboperationFailure(let name, let errors):
-            "“\(name)”: " + summary(of: errors, depth: depth)
-        case .cancelled(let name, _, _):
-            "“\(name)”" + predicate(depth: depth)
-        case .dependencyCycle(let name, let path):
-            (path == [name] ? "" : "“\(name)”: ") + Self.text(ofCycle: path)
+        case .suboperationFailure(_, let errors): "“\(name)”: " + summary(of: errors, depth: depth)
+        case .cancelled: "“\(name)”" + predicate(depth: depth)
+        case .dependencyCycle(_, let path): (path == [name] ? "" : "“\(name)”: ") + Self.text(ofCycle: path)
         }
     }
 
     /// What the description says of the compound, for a sentence that begins with its name.
     func predicate(depth: Int) -> String {
         switch self {
-        case .suboperationFailure(_, let errors):
-            " failed: " + summary(of: errors, depth: depth)
+        case .suboperationFailure(_, let errors): " failed: " + summary(of: errors, depth: depth)
         case .cancelled(_, let errors, let reason):
             " was cancelled" + (reason.flatMap { text(of: $0, depth: depth) } ?? "")
                 + (errors.isEmpty ? "." : ". Before that, " + summary(of: errors, depth: depth))
-        case .dependencyCycle(_, let path):
-            " failed: " + Self.text(ofCycle: path)
+        case .dependencyCycle(_, let path): " failed: " + Self.text(ofCycle: path)
         }
     }
 
@@ -143,10 +138,12 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         suboperationErrors.prefix(count).map { ($0.name, $0.error) }
     }
 
-    var cancellationAnswer: CancellationAnswer {
-        guard case .cancelled(_, let errors, let reason) = self, errors.isEmpty else { return .known(false) }
-        return reason.map { .sameAs($0) } ?? .known(true)
+    var decidingError: (any Error)? {
+        guard case .cancelled(_, let errors, let reason) = self, errors.isEmpty else { return nil }
+        return reason ?? CancellationError()
     }
+
+    var describedName: String? { name }
 
     private func text(of reason: any Error, depth: Int) -> String? {
         if depth <= 0, reason is any NestingError { return nil }
@@ -162,13 +159,9 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
 
     /// How many children failed, and which, as a sentence.
     private func summary(of errors: [SuboperationError], depth: Int) -> String {
-        let operations = errors.count == 1 ? "operation" : "operations"
-        let count =
-            if let total = errors.first?.siblingCount {
-                "\(errors.count) of \(total) \(total == 1 ? "operation" : "operations") failed"
-            } else {
-                "\(errors.count) \(operations) failed"
-            }
+        let total = errors.first?.siblingCount
+        let operations = (total ?? errors.count) == 1 ? "operation" : "operations"
+        let count = "\(errors.count) \(total.map { "of \($0) " } ?? "")\(operations) failed"
         if depth < 0 || errors.isEmpty { return count + "." }
         if depth == 0 { return count + ": " + Self.leaves(of: self).joinedAsList }
         var parts = errors.prefix(Self.mostSpelledOut).map {

@@ -16,9 +16,14 @@ protocol ReportedError: LocalizedError, CustomNSError {
     /// - Parameter depth: How many levels of errors inside to convert. At 0 and below there is no recursion.
     /// - Returns: The description, and the errors inside, converted to that depth.
     func userInfo(depth: Int) -> [String: Any]
+
+    /// What the description of an operation mentions that was cancelled for this reason.
+    var remark: String? { get }
 }
 
 extension ReportedError {
+    var remark: String? { nil }
+
     /// The domain of the errors of this type: `OperationKit.` and the name of the type.
     public static var errorDomain: String { "OperationKit.\(self)" }
 
@@ -56,8 +61,14 @@ protocol NestingError: ReportedError, CancellableError {
     /// Returns the first errors inside, at most `count`, and the names of the operations that ended with them.
     func errorsInside(atMost count: Int) -> [(name: String, error: any Error)]
 
-    /// Whether this error stands for a cancellation, or which of the errors inside decides that.
-    var cancellationAnswer: CancellationAnswer { get }
+    /// The error that decides whether this one stands for a cancellation: it does if that one does. `nil` if it does not.
+    var decidingError: (any Error)? { get }
+
+    /// The name of the operation with which the description begins; `nil` if it does not begin with a name.
+    var describedName: String? { get }
+
+    /// Returns what follows the name.
+    func predicate(depth: Int) -> String
 
     // MARK: An error that an operation has because of others: of what it depends on, or of its children
 
@@ -74,13 +85,6 @@ protocol NestingError: ReportedError, CancellableError {
     func isSame(as other: any Error) -> Bool
 }
 
-/// Whether an error stands for a cancellation.
-enum CancellationAnswer {
-    case known(Bool)
-    /// It does if the error inside does.
-    case sameAs(any Error)
-}
-
 extension NestingError {
     func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] { inside.map { [$0] } ?? [] }
 
@@ -92,7 +96,11 @@ extension NestingError {
 
     func isSame(as other: any Error) -> Bool { false }
 
-    var cancellationAnswer: CancellationAnswer { inside.map { .sameAs($0.error) } ?? .known(false) }
+    var decidingError: (any Error)? { inside?.error }
+
+    var describedName: String? { nil }
+
+    func predicate(depth: Int) -> String { text(depth: depth) }
 
     func userInfo(depth: Int) -> [String: Any] {
         var userInfo: [String: Any] = [NSLocalizedDescriptionKey: text(depth: Self.textDepth)]
@@ -105,21 +113,11 @@ extension NestingError {
     public var isCancelled: Bool {
         var error: any Error = self
         while let nesting = error as? any NestingError {
-            switch nesting.cancellationAnswer {
-            case .known(let isCancelled): return isCancelled
-            case .sameAs(let inner): error = inner
-            }
+            guard let deciding = nesting.decidingError else { return false }
+            error = deciding
         }
         return error.isCancellation
     }
-}
-
-/// A nesting error whose description begins with the name of an operation.
-protocol NamedNestingError: NestingError {
-    var name: String { get }
-
-    /// What follows the name.
-    func predicate(depth: Int) -> String
 }
 
 extension Error {
@@ -138,8 +136,9 @@ extension Error {
     /// compound with the name, the description does not repeat it.
     func explanation(of name: String? = nil, depth: Int) -> String {
         if isCancellation { return " was cancelled." }
-        if depth <= 0, self is any NestingError { return " failed." }
-        if let error = self as? any NamedNestingError, error.name == name { return error.predicate(depth: depth - 1) }
+        let nesting = self as? any NestingError
+        if depth <= 0, nesting != nil { return " failed." }
+        if let nesting, let name, nesting.describedName == name { return nesting.predicate(depth: depth - 1) }
         let description = description(depth: depth - 1)
         return description.isEmpty ? " failed." : " failed: " + description
     }
@@ -147,9 +146,10 @@ extension Error {
     /// The entry in a list of failures for an operation that ended with this error, as a sentence. The description of
     /// a compound begins with a name of its own.
     func entry(of name: String, depth: Int) -> String {
-        if depth < 0 || !(self is any NestingError), isCancellation { return "“\(name)” was cancelled." }
+        let nesting = self as? any NestingError
+        if depth < 0 || nesting == nil, isCancellation { return "“\(name)” was cancelled." }
         let description = description(depth: depth)
-        if self is any NamedNestingError { return description }
+        if nesting?.describedName != nil { return description }
         return description.isEmpty ? "“\(name)” failed." : "“\(name)”: " + description
     }
 

@@ -131,9 +131,6 @@ extension RetryError: LocalizedError, CustomNSError, NestingError {
         if case .budgetExhausted(let operation, _, let error) = self { (operation, error) } else { nil }
     }
 
-    var cancellationAnswer: CancellationAnswer {
-        guard let error = inside?.error else { return .known(false) }
-        // Only a failure exhausts a budget. So nested budgets are not followed to their ends, once more at each level.
-        return error is RetryError ? .known(false) : .sameAs(error)
-    }
+    // Only a failure exhausts a budget. So nested budgets are not followed to their ends, once more at each level.
+    var decidingError: (any Error)? { inside.flatMap { $0.error is RetryError ? nil : $0.error } }
 }
