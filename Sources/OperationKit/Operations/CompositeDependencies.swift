@@ -16,7 +16,8 @@ final class CompositeDependencies: Sendable {
         var adding: [Operation] = []
     }
 
-    private static let table = Locked(DependencyTable())
+    /// For each operation, by its address, what records the composites that depend on it.
+    private static let table = Locked<[ObjectIdentifier: [ObjectIdentifier: WeakReference<CompositeDependencies>]]>([:])
 
     private let state: Locked<State>
 
@@ -26,7 +27,16 @@ final class CompositeDependencies: Sendable {
 
     deinit {
         let identifiers = state.withLock { $0.identifiers }
-        Self.table.withLock { $0.remove(identifiers, of: self) }
+        Self.table.withLock { table in
+            for operation in identifiers {
+                table[operation]?[ObjectIdentifier(self)] = nil
+                if table[operation]?.isEmpty == true { table[operation] = nil }
+            }
+            // A dictionary keeps its memory when it becomes smaller.
+            if table.capacity > 8 * table.count + 64 {
+                table = Dictionary(uniqueKeysWithValues: table.map { ($0.key, $0.value) })
+            }
+        }
     }
 
     /// How many operations the composite was made to depend on, including those that are no dependencies any more.
@@ -47,7 +57,9 @@ final class CompositeDependencies: Sendable {
             state.adding.append(operation)
             return state.identifiers.insert(identifier).inserted
         }
-        if isNew { Self.table.withLock { $0.insert(identifier, of: self) } }
+        if isNew {
+            Self.table.withLock { $0[identifier, default: [:]][ObjectIdentifier(self)] = WeakReference(self) }
+        }
         add()
         state.withLock { state in
             // The caller holds the operation, so this does not free it.
@@ -65,7 +77,11 @@ final class CompositeDependencies: Sendable {
     ///
     /// Complexity: linear in the operations and these composites.
     static func composites(waitingForOneOf operations: some Sequence<Operation>) -> [AsyncOperation] {
-        let found = table.withLock { table in operations.flatMap { table.dependents(of: ObjectIdentifier($0)) } }
+        // Released after unlocking: what is released here last removes itself from the table.
+        let found = table.withLock { table -> [CompositeDependencies] in
+            if table.isEmpty { return [] }
+            return operations.flatMap { table[ObjectIdentifier($0)]?.values.compactMap(\.object) ?? [] }
+        }
         if found.isEmpty { return [] }
         var seen: Set<ObjectIdentifier> = []
         return found.filter { seen.insert(ObjectIdentifier($0)).inserted }.compactMap(\.composite)
@@ -73,35 +89,6 @@ final class CompositeDependencies: Sendable {
 
     /// How many composites are in the table because they were made to depend on an operation.
     static func count(waitingFor operation: Operation) -> Int {
-        table.withLock { $0.count(of: ObjectIdentifier(operation)) }
-    }
-}
-
-/// The composites that depend on each operation, by the address of the operation.
-private struct DependencyTable {
-    private var entries: [ObjectIdentifier: [ObjectIdentifier: WeakReference<CompositeDependencies>]] = [:]
-
-    func count(of operation: ObjectIdentifier) -> Int { entries[operation]?.count ?? 0 }
-
-    mutating func insert(_ operation: ObjectIdentifier, of dependencies: CompositeDependencies) {
-        entries[operation, default: [:]][ObjectIdentifier(dependencies)] = WeakReference(dependencies)
-    }
-
-    mutating func remove(_ operations: Set<ObjectIdentifier>, of dependencies: CompositeDependencies) {
-        let identifier = ObjectIdentifier(dependencies)
-        for operation in operations {
-            entries[operation]?[identifier] = nil
-            if entries[operation]?.isEmpty == true { entries[operation] = nil }
-        }
-        // A dictionary keeps its memory when it becomes smaller.
-        if entries.capacity > 8 * entries.count + 64 {
-            entries = Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) })
-        }
-    }
-
-    /// - Returns: Objects to be released after unlocking: they remove themselves from the table.
-    func dependents(of operation: ObjectIdentifier) -> [CompositeDependencies] {
-        if entries.isEmpty { return [] }
-        return entries[operation]?.values.compactMap(\.object) ?? []
+        table.withLock { $0[ObjectIdentifier(operation)]?.count ?? 0 }
     }
 }
