@@ -168,7 +168,7 @@ final class Suspension: Sendable {
 
     /// Suspends the current task until the work is not suspended, or the task is cancelled.
     func ended() async {
-        let id = WaiterID()
+        let id = TaskWaiter()
         _ = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let answer = state.withLock { state in

@@ -50,7 +50,7 @@ extension AsyncOperation {
     /// the operation, or in the composites around this one that have not started and their dependencies, whichever takes
     /// fewer steps; in what is inside, if one of these composites depends on a foreign operation that has not finished.
     final func waitingOperation(for child: Operation) -> AsyncOperation? {
-        let (isPending, parent) = withState { ($0.lifecycle.isPending, $0.membership.parent) }
+        let (isPending, parent) = withState { ($0.lifecycle.isPending, $0.parent) }
         guard isPending, parent != nil || recordedDependencies != nil else { return nil }
         guard (child as? AsyncOperation)?.ownChildren != nil else { return firstToWait(for: CollectionOfOne(child)) }
         return child.searchNesting(
@@ -62,12 +62,7 @@ extension AsyncOperation {
 
     /// The composite itself, and those around it, up to the first one that has started.
     private var pendingComposites: some Sequence<AsyncOperation> {
-        sequence(state: self as AsyncOperation?) { next in
-            guard let operation = next else { return nil }
-            let (isPending, parent) = operation.withState { ($0.lifecycle.isPending, $0.membership.parent) }
-            next = parent?.operation
-            return isPending ? operation : nil
-        }
+        sequence(first: self, next: \.enclosingComposite).lazy.prefix { $0.withState(\.lifecycle.isPending) }
     }
 
     /// The composite itself, or a composite around it, that depends on one of some operations. Neither that one nor one in
@@ -107,8 +102,8 @@ extension AsyncOperation {
             }
             if let composite, current === child { return .found(composite) }
             // Foreign operations do not know what they are part of.
-            guard current is AsyncOperation else { return .unknown }
-            operation = current.enclosingOperations.first { _ in true } ?? dependencies.popLast()
+            guard let current = current as? AsyncOperation else { return .unknown }
+            operation = current.enclosingComposite ?? dependencies.popLast()
             return .next(cost: 1)
         }
     }
@@ -135,8 +130,8 @@ extension Operation {
     final func isInside(_ other: Operation) -> Bool {
         if self === other { return true }
         guard (other as? AsyncOperation)?.ownChildren != nil else { return false }
-        guard self is AsyncOperation else { return other.parts.contains { $0 === self } }
-        if let children = (self as? AsyncOperation)?.children, other.isPart(of: children) { return false }
+        guard let operation = self as? AsyncOperation else { return other.parts.contains { $0 === self } }
+        if let children = operation.children, other.isPart(of: children) { return false }
         return other.searchNesting(
             whereInside: { $0.contains { $0 === self } },
             orAround: enclosingOperations.lazy.map { $0 === other ? .found(true) : .next(cost: 1) }) ?? false

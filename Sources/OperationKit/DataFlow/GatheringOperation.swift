@@ -80,7 +80,7 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
 
     private func sourcesFinished(failures: ChildFailures, _ list: inout Trampoline) {
         let (name, (outputs, areComplete)) = (displayName, takeOutputs())
-        let isComplete = areComplete && withState { $0.lifecycle.maySucceed }
+        let isComplete = areComplete && withState { $0.lifecycle.reachedMain }
         childrenFinished(
             withResult: { isCancelled, reason in
                 if isComplete { return .success(outputs) }

@@ -28,7 +28,6 @@ public final class IOBlockOperation<Input: Sendable, Output: Sendable>: IOOperat
     }
 
     private var block: Block?
-    private var cancellationHandlers = CancellationHandlers()
 
     private init(_ name: String?, _ block: Block) {
         self.block = block
@@ -112,32 +111,15 @@ public final class IOBlockOperation<Input: Sendable, Output: Sendable>: IOOperat
         switch lock.withLock({ block }) {
         case .returning(let block): return Result { try block(input) }
         case .observing(let block): return Result { try block(input, WorkHandle(operation: self)) }
-        case .finishing(let block): block(input, FinishHandle(of: self))
+        case .finishing(let block): block(input, FinishHandle(of: self) { self.settle(with: $0, onAcceptance: $1) })
         case nil: break
         }
         return nil
     }
 
-    override func cancellationTookEffect() {
-        callCancellationHandlers()
-    }
-
     override func releaseWork() {
-        // Release the closure and the handlers after unlocking; their deinitializers may run arbitrary code.
-        var discarded: Block?
-        var handlers: [CancellationHandlers.Handler] = []
-        lock.withLock {
-            swap(&discarded, &block)
-            handlers = cancellationHandlers.ended()
-        }
-        withExtendedLifetime(handlers) {}
-        discarded = nil
-    }
-}
-
-extension IOBlockOperation: HandleFinishing {
-    func changeCancellationHandlers<Value>(_ body: (inout CancellationHandlers) -> Value) -> Value {
-        lock.withLock { body(&cancellationHandlers) }
+        // Released after unlocking; its deinitializers may run arbitrary code.
+        _ = lock.withLock { block.take() }
     }
 }
 

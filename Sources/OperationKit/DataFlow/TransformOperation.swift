@@ -85,7 +85,7 @@ private final class TransformOperation<Input: Sendable, Middle: Sendable, Output
     override func takeResult() -> Result<Output, any Error> {
         // Release both before the end, and after unlocking; what they hold may run arbitrary code when it is freed.
         let (source, transform, maySucceed) = withState { state in
-            (self.source.take(), self.transform.take(), state.lifecycle.maySucceed)
+            (self.source.take(), self.transform.take(), state.lifecycle.reachedMain)
         }
         let result = Result {
             // Otherwise the closure is not called, even if the source has succeeded.

@@ -31,7 +31,7 @@ extension AsyncOperation {
                 guard state.lifecycle.isPending else { return false }
                 let gates = state.requiredGates()
                 gates.timeout = newValue
-                if gates[.timeout] == nil { gates.add(TimeoutGate()) }
+                if gates[.timeout] == nil { gates.add(StartHandler(order: .timeout) { $0.beginTimeout() }) }
                 return true
             }
             if !isSet { reportLatePolicy("a timeout") }
@@ -77,14 +77,11 @@ extension AsyncOperation {
     /// - Throws: ``error``, if the operation is finished. `CancellationError` when the waiting task is cancelled before.
     public final func finished(within duration: Duration, clock: (any Clock<Duration>)? = nil) async throws -> Bool {
         if !isFinished {
-            let id = WaiterID()
-            // Whether the deadline or the task has given up the wait.
-            let isGivenUp = Locked(false)
-            let giveUp = { @Sendable (operation: AsyncOperation) in
-                if !isGivenUp.withLock({ exchange(&$0, with: true) }) { operation.cancelWait(id) }
+            let id = TaskWaiter()
+            let deadline = (clock?.timer ?? timer).arm(for: self, after: duration) {
+                ($0 as? AsyncOperation)?.cancelWait(id)
             }
-            let deadline = (clock?.timer ?? timer).arm(for: self, after: duration, expired: giveUp)
-            let wakeup = await wait(id) { giveUp(self) }
+            let wakeup = await wait(id)
             deadline.disarm()
             if wakeup == .cancelled {
                 try Task.checkCancellation()
@@ -111,28 +108,20 @@ extension GateOrder {
     fileprivate static let timeout = GateOrder(30)
 }
 
-/// Begins the time of the operation's timeout.
-private struct TimeoutGate: StartGate {
-    let order = GateOrder.timeout
-
-    func enter(_ operation: AsyncOperation) -> Bool {
-        guard let timeout = operation.timeout else { return true }
-        guard timeout > .zero else {
-            Self.expired(operation)
-            return true
-        }
-        let deadline = operation.timer.arm(forAny: operation, after: timeout) { operation in
-            // Captures nothing, so that a million of them cost nothing.
-            if let operation = operation as? AsyncOperation { Self.expired(operation) }
-        }
+extension AsyncOperation {
+    /// Begins the time in which the work has to end.
+    private final func beginTimeout() {
+        guard let timeout else { return }
+        guard timeout > .zero else { return timeoutExpired() }
+        // A closure that captures nothing needs no memory.
+        let deadline = timer.arm(for: self, after: timeout) { ($0 as? AsyncOperation)?.timeoutExpired() }
         // From here on the operation holds it. If it has ended meanwhile, it is disarmed by its release.
-        _ = operation.observeFinish(deadline)
-        return true
+        _ = observeFinish(deadline)
     }
 
-    private static func expired(_ operation: AsyncOperation) {
-        guard let timeout = operation.timeout else { return }
-        operation.cancel(withError: OperationTimeoutError(operation: operation.displayName, timeout: timeout))
+    private final func timeoutExpired() {
+        guard let timeout else { return }
+        cancel(withError: OperationTimeoutError(operation: displayName, timeout: timeout))
     }
 }
 
@@ -162,8 +151,6 @@ extension OperationTimeoutError: LocalizedError, CustomNSError, ReportedError {
     func text(depth: Int) -> String {
         "The operation “\(operation)” took longer than its timeout of \(timeout)."
     }
-}
 
-extension OperationTimeoutError: DescribedReason {
-    var remark: String { "longer than its timeout of \(timeout)" }
+    var remark: String? { "longer than its timeout of \(timeout)" }
 }

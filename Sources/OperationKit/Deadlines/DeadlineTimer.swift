@@ -60,21 +60,12 @@ final class DeadlineTimer: Sendable {
     ///   - target: What the closure is about. It is not kept alive, and without it nothing is called.
     ///   - duration: The time until the deadline. With zero, or less, the closure is called soon. More than a century
     ///     counts as a century.
-    ///   - expired: The closure. It is given the target, and must not capture it.
+    ///   - expired: The closure. It is given the target, and must not capture it. One that captures nothing costs no memory.
     /// - Returns: The deadline, which is armed as long as it is held.
     ///
     /// Complexity: O(log n) for n deadlines that are armed, and the same to disarm it.
-    func arm<Target: AnyObject & Sendable>(
-        for target: Target, after duration: Duration, expired: @escaping @Sendable (Target) -> Void
-    ) -> ArmedDeadline {
-        arm(forAny: target, after: duration) { target in
-            if let target = target as? Target { expired(target) }
-        }
-    }
-
-    /// The same for a target whose type the closure finds out itself. One that captures nothing costs no memory.
     func arm(
-        forAny target: any AnyObject & Sendable, after duration: Duration,
+        for target: any AnyObject & Sendable, after duration: Duration,
         expired: @escaping @Sendable (any AnyObject & Sendable) -> Void
     ) -> ArmedDeadline {
         let expiration = Expiration(target: target, expired: expired)
@@ -103,7 +94,7 @@ final class DeadlineTimer: Sendable {
         let task = startLibraryTask(priority: .high) { await self.run(sleep) }
         let replaced = state.withLock { state in
             // Another thread may have begun an even shorter sleep meanwhile.
-            state.machine.currentTask == sleep.task ? exchange(&state.task, with: task) : task
+            state.machine.sleep?.task == sleep.task ? exchange(&state.task, with: task) : task
         }
         replaced?.cancel()
     }
@@ -215,9 +206,6 @@ struct TimerStateMachine<Element> {
 
     var armedCount: Int { deadlines.count }
 
-    /// The number of the task that sleeps; those with other numbers are over, or to be cancelled.
-    var currentTask: Int? { sleep?.task }
-
     /// A deadline was armed.
     ///
     /// - Returns: The identifier under which it can be disarmed, and a sleep to begin in a new task, in place of the current
@@ -243,7 +231,7 @@ struct TimerStateMachine<Element> {
     ///
     /// - Returns: What is due, in the order of the deadlines, and the next sleep of the task. Without one, the task ends.
     mutating func woke(_ task: Int, at now: Duration) -> (due: [Element], sleep: TimerSleep?) {
-        guard task == currentTask else { return ([], nil) }
+        guard task == sleep?.task else { return ([], nil) }
         var due: [Element] = []
         while let first = deadlines.first, first.key <= now, let element = deadlines.popFirst() { due.append(element) }
         sleep = deadlines.first.map { TimerSleep(task: task, deadline: $0.key) }

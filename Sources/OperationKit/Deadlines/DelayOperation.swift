@@ -33,7 +33,7 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
 
     override func startWork() {
         guard duration > .zero else { return _ = finish() }
-        let deadline = timer.arm(forAny: self, after: duration) { ($0 as? DelayOperation)?.finish() }
+        let deadline = timer.arm(for: self, after: duration) { ($0 as? DelayOperation)?.finish() }
         // From here on the operation holds it. If it has ended meanwhile, it is disarmed by its release.
         _ = observeFinish(deadline)
     }

@@ -105,11 +105,6 @@ extension OperationDiagnostics.Level {
 
 // What the other products of the package ask beside the public interface.
 extension AsyncOperation {
-    /// The composite that the operation is a child of.
-    package final var enclosingComposite: AsyncOperation? {
-        withState { $0.membership.parent }?.operation
-    }
-
     /// Whether the operation consists of others.
     package final var isComposite: Bool { children != nil }
 
@@ -123,7 +118,7 @@ extension AsyncOperation {
     package final var titleInMessages: String { title }
 
     /// What the operation does, as in its `debugDescription`, without times.
-    package final var activityInMessages: String { status(at: .now).withoutAge.text }
+    package final var activityInMessages: String { status(at: nil).text }
 
     /// How far its children have come, from 0 to 1.
     package final var childrenFraction: Double { children?.fraction ?? 0 }
@@ -146,16 +141,4 @@ extension AsyncOperation {
 extension Operation {
     /// What messages call the operation.
     package final var nameInMessages: String { displayName }
-}
-
-extension OperationStatus {
-    /// The same without the elapsed time.
-    fileprivate var withoutAge: Self {
-        switch self {
-        case .preparing(let description, _): .preparing(description, nil)
-        case .executing: .executing(nil)
-        case .draining: .draining(nil)
-        case .notStarted, .starting, .finishing, .finished: self
-        }
-    }
 }

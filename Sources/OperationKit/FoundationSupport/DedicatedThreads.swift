@@ -25,7 +25,7 @@ final class DedicatedThreads: Sendable {
         let promptCount: Int
         let limit: Int
         /// The jobs that were added last, and the earlier ones in reverse.
-        private var added: [@Sendable () -> Void] = []
+        var added: [@Sendable () -> Void] = []
         private var earlier: [@Sendable () -> Void] = []
         private(set) var begunCount = 0
         private(set) var busyCount = 0
@@ -40,10 +40,6 @@ final class DedicatedThreads: Sendable {
         }
 
         var hasJobs: Bool { !(added.isEmpty && earlier.isEmpty) }
-
-        mutating func add(_ job: @escaping @Sendable () -> Void) {
-            added.append(job)
-        }
 
         mutating func beginNextJob() -> (@Sendable () -> Void)? {
             if earlier.isEmpty {
@@ -72,19 +68,25 @@ final class DedicatedThreads: Sendable {
             }
         }
 
-        /// Decides whether another thread is to look for a job, one that waits or one that is created.
-        mutating func summon() -> Summons? {
-            guard hasJobs, arrivingCount == 0 else { return nil }
-            if patientCount > 0 { return busyCount < promptCount ? .wake : nil }
-            guard idleCount > 0 || busyCount < limit else { return nil }
+        /// Decides whether another thread is to look for a job.
+        ///
+        /// - Parameter wake: Wakes one that waits. Called with the lock held: a thread that begins to wait later must not take the
+        ///   signal of another one.
+        /// - Returns: Whether a thread has to be created.
+        mutating func summonThread(wake: () -> Void) -> Bool {
+            guard hasJobs, arrivingCount == 0 else { return false }
+            if patientCount > 0 {
+                if busyCount < promptCount { wake() }
+                return false
+            }
+            guard idleCount > 0 || busyCount < limit else { return false }
             enter(.arriving)
-            guard idleCount > 0 else { return .create }
+            guard idleCount > 0 else { return true }
             idleCount -= 1
-            return .wake
+            wake()
+            return false
         }
     }
-
-    private enum Summons { case wake, create }
 
     private let state: ThreadCondition<State>
 
@@ -98,20 +100,10 @@ final class DedicatedThreads: Sendable {
     /// Runs a job on one of the threads.
     func perform(_ job: @escaping @Sendable () -> Void) {
         let needsThread = state.withLock { state in
-            state.add(job)
-            return summon(&state)
+            state.added.append(job)
+            return state.summonThread(wake: self.state.signal)
         }
         if needsThread { createThread() }
-    }
-
-    /// Wakes another thread if it is needed.
-    ///
-    /// - Returns: Whether it has to be created.
-    private func summon(_ state: inout State) -> Bool {
-        let summons = state.summon()
-        // With the lock held: a thread that begins to wait later must not take the signal of another one.
-        if summons == .wake { self.state.signal() }
-        return summons == .create
     }
 
     // MARK: - Threads
@@ -144,7 +136,7 @@ final class DedicatedThreads: Sendable {
                 state.enter(role)
                 let job = state.beginNextJob()
                 // The job may block.
-                return .ended((job, summon(&state)))
+                return .ended((job, state.summonThread(wake: self.state.signal)))
             default:
                 role = state.hasJobs && state.patientCount == 0 ? .patient(begunCount: state.begunCount) : .idle
                 state.enter(role)
@@ -154,14 +146,6 @@ final class DedicatedThreads: Sendable {
         }
         if needsThread { createThread() }
         return job
-    }
-}
-
-extension DispatchQueue {
-    /// Makes a queue for what has to be done soon although operations block all threads of the global queues. Those
-    /// have no more threads than a limit; a serial queue of its own gets another one.
-    static func makeDedicated(qos: DispatchQoS = .userInitiated) -> DispatchQueue {
-        DispatchQueue(label: "OperationKit.dedicated", qos: qos)
     }
 }
 

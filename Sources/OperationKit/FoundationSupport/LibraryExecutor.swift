@@ -76,8 +76,8 @@ func runUserTask<Value: Sendable>(_ body: @Sendable () async throws -> Value) as
 func runUserClosure<Value: Sendable>(
     isOnLibraryThread: Bool? = nil, _ body: @escaping @Sendable () throws -> Value
 ) async throws -> Value {
-    try await ClosurePlaces.shared.enter()
-    defer { ClosurePlaces.shared.leave() }
+    try await ClosurePlaces.enter()
+    defer { ClosurePlaces.leave() }
     if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
         if isOnLibraryThread ?? LibraryExecutor.isCurrent { return try body() }
         return try await withTaskExecutorPreference(LibraryExecutor.shared) { try body() }
@@ -88,9 +88,9 @@ func runUserClosure<Value: Sendable>(
 }
 
 /// The places of the synchronous closures of users that run at the same time.
-private final class ClosurePlaces: Sendable {
+private struct ClosurePlaces {
     static let count = 64
-    static let shared = ClosurePlaces()
+    static let shared = Locked(ClosurePlaces())
     /// Where the closures run without a task executor.
     static let threads = DedicatedThreads(promptCount: count, limit: count)
 
@@ -100,33 +100,29 @@ private final class ClosurePlaces: Sendable {
         var isCancelled = false
     }
 
-    private struct State {
-        var free = ClosurePlaces.count
-        var line = IndexedHeap<Int, CheckedContinuation<Bool, Never>>()
-    }
-
-    private let state = Locked(State())
+    private var free = count
+    private var line = IndexedHeap<Int, CheckedContinuation<Bool, Never>>()
 
     /// Takes a place.
     ///
     /// - Throws: `CancellationError` if the task is cancelled while it waits for the place.
-    func enter() async throws {
-        if state.withLock({ takeFreePlace(&$0) }) { return }
+    static func enter() async throws {
+        if shared.withLock({ $0.takeFreePlace() }) { return }
         let wait = Wait()
         let hasPlace = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let answer: Bool? = state.withLock { state in
+                let answer: Bool? = shared.withLock { places in
                     if wait.isCancelled { return false }
-                    if takeFreePlace(&state) { return true }
-                    wait.place = state.line.insert(continuation, key: 0)
+                    if places.takeFreePlace() { return true }
+                    wait.place = places.line.insert(continuation, key: 0)
                     return nil
                 }
                 if let answer { continuation.resume(returning: answer) }
             }
         } onCancel: {
-            let continuation = state.withLock { state in
+            let continuation = shared.withLock { places in
                 wait.isCancelled = true
-                return wait.place.flatMap { state.line.remove($0) }
+                return wait.place.flatMap { places.line.remove($0) }
             }
             continuation?.resume(returning: false)
         }
@@ -134,18 +130,18 @@ private final class ClosurePlaces: Sendable {
     }
 
     /// Hands the place to the closure that has waited longest.
-    func leave() {
-        let next = state.withLock { state in
-            let next = state.line.popFirst()
-            if next == nil { state.free += 1 }
+    static func leave() {
+        let next = shared.withLock { places in
+            let next = places.line.popFirst()
+            if next == nil { places.free += 1 }
             return next
         }
         next?.resume(returning: true)
     }
 
-    private func takeFreePlace(_ state: inout State) -> Bool {
-        guard state.free > 0 else { return false }
-        state.free -= 1
+    private mutating func takeFreePlace() -> Bool {
+        guard free > 0 else { return false }
+        free -= 1
         return true
     }
 }

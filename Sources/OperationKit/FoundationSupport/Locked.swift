@@ -8,10 +8,10 @@ import Synchronization
 ///
 /// An owner whose only mutable state is of this type is `Sendable` without `@unchecked`. `Synchronization.Mutex` would do
 /// the same, from macOS 15 on. An `NSLock` cannot be inherited from on Linux, and would be one more object for each value.
-@safe final class Locked<Value: Sendable>: @unchecked Sendable {
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+@safe class Locked<Value: Sendable>: @unchecked Sendable {
+    final let mutex: UnsafeMutablePointer<pthread_mutex_t>
     // The lock guarantees exclusive access; skip the run-time checks.
-    @exclusivity(unchecked) private var value: Value
+    @exclusivity(unchecked) final var value: Value
 
     init(_ value: Value) {
         unsafe self.value = value
@@ -45,17 +45,12 @@ import Synchronization
     ///
     /// `body` must not call out, nor release an object whose deinitializer could run arbitrary code: return what was
     /// replaced, to release it after unlocking.
-    func withLock<Answer>(_ body: (inout Value) throws -> Answer) rethrows -> Answer {
-        #if DEBUG
-        let observer = SchedulingProbe.observer
-        observer?.reached(.locking)
-        #endif
+    final func withLock<Answer>(_ body: (inout Value) throws -> Answer) rethrows -> Answer {
+        SchedulingProbe.reach(.locking)
         unsafe pthread_mutex_lock(mutex)
         defer {
             unsafe pthread_mutex_unlock(mutex)
-            #if DEBUG
-            observer?.reached(.unlocked)
-            #endif
+            SchedulingProbe.reach(.unlocked)
         }
         return try unsafe body(&value)
     }
@@ -71,16 +66,11 @@ struct RecursiveLock: Sendable {
     /// Calls `body` with the lock held. `body` must not call out.
     @inline(__always)
     func withLock<Answer>(_ body: () throws -> Answer) rethrows -> Answer {
-        #if DEBUG
-        let observer = SchedulingProbe.observer
-        observer?.reached(.locking)
-        #endif
+        SchedulingProbe.reach(.locking)
         lock.lock()
         defer {
             lock.unlock()
-            #if DEBUG
-            observer?.reached(.unlocked)
-            #endif
+            SchedulingProbe.reach(.unlocked)
         }
         return try body()
     }

@@ -1,10 +1,9 @@
 import Dispatch
 import Foundation
 
-#if DEBUG
 /// The places at which a thread may lose the processor to another one, for tests that explore the orders of events:
 /// before it takes a lock of the library, after it has released one, and around each announcement of a change. Debug
-/// builds only.
+/// builds only: in others there is never an observer, and nothing of this is left.
 ///
 /// A test observes the threads that it has made itself, so tests that run at the same time do not disturb each other.
 /// For every other thread, a place costs one look at a thread-specific value. What happens between two places is one
@@ -28,71 +27,74 @@ enum SchedulingProbe {
         func runWorker(_ work: @escaping @Sendable () -> Void)
     }
 
-    private static let key: pthread_key_t = {
-        var key = pthread_key_t()
-        let status = unsafe pthread_key_create(&key, nil)
-        precondition(status == 0, "OperationKit: there are no thread-specific values left")
-        return key
-    }()
+    #if DEBUG
+    private static let key = makeThreadKey()
 
     /// The observer of the current thread.
     static var observer: (any Observer)? {
         guard let pointer = unsafe pthread_getspecific(key) else { return nil }
-        return unsafe Unmanaged<Box>.fromOpaque(pointer).takeUnretainedValue().observer
+        return unsafe pointer.assumingMemoryBound(to: (any Observer).self).pointee
     }
 
     /// Lets an observer see what the current thread does while the body runs.
     static func observed<Answer>(by observer: any Observer, _ body: () throws -> Answer) rethrows -> Answer {
-        let box = Box(observer)
-        let previous = unsafe pthread_getspecific(key)
-        unsafe pthread_setspecific(key, Unmanaged.passUnretained(box).toOpaque())
-        defer {
-            unsafe pthread_setspecific(key, previous)
-            withExtendedLifetime(box) {}
+        var observer = observer
+        return try unsafe withUnsafeMutablePointer(to: &observer) { pointer in
+            let previous = unsafe pthread_getspecific(key)
+            unsafe pthread_setspecific(key, pointer)
+            defer { unsafe pthread_setspecific(key, previous) }
+            return try body()
         }
-        return try body()
     }
+    #else
+    @inline(__always) static var observer: (any Observer)? { nil }
+    #endif
 
-    /// A protocol's value does not fit into a pointer.
-    private final class Box {
-        let observer: any Observer
-        init(_ observer: any Observer) { self.observer = observer }
+    /// The current thread is at a place.
+    @inline(__always)
+    static func reach(_ place: @autoclosure () -> Place) {
+        if let observer { observer.reached(place()) }
     }
 }
-#endif
 
 extension CompositeQueue {
     /// The queue of a probe on the current thread, if there is one.
-    @inline(__always)
     static func probed(limit: Int) -> CompositeQueue? {
-        #if DEBUG
         guard let queue = SchedulingProbe.observer?.makeQueue() else { return nil }
         queue.childSettings = (limit, false)
         return queue
-        #else
-        return nil
-        #endif
     }
 }
 
 extension DispatchQueue {
     /// `async(qos:execute:)`, unless a probe takes the work.
-    @inline(__always)
     func performAsync(qos: DispatchQoS = .unspecified, _ work: @escaping @Sendable () -> Void) {
-        #if DEBUG
         if let observer = SchedulingProbe.observer { return observer.runWorker(work) }
-        #endif
         async(qos: qos, execute: work)
     }
 }
 
 extension DedicatedThreads {
     /// `perform(_:)`, unless a probe takes the job.
-    @inline(__always)
     func performAsync(_ job: @escaping @Sendable () -> Void) {
-        #if DEBUG
         if let observer = SchedulingProbe.observer { return observer.runWorker(job) }
-        #endif
         perform(job)
+    }
+}
+
+extension Operation {
+    /// `willChangeValue(forKey:)`, after a place.
+    @inline(__always)
+    final func willChange(_ key: String) {
+        SchedulingProbe.reach(.willChange(self, key))
+        willChangeValue(forKey: key)
+    }
+
+    /// `didChangeValue(forKey:)`, between two places.
+    @inline(__always)
+    final func didChange(_ key: String) {
+        SchedulingProbe.reach(.didChange(self, key))
+        didChangeValue(forKey: key)
+        SchedulingProbe.reach(.told)
     }
 }

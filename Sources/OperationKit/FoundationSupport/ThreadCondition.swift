@@ -9,19 +9,12 @@ enum ThreadWait<Answer> {
 }
 
 /// A value behind a lock, with a condition that threads of the library wait for. Time is that of a clock that nothing sets.
-@safe final class ThreadCondition<Value>: @unchecked Sendable {
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+@safe final class ThreadCondition<Value: Sendable>: Locked<Value>, @unchecked Sendable {
     private let condition: UnsafeMutablePointer<pthread_cond_t>
-    // The lock guarantees exclusive access; skip the run-time checks.
-    @exclusivity(unchecked) private var value: Value
 
-    init(_ value: Value) {
-        unsafe self.value = value
-        unsafe mutex = .allocate(capacity: 1)
-        unsafe mutex.initialize(to: pthread_mutex_t())
+    override init(_ value: Value) {
         unsafe condition = .allocate(capacity: 1)
         unsafe condition.initialize(to: pthread_cond_t())
-        unsafe pthread_mutex_init(mutex, nil)
         #if canImport(Darwin)
         unsafe pthread_cond_init(condition, nil)
         #else
@@ -31,20 +24,12 @@ enum ThreadWait<Answer> {
         unsafe pthread_cond_init(condition, &attributes)
         unsafe pthread_condattr_destroy(&attributes)
         #endif
+        super.init(value)
     }
 
     deinit {
         unsafe pthread_cond_destroy(condition)
-        unsafe pthread_mutex_destroy(mutex)
         unsafe condition.deallocate()
-        unsafe mutex.deallocate()
-    }
-
-    /// Reads and changes the value with the lock held. See ``Locked/withLock(_:)``.
-    func withLock<Answer>(_ body: (inout Value) throws -> Answer) rethrows -> Answer {
-        unsafe pthread_mutex_lock(mutex)
-        defer { unsafe pthread_mutex_unlock(mutex) }
-        return try unsafe body(&value)
     }
 
     /// Wakes one of the threads that wait.
@@ -89,6 +74,14 @@ enum ThreadWait<Answer> {
         return unsafe pthread_cond_timedwait(condition, mutex, &limit) != ETIMEDOUT
         #endif
     }
+}
+
+/// Makes a key for a value of each thread.
+func makeThreadKey() -> pthread_key_t {
+    var key = pthread_key_t()
+    let status = unsafe pthread_key_create(&key, nil)
+    precondition(status == 0, "OperationKit: there are no thread-specific values left")
+    return key
 }
 
 /// Creates a thread that runs a body and ends.

@@ -39,10 +39,6 @@ extension Lifecycle {
         if case .executing(.waiting) = state { true } else { false }
     }
 
-    /// Whether a composite whose children have finished may have succeeded. One that was cancelled before its `main()` has
-    /// not, even if all children had ended before.
-    var maySucceed: Bool { reachedMain }
-
     /// Whether it has not started.
     var isPending: Bool {
         if case .pending = state { true } else { false }

@@ -70,7 +70,8 @@ struct Lifecycle: Sendable {
 
     private(set) var state: State = .pending(nil)
     private(set) var cancellation: Cancellation = .none
-    private var hook: Hook = .notDue
+    /// Whether a cancellation that takes effect came after `main()` had returned: `didCancel()` is due then.
+    private var wasCancelledAfterMain = false
     /// Whether the gates were passed, and `main()` was called.
     private(set) var reachedMain = false
     private let ending: Ending
@@ -83,8 +84,6 @@ struct Lifecycle: Sendable {
         case marking(reason: (any Error)?)
         case marked(reason: (any Error)?)
     }
-
-    private enum Hook { case notDue, afterMain, now, done }
 
     init(ending: Ending) {
         self.ending = ending
@@ -162,25 +161,12 @@ extension Lifecycle {
         switch state {
         case .executing(.onStack):
             state = .executing(.returned)
-            guard case .marked = cancellation, hook == .afterMain else { return nil }
-            hook = .done
-            return .callDidCancel
+            if case .marked = cancellation { return .callDidCancel }
+            return nil
         case .draining, .finishing, .finished:
             return nil
         case .pending, .starting, .executing:
             impossible("mainReturned")
-        }
-    }
-
-    /// The children of a composite do not start after all: it was given an outcome instead.
-    mutating func mainSkipped() -> Action? {
-        switch state {
-        case .draining:
-            return .drain
-        case .finishing, .finished:
-            return nil
-        case .pending, .starting, .executing:
-            impossible("mainSkipped")
         }
     }
 
@@ -239,9 +225,8 @@ extension Lifecycle {
         case .marked: return cancelChildrenIfUnfinished
         }
         switch state {
-        case .pending, .starting, .executing(.passingGates), .executing(.waiting): break
-        case .executing(.onStack): hook = .afterMain
-        case .executing(.returned): hook = .now
+        case .pending, .starting, .executing(.passingGates), .executing(.waiting), .executing(.onStack): break
+        case .executing(.returned): wasCancelledAfterMain = true
         case .draining, .finishing, .finished: return cancelChildrenIfUnfinished
         }
         cancellation = .marking(reason: reason)
@@ -269,10 +254,8 @@ extension Lifecycle {
             if let end = settle(nil, wasExecuting: true) { return [end] }
         case .executing(.returned):
             actions.append(.callDidCancel)
-            hook = .done
         case .draining, .finishing:
-            if hook == .now { actions.append(.callDidCancel) }
-            hook = .done
+            if wasCancelledAfterMain { actions.append(.callDidCancel) }
         case .finished:
             impossible("superclassCancelled")
         }

@@ -1,8 +1,13 @@
 /// Why a waiter was woken.
 enum Wakeup: Sendable { case finished, cancelled }
 
-/// Identifies one wait.
-final class WaiterID: Sendable {}
+/// One wait of a task for an event. What guards the ``Waiters`` guards it, too.
+final class Waiter<Continuation: Sendable>: @unchecked Sendable {
+    fileprivate var continuation: Continuation?
+    fileprivate var isCancelled = false
+}
+
+typealias TaskWaiter = Waiter<CheckedContinuation<Wakeup, Never>>
 
 /// The tasks that wait for one event, such as the end of an operation, as a value: which of them has to be resumed, and
 /// why.
@@ -10,57 +15,43 @@ final class WaiterID: Sendable {}
 /// Every continuation that is registered comes out exactly once. A wait can be cancelled before its continuation
 /// arrives, because a task's cancellation handler may run first.
 struct Waiters<Continuation: Sendable> {
-    /// The identities are held here, so that none is used again while it is in use.
-    private enum Waiter {
-        case waiting(WaiterID, Continuation)
-        case cancelledBeforehand(WaiterID)
-    }
-
     /// The one that came first, as long as it waits. Usually there is no other.
-    private var first: (id: WaiterID, continuation: Continuation)?
-    private var others: [ObjectIdentifier: Waiter] = [:]
+    private var first: Waiter<Continuation>?
+    private var others: [ObjectIdentifier: Waiter<Continuation>] = [:]
 
     var isEmpty: Bool { first == nil && others.isEmpty }
 
     /// The continuation of a wait is there.
     ///
     /// - Returns: How to resume it immediately, or `nil` if it has to wait.
-    mutating func registered(_ continuation: Continuation, as id: WaiterID, isFinished: Bool) -> Wakeup? {
-        if !others.isEmpty, case .cancelledBeforehand = others.removeValue(forKey: ObjectIdentifier(id)) {
-            return .cancelled
-        }
+    mutating func registered(
+        _ continuation: Continuation, as waiter: Waiter<Continuation>, isFinished: Bool
+    ) -> Wakeup? {
+        if waiter.isCancelled { return .cancelled }
         if isFinished { return .finished }
-        if first == nil {
-            first = (id, continuation)
-        } else {
-            others[ObjectIdentifier(id)] = .waiting(id, continuation)
-        }
+        waiter.continuation = continuation
+        if first == nil { first = waiter } else { others[ObjectIdentifier(waiter)] = waiter }
         return nil
     }
 
-    /// The waiting task was cancelled. This happens at most once in a wait.
+    /// The waiting task was cancelled.
     ///
     /// - Returns: The continuation to resume, if it is there and has not been resumed.
-    mutating func cancelled(_ id: WaiterID, isFinished: Bool) -> Continuation? {
+    mutating func cancelled(_ waiter: Waiter<Continuation>, isFinished: Bool) -> Continuation? {
         if isFinished { return nil }
-        if let (firstID, continuation) = first, firstID === id {
-            first = nil
-            return continuation
-        }
-        if case .waiting(_, let continuation) = others.removeValue(forKey: ObjectIdentifier(id)) { return continuation }
-        others[ObjectIdentifier(id)] = .cancelledBeforehand(id)
-        return nil
+        waiter.isCancelled = true
+        if first === waiter { first = nil } else { others[ObjectIdentifier(waiter)] = nil }
+        return waiter.continuation.take()
     }
 
     /// The operation has finished.
     ///
     /// - Returns: The continuations to resume, in no particular order.
     mutating func finished() -> [Continuation] {
-        var woken = first.map { [$0.continuation] } ?? []
-        first = nil
+        var woken: [Continuation] = []
+        if let continuation = first.take()?.continuation.take() { woken.append(continuation) }
         if others.isEmpty { return woken }
-        woken += others.values.compactMap { if case .waiting(_, let continuation) = $0 { continuation } else { nil } }
-        others = others.filter { if case .cancelledBeforehand = $0.value { true } else { false } }
+        woken += exchange(&others, with: [:]).values.compactMap { $0.continuation.take() }
         return woken
     }
 }
@@ -68,33 +59,29 @@ struct Waiters<Continuation: Sendable> {
 /// The handlers that work has registered for its own cancellation, as a value: which are due, and by which event.
 ///
 /// Every handler comes out exactly once: to be called, or, where the work ends without a cancellation, to be released.
-struct CancellationHandlers: Sendable {
+enum CancellationHandlers: Sendable {
     typealias Handler = @Sendable () -> Void
 
-    private enum Stage {
-        /// Nothing is registered, and nothing has happened: that of most work.
-        case idle
-        case waiting([Handler])
-        /// The handlers are being called, or have been.
-        case cancelled
-        /// The work has ended.
-        case ended
-    }
-
-    private var stage = Stage.idle
+    /// Nothing is registered, and nothing has happened: that of most work.
+    case idle
+    case waiting([Handler])
+    /// The handlers are being called, or have been.
+    case cancelled
+    /// The work has ended.
+    case ended
 
     /// A handler was registered.
     ///
     /// - Returns: Whether it has to be called immediately. Otherwise it waits, or is dropped if the work has ended.
     mutating func added(_ handler: @escaping Handler) -> Bool {
-        switch stage {
+        switch self {
         case .idle:
-            stage = .waiting([handler])
+            self = .waiting([handler])
         case .waiting(var handlers):
             // So that the array has one owner.
-            stage = .idle
+            self = .idle
             handlers.append(handler)
-            stage = .waiting(handlers)
+            self = .waiting(handlers)
         case .cancelled:
             return true
         case .ended:
@@ -107,30 +94,16 @@ struct CancellationHandlers: Sendable {
     ///
     /// - Returns: The handlers to call, in the order of their registration.
     mutating func cancelled() -> [Handler] {
-        leave(for: .cancelled)
+        if case .ended = self { return [] }
+        guard case .waiting(let handlers) = exchange(&self, with: .cancelled) else { return [] }
+        return handlers
     }
 
     /// The work has ended.
     ///
     /// - Returns: The handlers to release after unlocking.
     mutating func ended() -> [Handler] {
-        leave(for: .ended)
-    }
-
-    private mutating func leave(for next: Stage) -> [Handler] {
-        switch stage {
-        case .idle:
-            stage = next
-            return []
-        case .waiting(let handlers):
-            stage = next
-            return handlers
-        case .cancelled:
-            // What is registered after the end is dropped.
-            if case .ended = next { stage = next }
-            return []
-        case .ended:
-            return []
-        }
+        guard case .waiting(let handlers) = exchange(&self, with: .ended) else { return [] }
+        return handlers
     }
 }

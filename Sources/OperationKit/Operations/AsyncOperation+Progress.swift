@@ -68,7 +68,7 @@ extension AsyncOperation: ProgressReporting {
         var unitCount = unitCount
         var next: (composite: AsyncOperation, fraction: Double)? = (self, fraction)
         while let (operation, fraction) = next {
-            let (progress, parent) = operation.withState { ($0.progress, $0.membership.parent) }
+            let (progress, parent) = operation.withState { ($0.progress, $0.parent) }
             if operation.children != nil { progress?.publish(fraction, of: unitCount) }
             next = parent?.childProgressed(operation, to: fraction)
             unitCount = OperationProgress.fineUnitCount

@@ -71,7 +71,6 @@ extension AsyncOperation {
         let (isWaiting, action, event) = withState { state -> (Bool, Lifecycle.Action?, EventQueue?) in
             let action = state.lifecycle.gateClosed()
             guard state.lifecycle.isWaiting else { return (false, action, nil) }
-            state.gates?.waitBegan()
             return (true, action, reason.flatMap { state.note(.waiting(for: $0), observers) })
         }
         deliver(event)
@@ -108,7 +107,8 @@ extension AsyncOperation {
     /// Ends an operation that cannot start its work, from inside its `main()`. A composite's children finish first.
     final func fail(beforeRunning error: any Error) {
         finish(withError: error)
-        perform(withState { $0.lifecycle.mainSkipped() })
+        // A composite starts its children to have them finish. These do not start.
+        if children != nil { perform(.drain) }
     }
 }
 
@@ -119,7 +119,7 @@ extension AsyncOperation {
     /// what is around that.
     final var surroundingOperations: some Sequence<AsyncOperation> {
         sequence(state: self) { operation in
-            let (parent, waiter) = operation.withState { ($0.membership.parent, $0.gates?.waiter) }
+            let (parent, waiter) = operation.withState { ($0.parent, $0.gates?.waiter) }
             guard let next = parent?.operation ?? waiter else { return nil }
             operation = next
             return next

@@ -11,6 +11,8 @@ extension AsyncOperation {
         var eventQueue: EventQueue?
         /// Created when it is first read.
         var progress: OperationProgress?
+        /// What the work has registered for its own cancellation.
+        var cancellationHandlers = CancellationHandlers.idle
         var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
         /// When and where the operation started to execute, until its end is delivered; `nil` if that is not recorded.
         var execution: ExecutionRecord?
@@ -20,7 +22,8 @@ extension AsyncOperation {
         var hasRemovedDependency = false
         /// Whether the end has been announced to Foundation and to all observers.
         var isAnnounced = false
-        var membership = Membership()
+        /// The children that the operation is one of.
+        weak var parent: (any ChildGroup)?
         /// The slot of the operation in the ``ChildTable`` of its composite.
         var slot: Int?
         #if DEBUG
@@ -35,6 +38,9 @@ extension AsyncOperation {
 
         /// Whether tasks that wait for the end go on: the operation has finished, and those who observe its events know.
         var isOver: Bool { lifecycle.isFinished && (isAnnounced || eventQueue == nil) }
+
+        /// The gate that takes time, and has not been passed.
+        var awaitedGate: (any StartGate)? { lifecycle.isWaiting ? gates?.current : nil }
 
         /// Returns the gates, which are created if there are none.
         mutating func requiredGates() -> StartGates {
@@ -81,27 +87,4 @@ extension AsyncOperation {
 /// and Foundation was notified.
 protocol FinishObserving: AnyObject {
     func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline)
-}
-
-extension AsyncOperation {
-    /// `willChangeValue(forKey:)`, after a place of the scheduling probe.
-    @inline(__always)
-    final func willChange(_ key: String) {
-        #if DEBUG
-        SchedulingProbe.observer?.reached(.willChange(self, key))
-        #endif
-        willChangeValue(forKey: key)
-    }
-
-    /// `didChangeValue(forKey:)`, between two places of the scheduling probe.
-    @inline(__always)
-    final func didChange(_ key: String) {
-        #if DEBUG
-        SchedulingProbe.observer?.reached(.didChange(self, key))
-        #endif
-        didChangeValue(forKey: key)
-        #if DEBUG
-        SchedulingProbe.observer?.reached(.told)
-        #endif
-    }
 }

@@ -41,6 +41,7 @@ extension AsyncOperation {
             case .cancelSuperclass:
                 super.cancel()
                 // An end is held back until then, so that it cannot come before what the work is told.
+                callCancellationHandlers()
                 cancellationTookEffect()
                 let observers = outerObservers
                 let (actions, cancelled) = withState { state -> ([Lifecycle.Action], EventQueue?) in
@@ -50,7 +51,7 @@ extension AsyncOperation {
                 }
                 deliver(cancelled)
                 for action in actions { perform(action, &list) }
-                withState { $0.membership.parent }?.childWasCancelled(self)
+                withState { $0.parent }?.childWasCancelled(self)
             case .repeatSuperclassCancel:
                 super.cancel()
                 next = withState { $0.lifecycle.cancelChildrenIfUnfinished }
@@ -91,17 +92,19 @@ extension AsyncOperation {
         #endif
         willChange("isFinished")
         let seen = outerObservers
-        let (ended, others) = withState { state in
+        var (ended, others, handlers) = withState { state in
             state.lifecycle.ended()
             let ended = state.note(.finished(error: error), seen)
             // In one step with the end, and after it for those who observe both.
-            return (ended, lease?.release())
+            return (ended, lease?.release(), state.cancellationHandlers.ended())
         }
+        // Released without the lock; their deinitializers may run arbitrary code.
+        handlers.removeAll()
         others?.forEach { $0.granted() }
         #if canImport(ObjectiveC)
         if wasExecuting { didChange("isExecuting") }
         #endif
-        didChange("isFinished")
+        announceFinish()
         deliver(ended)
         if !wasExecuting { detachFromDependencies() }
 
@@ -208,38 +211,31 @@ extension AsyncOperation {
     /// Suspends until the operation is finished, whatever its outcome. Throws only when the waiting task is cancelled.
     final func waitForFinish() async throws {
         if withState(\.isOver) { return }
-        let id = WaiterID()
-        if await wait(id, onCancel: { cancelWait(id) }) == .cancelled { throw CancellationError() }
+        if await wait(TaskWaiter()) == .cancelled { throw CancellationError() }
     }
 
-    /// Suspends until the operation is finished, or ``cancelWait(_:)`` is called.
+    /// Suspends until the operation is finished, the waiting task is cancelled, or ``cancelWait(_:)`` is called.
     ///
-    /// - Parameters:
-    ///   - id: Identifies the wait.
-    ///   - cancelled: Called when the waiting task is cancelled, on any thread. Cancels the wait, unless that was done before.
+    /// - Parameter id: Identifies the wait.
     /// - Returns: Why the wait has ended.
-    final func wait(_ id: WaiterID, onCancel cancelled: @Sendable () -> Void) async -> Wakeup {
+    final func wait(_ id: TaskWaiter) async -> Wakeup {
         await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let answer = withState {
-                    $0.waiters.registered(continuation, as: id, isFinished: $0.isOver)
-                }
-                if let answer { continuation.resume(returning: answer) }
-            }
+            await waitForFinishUncancellably(id)
         } onCancel: {
-            cancelled()
+            cancelWait(id)
         }
     }
 
-    /// Resumes a task that waits, unless the operation has finished. Called at most once in a wait.
-    final func cancelWait(_ id: WaiterID) {
+    /// Resumes a task that waits, or that is about to wait, unless the operation has finished.
+    final func cancelWait(_ id: TaskWaiter) {
         let continuation = withState { $0.waiters.cancelled(id, isFinished: $0.isOver) }
         continuation?.resume(returning: .cancelled)
     }
 
     /// Suspends until the operation is finished, or ``cancelWait(_:)`` is called, whatever happens to the waiting task.
-    final func waitForFinishUncancellably(_ id: WaiterID = WaiterID()) async {
-        _ = await withCheckedContinuation { continuation in
+    @discardableResult
+    final func waitForFinishUncancellably(_ id: TaskWaiter = TaskWaiter()) async -> Wakeup {
+        await withCheckedContinuation { continuation in
             let answer = withState { $0.waiters.registered(continuation, as: id, isFinished: $0.isOver) }
             if let answer { continuation.resume(returning: answer) }
         }

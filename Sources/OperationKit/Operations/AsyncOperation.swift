@@ -63,7 +63,7 @@ public import Foundation
 ///
 /// An operation that consists of others, its *children*, is a *composite*: ``CompoundOperation``, ``MacroOperation``,
 /// ``Waterfall`` and others. Every other operation is a *leaf*.
-open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
+open class AsyncOperation: Operation, @unchecked Sendable {
     /// A block that takes the outcome of an operation: `nil` for success.
     public typealias AsyncCompletionBlock = @Sendable (_ error: (any Error)?) -> Void
 
@@ -72,7 +72,7 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
     // The lock guarantees exclusive access; skip the run-time checks.
     @exclusivity(unchecked) private var state: State
     #if !canImport(ObjectiveC)
-    private var completionRelay: CompletionBlockRelay?
+    @exclusivity(unchecked) private var storedCompletionBlock: (@Sendable () -> Void)?
     private var storedName: String?
     #endif
 
@@ -232,30 +232,29 @@ open class AsyncOperation: Operation, TitledOperation, @unchecked Sendable {
     /// Called by Foundation on a thread of its choice, once the operation is finished, and released then.
     ///
     /// Foundation documents that "this property is set to nil after the completion block begins executing"; on Linux it
-    /// keeps the block, and with it whatever the block captures, the operation itself for one. So the block is handed
-    /// over through a relay here. A block that is set on a finished operation is dropped. Of two blocks, one of which
+    /// keeps the block, and with it whatever the block captures, the operation itself for one. So it is given the block only
+    /// while the end is announced. A block that is set on a finished operation is dropped. Of two blocks, one of which
     /// replaces the other while the operation ends, exactly one is called.
     open override var completionBlock: (@Sendable () -> Void)? {
-        get { lock.withLock { completionRelay }?.block }
-        set { relay(isNeeded: newValue != nil)?.block = newValue }
-    }
-
-    /// The relay, which is created for the first block; `nil` once the operation is finished.
-    ///
-    /// Foundation is given its closure with the lock held, and only stores it. It reads it without a lock, but after the
-    /// operation became finished, which takes this lock.
-    private func relay(isNeeded: Bool) -> CompletionBlockRelay? {
-        withState { state in
-            if state.lifecycle.isFinished { return nil }
-            if completionRelay == nil, isNeeded {
-                let relay = CompletionBlockRelay()
-                completionRelay = relay
-                super.completionBlock = { relay.fire() }
-            }
-            return completionRelay
+        get { withState { unsafe $0.lifecycle.isFinished ? nil : storedCompletionBlock } }
+        set {
+            // Release the old block after unlocking; its deinitializers may run arbitrary code.
+            var previous = newValue
+            withState { if !$0.lifecycle.isFinished { unsafe swap(&previous, &storedCompletionBlock) } }
         }
     }
     #endif
+
+    /// Tells Foundation that the operation has finished.
+    final func announceFinish() {
+        #if !canImport(ObjectiveC)
+        // Nothing else accesses the block of a finished operation.
+        let block = unsafe storedCompletionBlock.take()
+        if block != nil { super.completionBlock = block }
+        defer { if block != nil { super.completionBlock = nil } }
+        #endif
+        didChange("isFinished")
+    }
 
     /// The state of the operation in one line, for `po`, logs and bug reports: its name, since when it executes, or what
     /// it waits for.

@@ -32,7 +32,6 @@ public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
     public typealias Block = @Sendable (_ finish: FinishHandle<Void>) -> Void
 
     private var block: Block?
-    private var cancellationHandlers = CancellationHandlers()
 
     /// Creates an operation that runs a block.
     ///
@@ -49,27 +48,12 @@ public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
     public override func main() {}
 
     override func startWork() {
-        lock.withLock { block }?(FinishHandle(of: self))
-    }
-
-    override func cancellationTookEffect() {
-        callCancellationHandlers()
+        lock.withLock { block }?(FinishHandle(of: self) { self.finish(with: $0, onAcceptance: $1) })
     }
 
     override func releaseWork() {
-        // Release the block and the handlers after unlocking; their deinitializers may run arbitrary code.
-        let discarded = lock.withLock { (block.take(), cancellationHandlers.ended()) }
-        withExtendedLifetime(discarded) {}
-    }
-}
-
-extension AsyncBlockOperation: HandleFinishing {
-    func settle(with result: Result<Void, any Error>, onAcceptance: () -> Void) {
-        finish(with: result, onAcceptance: onAcceptance)
-    }
-
-    func changeCancellationHandlers<Value>(_ body: (inout CancellationHandlers) -> Value) -> Value {
-        lock.withLock { body(&cancellationHandlers) }
+        // Released after unlocking; its deinitializers may run arbitrary code.
+        _ = lock.withLock { block.take() }
     }
 }
 
@@ -93,7 +77,6 @@ public final class ThrowingBlockOperation: AsyncOperation, @unchecked Sendable {
     public typealias Block = @Sendable () throws -> Void
 
     private var block: (@Sendable (WorkHandle) throws -> Void)?
-    private var cancellationHandlers = CancellationHandlers()
 
     /// Creates an operation that runs a block.
     ///
@@ -124,19 +107,8 @@ public final class ThrowingBlockOperation: AsyncOperation, @unchecked Sendable {
         endDeferred(with: Result { try block(WorkHandle(operation: self)) }.mapError { replacedByReason($0) })
     }
 
-    override func cancellationTookEffect() {
-        callCancellationHandlers()
-    }
-
     override func releaseWork() {
-        // Release the block and the handlers after unlocking; their deinitializers may run arbitrary code.
-        let discarded = lock.withLock { (block.take(), cancellationHandlers.ended()) }
-        withExtendedLifetime(discarded) {}
-    }
-}
-
-extension ThrowingBlockOperation: CancellableWork {
-    func changeCancellationHandlers<Value>(_ body: (inout CancellationHandlers) -> Value) -> Value {
-        lock.withLock { body(&cancellationHandlers) }
+        // Released after unlocking; its deinitializers may run arbitrary code.
+        _ = lock.withLock { block.take() }
     }
 }

@@ -7,7 +7,7 @@ import Foundation
 /// children to their group: a composite keeps its group alive, and one that is executing is kept alive by its
 /// children's scheduler.
 ///
-/// An operation belongs to one group at most, so its parent is `membership.parent?.operation`, whatever kind of
+/// An operation belongs to one group at most, so its parent is ``AsyncOperation/enclosingComposite``, whatever kind of
 /// composite that is.
 protocol ChildGroup: AnyObject, Sendable {
     /// The composite that the children are part of; `nil` once that is gone, or while the children move to another one.
@@ -86,20 +86,6 @@ protocol ChildGroup: AnyObject, Sendable {
     func childProgressed(_ child: AsyncOperation, to fraction: Double) -> (composite: AsyncOperation, fraction: Double)?
 }
 
-/// What an operation is part of.
-struct Membership {
-    private(set) weak var parent: (any ChildGroup)?
-
-    /// Makes the operation part of a group, or of none, if it belonged to `previous` before.
-    ///
-    /// - Returns: What it belonged to. It is to be released after unlocking, as this may be the last reference.
-    mutating func move(to parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> (any ChildGroup)? {
-        let current = self.parent
-        if current === previous { self.parent = parent }
-        return current
-    }
-}
-
 extension Operation {
     /// Makes the operation part of a group, or of none. A foreign operation does not store this.
     ///
@@ -108,8 +94,10 @@ extension Operation {
     func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
         guard let operation = self as? AsyncOperation else { return true }
         let (current, isLate) = operation.withState { state in
-            let isLate = !state.lifecycle.isPending || state.gates?.hasStartedParts == true
-            return (state.membership.move(to: parent, from: previous), isLate)
+            // Released after unlocking, as this may be the last reference.
+            let current = state.parent
+            if current === previous { state.parent = parent }
+            return (current, !state.lifecycle.isPending || state.gates?.hasStartedParts == true)
         }
         if current !== previous { return false }
         if isLate, parent != nil { operation.cameInsideLate() }
@@ -118,16 +106,13 @@ extension Operation {
 
     /// Whether the operation is part of a group. `false` for a foreign operation.
     func isPart(of group: any ChildGroup) -> Bool {
-        (self as? AsyncOperation)?.withState { $0.membership.parent } === group
+        (self as? AsyncOperation)?.withState { $0.parent } === group
     }
 
     /// The composites that the operation is inside of, the nearest first.
     var enclosingOperations: some Sequence<AsyncOperation> {
-        sequence(state: self) { operation in
-            guard let next = (operation as? AsyncOperation)?.withState({ $0.membership.parent })?.operation else {
-                return nil
-            }
-            operation = next
+        sequence(state: (self as? AsyncOperation)?.enclosingComposite) { next in
+            defer { next = next?.enclosingComposite }
             return next
         }
     }
@@ -166,6 +151,9 @@ struct ChildSnapshot: Sendable {
 
 // What a composite asks its group of children. A leaf has no group.
 extension AsyncOperation {
+    /// The composite that the operation is a child of.
+    package final var enclosingComposite: AsyncOperation? { withState { $0.parent }?.operation }
+
     /// The group, unless it has moved to another composite, as the steps of a macro do with `then`: this one is
     /// consumed then.
     final var ownChildren: (any ChildGroup)? {
@@ -200,7 +188,8 @@ extension AsyncOperation {
             withState { state in
                 let lifecycle = state.lifecycle
                 var outcome = own(lifecycle.isCancelled, lifecycle.cancellationReason)
-                if !lifecycle.maySucceed, case .success = outcome { outcome = .failure(CancellationError()) }
+                // One that was cancelled before its `main()` has not succeeded, even if all children had ended before.
+                if !lifecycle.reachedMain, case .success = outcome { outcome = .failure(CancellationError()) }
                 return state.lifecycle.drained(with: outcome)
             }, &list)
     }
@@ -224,7 +213,7 @@ extension AsyncOperation {
         // Released after unlocking, as these may be the last references.
         var parent: (any ChildGroup)?
         let failure = withState { state -> Failure? in
-            parent = state.membership.parent
+            parent = state.parent
             if let failure = refusal(state.lifecycle.isPending, parent != nil) { return failure }
             children?.detach()
             _ = state.lifecycle.finished(with: .failure(error))

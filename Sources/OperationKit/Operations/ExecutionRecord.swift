@@ -64,15 +64,10 @@ final class ExecutionRecord: @unchecked Sendable {
     static func place(
         on queue: OperationQueue?, isMainThread: @autoclosure () -> Bool, threadName: @autoclosure () -> String?
     ) -> String {
-        if let queue {
-            return queue === OperationQueue.main ? "the main thread" : description(of: "queue", named: queue.ownName)
-        }
-        return isMainThread() ? "the main thread" : description(of: "thread", named: ownName(ofThread: threadName()))
-    }
-
-    private static func description(of place: String, named name: String?) -> String {
-        guard let name else { return "a \(place) without a name" }
-        return "the \(place) “\(name)”"
+        if queue.map({ $0 === OperationQueue.main }) ?? isMainThread() { return "the main thread" }
+        let place = queue == nil ? "thread" : "queue"
+        let name = queue.map(\.ownName) ?? ownName(ofThread: threadName())
+        return name.map { "the \(place) “\($0)”" } ?? "a \(place) without a name"
     }
 
     /// On Linux, Dispatch calls its threads by the ends of labels such as “com.apple.root.default-qos.overcommit”.

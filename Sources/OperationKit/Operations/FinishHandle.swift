@@ -22,8 +22,14 @@ public import Foundation
 public struct FinishHandle<Output: Sendable>: Sendable {
     private let token: FinishToken<Output>
 
-    init(of operation: some HandleFinishing<Output>) {
-        token = FinishToken(operation)
+    /// - Parameters:
+    ///   - operation: What the handle ends.
+    ///   - finish: Ends it. Calls `onAcceptance` with the lock held, if this decides the outcome.
+    init(
+        of operation: AsyncOperation,
+        finish: @escaping @Sendable (_ result: Result<Output, any Error>, _ onAcceptance: () -> Void) -> Void
+    ) {
+        token = FinishToken(operation, finish)
     }
 
     /// Ends the operation with success and this output.
@@ -89,23 +95,19 @@ extension FinishHandle where Output == Void {
     }
 }
 
-/// An operation that a ``FinishHandle`` ends.
-protocol HandleFinishing<Output>: AsyncOperation, CancellableWork {
-    associatedtype Output: Sendable
-
-    /// Ends the operation. `onAcceptance` is called with the lock held, if this decides the outcome.
-    func settle(with result: Result<Output, any Error>, onAcceptance: () -> Void)
-}
-
 /// What all copies of a handle share. It goes with the last of them.
 private final class FinishToken<Output: Sendable>: @unchecked Sendable {
-    let operation: any HandleFinishing<Output>
+    let operation: AsyncOperation
+    private let finish: @Sendable (Result<Output, any Error>, () -> Void) -> Void
     /// Whether this has decided the outcome. Written with the lock of the operation held, and read by the thread that
     /// releases the object last.
     private var hasDecided = false
 
-    init(_ operation: any HandleFinishing<Output>) {
+    init(
+        _ operation: AsyncOperation, _ finish: @escaping @Sendable (Result<Output, any Error>, () -> Void) -> Void
+    ) {
         self.operation = operation
+        self.finish = finish
     }
 
     deinit {
@@ -113,7 +115,7 @@ private final class FinishToken<Output: Sendable>: @unchecked Sendable {
     }
 
     func settle(with result: Result<Output, any Error>) {
-        operation.settle(with: result.mapError { operation.replacedByReason($0) }) { hasDecided = true }
+        finish(result.mapError { operation.replacedByReason($0) }) { hasDecided = true }
     }
 }
 
@@ -187,7 +189,7 @@ extension AsyncOperation {
 /// thread, and keeps the operation alive. Work that ends later than its closure gets a ``FinishHandle``, which has the
 /// same members.
 public struct WorkHandle: Sendable {
-    let operation: any CancellableWork
+    let operation: AsyncOperation
 
     /// Whether the operation is cancelled: its `isCancelled`.
     public var isCancelled: Bool { operation.isCancelled }
@@ -219,23 +221,17 @@ public struct WorkHandle: Sendable {
     }
 }
 
-/// An operation whose work can see that it is cancelled, and register handlers for that.
-protocol CancellableWork: Operation, Sendable {
-    /// Reads and changes the handlers, with the lock held.
-    func changeCancellationHandlers<Value>(_ body: (inout CancellationHandlers) -> Value) -> Value
-}
-
-extension CancellableWork {
-    func addCancellationHandler(_ handler: @escaping CancellationHandlers.Handler) {
+extension AsyncOperation {
+    final func addCancellationHandler(_ handler: @escaping CancellationHandlers.Handler) {
         // The thread that cancels may not have come to the handlers yet.
         if isCancelled { callCancellationHandlers() }
-        let isDue = changeCancellationHandlers { $0.added(handler) }
+        let isDue = withState { $0.cancellationHandlers.added(handler) }
         if isDue { handler() }
     }
 
     /// Calls the handlers, without a lock. A cancellation calls this after Foundation's `isCancelled` has become true.
-    func callCancellationHandlers() {
-        var due = changeCancellationHandlers { $0.cancelled() }
+    final func callCancellationHandlers() {
+        var due = withState { $0.cancellationHandlers.cancelled() }
         due.reverse()
         // Each handler is released after its call.
         while let handler = due.popLast() { handler() }

@@ -19,22 +19,26 @@ enum OperationStatus: Equatable {
         switch self {
         case .notStarted: "not started"
         case .starting: "starting"
-        case .preparing(let description, let age): description + (age.map { ", for \(ageText($0))" } ?? "")
-        case .executing(let age): "executing" + (age.map { " for \(ageText($0))" } ?? "")
-        case .draining(let age):
-            "told to end, waiting for its children" + (age.map { ", executing for \(ageText($0))" } ?? "")
+        case .preparing(let description, let age): description + Self.text(", for ", age)
+        case .executing(let age): "executing" + Self.text(" for ", age)
+        case .draining(let age): "told to end, waiting for its children" + Self.text(", executing for ", age)
         case .finishing: "delivering its outcome"
         case .finished: "finished"
         }
     }
+
+    private static func text(_ start: String, _ age: Duration?) -> String { age.map { start + ageText($0) } ?? "" }
 }
 
 extension Operation {
     /// Asks the operation. What it answers may be overridden, so nothing may be locked.
-    func status(at now: ContinuousClock.Instant) -> OperationStatus {
+    ///
+    /// - Parameter now: The time up to which elapsed times are measured; without it there are none.
+    /// - Returns: How far the operation has come.
+    func status(at now: ContinuousClock.Instant?) -> OperationStatus {
         if let operation = self as? AsyncOperation {
             let (status, gate, helper) = operation.withState { state in
-                (state.status(at: now), state.lifecycle.isWaiting ? state.gates?.awaited : nil, state.gates?.helper)
+                (state.status(at: now), state.awaitedGate, state.gates?.helper)
             }
             guard case .executing(let age) = status else { return status }
             if let wait = operation.waitDescription { return .preparing(wait, age) }
@@ -49,8 +53,8 @@ extension Operation {
 }
 
 extension AsyncOperation.State {
-    fileprivate func status(at now: ContinuousClock.Instant) -> OperationStatus {
-        let age = execution?.startTime.age(at: now)
+    fileprivate func status(at now: ContinuousClock.Instant?) -> OperationStatus {
+        let age = now.flatMap { execution?.startTime.age(at: $0) }
         return switch lifecycle.state {
         case .pending: .notStarted
         case .starting: .starting
@@ -60,11 +64,6 @@ extension AsyncOperation.State {
         case .finished: .finished
         }
     }
-}
-
-/// A reason for a cancellation that descriptions of a cancelled operation mention.
-protocol DescribedReason: Error {
-    var remark: String { get }
 }
 
 extension Operation {
@@ -84,7 +83,7 @@ extension Operation {
         if isCancelled, status != .finished {
             parts.insert("cancelled", at: 0)
             let reason = (self as? AsyncOperation)?.withState { $0.lifecycle.cancellationReason }
-            if let reason = reason as? any DescribedReason { parts.append(reason.remark) }
+            if let remark = (reason as? any ReportedError)?.remark { parts.append(remark) }
         }
         return "“\(name ?? displayName)”: " + (parts + remarks).joined(separator: ", ")
     }
@@ -150,39 +149,32 @@ struct WaitDescriptions {
         var seen: Set<ObjectIdentifier> = [ObjectIdentifier(operation)]
         var way: [Operation] = []
         var next = first
-        var isCycle = false
-        var chain: Chain?
-        while chain == nil {
-            if let known = chains[ObjectIdentifier(next)] {
-                chain = known
-            } else if !seen.insert(ObjectIdentifier(next)).inserted {
-                chain = Chain(next, end: "in a cycle")
-                isCycle = true
-            } else {
-                let status = next.status(at: now)
-                let dependency = status == .notStarted ? next.dependencies.first { !$0.isFinished } : nil
-                if let dependency, way.count + 1 < WaitDescriptions.reach {
-                    way.append(next)
-                    next = dependency
-                } else {
-                    let isOpen = dependency != nil
-                    chain = Chain(
-                        next,
-                        end: isOpen
-                            ? "which waits for others"
-                            : status == .notStarted ? "which has not been started" : status.text)
-                    chains[ObjectIdentifier(next)] = chain
-                    held.append(next)
-                }
+        while true {
+            if let known = chains[ObjectIdentifier(next)] { return remember(known, after: way) }
+            guard seen.insert(ObjectIdentifier(next)).inserted else {
+                return way.reversed().reduce(Chain(next, end: "in a cycle")) { $0.preceded(by: $1) }
             }
+            let status = next.status(at: now)
+            let dependency = status == .notStarted ? next.dependencies.first { !$0.isFinished } : nil
+            guard let dependency else {
+                let end = status == .notStarted ? "which has not been started" : status.text
+                return remember(Chain(next, end: end), after: way)
+            }
+            guard way.count + 1 < WaitDescriptions.reach else {
+                return remember(Chain(next, end: "which waits for others"), after: way)
+            }
+            way.append(next)
+            next = dependency
         }
-        guard var chain else { preconditionFailure("OperationKit: a chain of dependencies has no end") }
-        for operation in way.reversed() {
-            chain = chain.preceded(by: operation)
-            if isCycle { continue }
-            chains[ObjectIdentifier(operation)] = chain
+    }
+
+    /// Remembers the chains of some operations, each of which waits for the next one, and the last one as `chain` does.
+    private mutating func remember(_ chain: Chain, after way: [Operation]) -> Chain {
+        way.reversed().reduce(chain) { chain, operation in
+            let longer = chain.preceded(by: operation)
+            chains[ObjectIdentifier(operation)] = longer
             held.append(operation)
+            return longer
         }
-        return chain
     }
 }

@@ -7,75 +7,79 @@ struct OperationTree {
     /// How many lines there are in all.
     static let length = 500
 
-    struct Line: Equatable {
-        let depth: Int
-        let text: String
-    }
-
     /// Says why an operation has not started, from what it waits for.
-    private typealias Reason = (_ operation: Operation, _ wait: String?) -> String?
+    private typealias Reason = (_ wait: String?) -> String?
 
-    private(set) var lines: [Line] = []
+    private(set) var lines: [String] = []
+    private var waits: WaitDescriptions
+    private let now: ContinuousClock.Instant
+    /// How deep the operation is that is being described.
+    private var depth = 0
+    /// What adds further lines, the next one last: in a list instead of on the stack, because compounds may be nested to any depth.
+    private var open: [(depth: Int, describe: (inout OperationTree) -> Void)] = []
 
-    var text: String {
-        lines.map { String(repeating: "  ", count: $0.depth) + $0.text }.joined(separator: "\n")
-    }
+    var text: String { lines.joined(separator: "\n") }
 
-    /// What is still to be described, in a list instead of on the stack: compounds may be nested to any depth.
-    private enum Entry {
-        case operation(Operation, name: String?, reason: Reason)
-        case omitted(Int)
+    private init(at now: ContinuousClock.Instant) {
+        self.now = now
+        waits = WaitDescriptions(at: now)
     }
 
     /// Takes one snapshot of each composite, and asks the operations without any lock.
     init(_ root: AsyncOperation, at now: ContinuousClock.Instant) {
-        describe([(.operation(root, name: nil) { _, wait in root.reasonNotStarted(wait) }, 0)], at: now)
+        self.init(at: now)
+        describe(root) { root.reasonNotStarted($0) }
+        describeOpen()
     }
 
     /// Takes one snapshot of the queue and each composite on it, and asks the operations without any lock.
     init(_ queue: OperationQueue, at now: ContinuousClock.Instant) {
+        self.init(at: now)
         let snapshot = QueueSnapshot(queue)
-        lines = [Line(depth: 0, text: snapshot.text)]
+        lines = [snapshot.text]
         let shown = snapshot.operations.prefix(OperationTree.width)
-        var open: [(entry: Entry, depth: Int)] = shown.map { operation in
-            let reason: Reason = { snapshot.reason(calling: "the queue", wait: $1, isReady: $0.isReady) }
-            return (.operation(operation, name: nil, reason: reason), 1)
+        leaveOpen(shown, omitted: snapshot.operations.count - shown.count) { tree, operation in
+            tree.describe(operation) {
+                snapshot.reason(calling: "the queue", wait: $0, isReady: operation.isReady)
+            }
         }
-        if shown.count < snapshot.operations.count {
-            open.append((.omitted(snapshot.operations.count - shown.count), 1))
-        }
-        describe(open.reversed(), at: now)
+        describeOpen()
     }
 
-    /// Describes what is open, the last entry first, and all that is inside it.
-    private mutating func describe(_ open: [(entry: Entry, depth: Int)], at now: ContinuousClock.Instant) {
-        var open = open
-        var waits = WaitDescriptions(at: now)
-        while let (entry, depth) = open.popLast() {
-            guard lines.count < OperationTree.length - 1 else {
-                lines.append(Line(depth: depth, text: "… and more"))
-                break
-            }
-            switch entry {
-            case .omitted(let count):
-                lines.append(Line(depth: depth, text: "… and \(count) more"))
-            case .operation(let operation, let name, let reason):
-                let snapshot = (operation as? AsyncOperation)?.ownChildren?.snapshot(atMost: OperationTree.width)
-                let line = operation.summary(name: name, remarks: snapshot?.summary ?? [], at: now) {
-                    reason(operation, waits.text(for: operation))
-                }
-                lines.append(Line(depth: depth, text: line))
-                guard let snapshot else { continue }
-                if snapshot.omitted > 0 { open.append((.omitted(snapshot.omitted), depth + 1)) }
-                for child in snapshot.children.reversed() {
-                    let name = child.operation.displayName(at: child.index)
-                    let reason: Reason = { operation, wait in
-                        ChildSnapshot.reason(
-                            child.stage, wait: wait, isReady: child.stage != .queued || operation.isReady,
-                            blockedReason: snapshot.blockedReason)
-                    }
-                    open.append((.operation(child.operation, name: name, reason: reason), depth + 1))
-                }
+    private mutating func describeOpen() {
+        while let next = open.popLast() {
+            depth = next.depth
+            guard lines.count < OperationTree.length - 1 else { return addLine("… and more") }
+            next.describe(&self)
+        }
+    }
+
+    private mutating func addLine(_ text: String) {
+        lines.append(String(repeating: "  ", count: depth) + text)
+    }
+
+    /// Leaves what is inside the current operation for later, or is on the queue.
+    private mutating func leaveOpen<Part>(
+        _ parts: some BidirectionalCollection<Part>, omitted: Int,
+        describe: @escaping (inout OperationTree, Part) -> Void
+    ) {
+        if omitted > 0 { open.append((depth + 1, { $0.addLine("… and \(omitted) more") })) }
+        for part in parts.reversed() { open.append((depth + 1, { describe(&$0, part) })) }
+    }
+
+    /// Describes an operation, and leaves what is inside it open.
+    private mutating func describe(_ operation: Operation, name: String? = nil, reason: Reason) {
+        let snapshot = (operation as? AsyncOperation)?.ownChildren?.snapshot(atMost: OperationTree.width)
+        let line = operation.summary(name: name, remarks: snapshot?.summary ?? [], at: now) {
+            reason(waits.text(for: operation))
+        }
+        addLine(line)
+        guard let snapshot else { return }
+        leaveOpen(snapshot.children, omitted: snapshot.omitted) { tree, child in
+            tree.describe(child.operation, name: child.operation.displayName(at: child.index)) { wait in
+                ChildSnapshot.reason(
+                    child.stage, wait: wait, isReady: child.stage != .queued || child.operation.isReady,
+                    blockedReason: snapshot.blockedReason)
             }
         }
     }
@@ -153,7 +157,7 @@ extension QueueSnapshot {
 extension AsyncOperation {
     /// Says why an operation has not started, if it is no child.
     fileprivate final func reasonNotStarted(_ wait: String?) -> String? {
-        if wait != nil || withState({ $0.membership.parent }) != nil { return wait }
+        if wait != nil || withState({ $0.parent }) != nil { return wait }
         if let queue = KnownQueues.shared.queue(of: self) {
             let snapshot = QueueSnapshot(queue)
             return snapshot.reason(calling: "its queue “\(snapshot.name)”", wait: nil, isReady: isReady)
@@ -174,21 +178,24 @@ final class KnownQueues: Sendable {
     /// An operation starts on the queue, or the library adds one to it.
     func insert(_ queue: OperationQueue) {
         if queue is PrivateQueue { return }
-        // Release the queues after unlocking; their deinitializers may run arbitrary code.
-        let discarded = entries.withLock { entries -> [OperationQueue] in
+        _ = entries.withLock { entries in
             let id = ObjectIdentifier(queue)
-            if entries[id]?.object != nil { return [] }
-            var queues: [OperationQueue] = []
-            // Remove those that are gone instead of growing, if there are any.
-            if entries.count == entries.capacity {
-                queues = entries.values.compactMap(\.object)
-                let present = Set(queues.map { ObjectIdentifier($0) })
-                entries = entries.filter { present.contains($0.key) }
-            }
-            entries[id] = WeakReference(queue)
-            return queues
+            // Forget those that are gone instead of growing, if there are any.
+            let isNew = entries[id]?.object == nil
+            let present = isNew && entries.count == entries.capacity ? KnownQueues.present(in: &entries) : []
+            if isNew { entries[id] = WeakReference(queue) }
+            return present
         }
-        withExtendedLifetime(discarded) {}
+    }
+
+    /// Forgets the queues that are gone.
+    ///
+    /// - Returns: The others, to be released after unlocking; their deinitializers may run arbitrary code.
+    private static func present(in entries: inout [ObjectIdentifier: WeakReference<OperationQueue>]) -> [OperationQueue]
+    {
+        let present = entries.compactMapValues(\.object)
+        if present.count < entries.count { entries = entries.filter { present[$0.key] != nil } }
+        return Array(present.values)
     }
 
     /// How many are in the table, those included that are gone and have not been noticed.
@@ -198,12 +205,7 @@ final class KnownQueues: Sendable {
     ///
     /// Complexity: linear in the operations on these queues.
     func queue(of operation: Operation) -> OperationQueue? {
-        let known = entries.withLock { entries -> [OperationQueue] in
-            let present = entries.compactMapValues(\.object)
-            // What is gone need not be looked at again.
-            if present.count < entries.count { entries = entries.filter { present[$0.key] != nil } }
-            return Array(present.values)
-        }
+        let known = entries.withLock { KnownQueues.present(in: &$0) }
         return ([OperationQueue.current, OperationQueue.main].compactMap { $0 } + known).first {
             $0.addedOperations.contains { $0 === operation }
         }

@@ -109,16 +109,11 @@ final class StartGates {
     weak var waiter: AsyncOperation?
     /// Whether something inside the operation has started before it was put there.
     var hasStartedParts = false
-    /// Whether the current gate takes time.
-    private(set) var isWaiting = false
     /// The last one is passed first, so that each can be released when it has been passed.
     private var remaining: [any StartGate] = []
 
     /// The gate that is to be passed.
     var current: (any StartGate)? { remaining.last }
-
-    /// The gate that takes time, and has not been passed.
-    var awaited: (any StartGate)? { isWaiting ? current : nil }
 
     /// A gate is added, after those of the same and of earlier orders.
     func add(_ gate: some StartGate) {
@@ -143,16 +138,10 @@ final class StartGates {
         remaining.first { $0.order == order }
     }
 
-    /// The current gate takes time.
-    func waitBegan() {
-        isWaiting = true
-    }
-
     /// The current gate has been passed.
     ///
     /// - Returns: The gate, for the caller to release after unlocking.
     func passed() -> (any StartGate)? {
-        isWaiting = false
         let passed = remaining.popLast()
         // Its memory is not needed any more.
         if remaining.isEmpty { remaining = [] }

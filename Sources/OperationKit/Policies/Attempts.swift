@@ -101,7 +101,7 @@ final class Attempts: Sendable {
                 name: composite.displayName,
                 path: [composite.displayName] + (operation === composite ? [] : [operation.displayName]))
         }
-        let parent = operation.withState { $0.membership.parent }
+        let parent = operation.withState { $0.parent }
         if operation.isExecuting || operation.isFinished || parent === children {
             throw RetryError.operationReused(operation: composite.displayName, attempt: number)
         }

@@ -91,7 +91,7 @@ extension OperationQueue {
     ///   - isUnused: Whether the caller knows of no use.
     /// - Throws: What `run(_:)` throws. ``OperationQueueError/cannotBeAdded(operation:)`` if it is used: Foundation would trap.
     func run(_ operation: some Operation, ifUnused isUnused: Bool) async throws {
-        if !isUnused || operation.enclosingOperations.contains(where: { _ in true })
+        if !isUnused || (operation as? AsyncOperation)?.enclosingComposite != nil
             || KnownQueues.shared.queue(of: operation) != nil
         {
             throw OperationQueueError.cannotBeAdded(operation: operation.displayName)
@@ -109,7 +109,7 @@ extension OperationQueue {
     /// any more are not waited for.
     private nonisolated(nonsending) func addAndWait(_ operations: [Operation]) async {
         ExecutionRecording.current.note(self)
-        let waits = operations.map { (operation: $0, id: WaiterID()) }
+        let waits = operations.map { (operation: $0, id: TaskWaiter()) }
         await withCancellationDelivered {
             for operation in operations { operation.cancel() }
             for (operation, id) in waits { (operation as? AsyncOperation)?.cancelWaitIfUnstarted(id) }
@@ -218,8 +218,11 @@ extension Operation {
     }
 
     /// Suspends until the operation, of whatever class, is finished, or an `AsyncOperation` will not run any more.
-    fileprivate func waitForEndUncancellably(_ id: WaiterID) async {
-        if let operation = self as? AsyncOperation { return await operation.waitForFinishUncancellably(id) }
+    fileprivate func waitForEndUncancellably(_ id: TaskWaiter) async {
+        if let operation = self as? AsyncOperation {
+            await operation.waitForFinishUncancellably(id)
+            return
+        }
         let signal = AsyncOperation()
         FinishObserver(self) { signal.start() }
         await signal.waitForFinishUncancellably()
@@ -228,7 +231,7 @@ extension Operation {
 
 extension AsyncOperation {
     /// Ends a wait for an operation that was cancelled before its start.
-    fileprivate final func cancelWaitIfUnstarted(_ id: WaiterID) {
+    fileprivate final func cancelWaitIfUnstarted(_ id: TaskWaiter) {
         if withState({ $0.lifecycle.isPending && $0.lifecycle.isCancelled }) { cancelWait(id) }
     }
 }

@@ -39,7 +39,7 @@ import Testing
         workflow.start()
         switch wait {
         case .sleep, .retry: await clock.sleepers()
-        case .place, .suspension: await eventually("no child") { step.withState { $0.membership.parent != nil } }
+        case .place, .suspension: await eventually("no child") { step.withState { $0.parent != nil } }
         case .together: break
         }
         if wait == .place || wait == .together { await eventually("it does not run") { held.isExecuting } }

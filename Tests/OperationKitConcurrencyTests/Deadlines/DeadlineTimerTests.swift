@@ -137,8 +137,9 @@ import Testing
         let tracker = LeakTracker()
         do {
             let clock = tracker.track(ManualClock())
-            let timer = tracker.track(clock.timer as AnyObject)
-            let deadline = clock.timer.arm(for: timer, after: .seconds(1)) { _ in }
+            let timer = clock.timer
+            _ = tracker.track(timer as AnyObject)
+            let deadline = timer.arm(for: timer, after: .seconds(1)) { _ in }
             await clock.sleepers()
             #expect(deadline.disarm())
         }

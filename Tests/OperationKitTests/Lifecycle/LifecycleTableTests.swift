@@ -120,14 +120,6 @@ import Testing
         #expect(lifecycle.isPassingGates == (name == "passing"))
     }
 
-    @Test("A composite that is given an outcome instead of starting its children ends after them")
-    func childrenNotStarted() {
-        for (ending, action) in [(Lifecycle.Ending.afterChildren, Lifecycle.Action.drain), (.immediately, nil)] {
-            var lifecycle = Lifecycle.after([.started, .becameExecuting, .gatesPassed, .failed], ending)
-            #expect(lifecycle.mainSkipped() == action)
-        }
-    }
-
     @Test("The reason of a cancellation takes the place of a `CancellationError`, and leaves any other outcome alone")
     func reasons() {
         for (error, outcome) in [(CancellationError(), "reason"), (TestError.first, "first")] as [(any Error, String)] {

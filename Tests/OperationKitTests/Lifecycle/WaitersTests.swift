@@ -22,7 +22,7 @@ import Testing
     func everyOrder() {
         for order in Self.orders {
             var waiters = Waiters<String>()
-            let id = WaiterID()
+            let id = Waiter<String>()
             var isFinished = false
             var wakeups: [Wakeup] = []
             for event in order {
@@ -75,7 +75,7 @@ import Testing
     func everyOrder() {
         #expect(Self.orders.count == 65)
         for order in Self.orders {
-            var handlers = CancellationHandlers()
+            var handlers = CancellationHandlers.idle
             let called = EventLog()
             for event in order {
                 switch event {

@@ -16,7 +16,7 @@ import Testing
         let shorter = machine.armed("d", at: .seconds(2)).sleep
         #expect(shorter?.deadline == .seconds(2))
         #expect(shorter?.task != first?.task)
-        #expect(machine.currentTask == shorter?.task)
+        #expect(machine.sleep?.task == shorter?.task)
         #expect(machine.armedCount == 4)
     }
 
@@ -33,7 +33,7 @@ import Testing
         let (last, end) = machine.woke(task, at: .seconds(9))
         #expect(last == ["late"])
         #expect(end == nil)
-        #expect(machine.currentTask == nil)
+        #expect(machine.sleep?.task == nil)
     }
 
     @Test("A sleep that lingers goes on without deadlines, and serves the next ones") func lingering() {

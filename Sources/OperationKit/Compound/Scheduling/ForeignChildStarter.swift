@@ -7,7 +7,7 @@ import Foundation
 /// it once it is freed. A child that is not ready in its turn is therefore not put on a queue, either. One whose dependencies
 /// have all finished may still not be ready for a moment: Foundation tells the dependents of an operation one after the other.
 ///
-/// Foundation tells nobody but the queue of an operation that it has become ready, so the starter asks from time to time.
+/// Foundation tells only the queue of an operation that it has become ready, so the starter asks from time to time.
 final class ForeignChildStarter: Operation, @unchecked Sendable {
     private struct State {
         /// The queue has called `start()`. Before that, the starter must not finish.
@@ -54,7 +54,8 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
     /// Lets the queue look again, and again later, until it has started this.
     func pollReadiness(after interval: Duration = .milliseconds(1)) {
         if state.withLock(\.hasStarted) { return }
-        let deadline = ContinuousClock().timer.arm(for: self, after: interval) { starter in
+        let deadline = ContinuousClock().timer.arm(for: self, after: interval) {
+            guard let starter = $0 as? ForeignChildStarter else { return }
             starter.didChangeValue(forKey: "isReady")
             starter.pollReadiness(after: min(interval * 2, Self.longestInterval))
         }

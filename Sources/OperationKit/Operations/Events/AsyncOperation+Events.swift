@@ -12,17 +12,16 @@ extension AsyncOperation {
     /// Not inlined, because what has no observers should not pay for the size of this.
     @inline(never)
     private final func findOuterObservers() -> ObserverList? {
-        var all = ObserverList.global.withLock(\.self)
-        if all.areAllThereAre { return all }
-        var group = withState { $0.membership.parent }
+        let global = ObserverRegistration.global.withLock(\.self)
+        if global.count == ObserverRegistration.count.value { return global }
+        var group = withState { $0.parent }
         var lists: [ObserverList] = []
         while let composite = group?.operation {
             let list: ObserverList?
-            (list, group) = composite.withState { ($0.eventQueue?.observers, $0.membership.parent) }
+            (list, group) = composite.withState { ($0.eventQueue?.observers, $0.parent) }
             if let list, !list.isEmpty { lists.append(list) }
         }
-        for list in lists.reversed() { all.append(list) }
-        return all
+        return lists.reversed().reduce(global) { $0.followed(by: $1) }
     }
 
     /// Delivers an event that was noted, unless another thread does.
@@ -44,8 +43,7 @@ extension AsyncOperation {
                     of: self)
             }
             if events.last?.isEnd == true {
-                let released = withState { _ in exchange(&queue.observers, with: ObserverList()) }
-                withExtendedLifetime(released) {}
+                _ = withState { _ in exchange(&queue.observers, with: []) }
             }
             events.removeAll(keepingCapacity: true)
         }
@@ -106,8 +104,7 @@ extension AsyncOperation {
     ///
     /// - Parameter observer: The observer.
     public final func removeObserver(_ observer: any OperationObserver) {
-        let removed = withState { $0.eventQueue?.observers.remove(observer) }
-        withExtendedLifetime(removed) {}
+        _ = withState { $0.eventQueue?.observers.remove(observer) }
     }
 
     /// Adds an observer of every `AsyncOperation` in the process, also of those that exist.
@@ -117,7 +114,7 @@ extension AsyncOperation {
     /// - Parameter observer: The observer. It is not added twice.
     public static func addGlobalObserver(_ observer: any OperationObserver) {
         let registration = ObserverRegistration(observer)
-        ObserverList.global.withLock { $0.add(registration) }
+        ObserverRegistration.global.withLock { $0.add(registration) }
     }
 
     /// Removes an observer of every operation. Nothing happens if it was not added.
@@ -126,8 +123,7 @@ extension AsyncOperation {
     ///
     /// - Parameter observer: The observer.
     public static func removeGlobalObserver(_ observer: any OperationObserver) {
-        let removed = ObserverList.global.withLock { $0.remove(observer) }
-        withExtendedLifetime(removed) {}
+        _ = ObserverRegistration.global.withLock { $0.remove(observer) }
     }
 
     /// Identifies the operation in its events. May be read on any thread, at any time; it does not change.

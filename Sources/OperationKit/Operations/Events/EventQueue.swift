@@ -20,7 +20,7 @@ final class EventQueue: @unchecked Sendable {
 
     let id = OperationID(UInt64(identifiers.add(1)))
     /// The observers of the operation itself.
-    var observers = ObserverList()
+    var observers: ObserverList = []
     private var entries: [Entry] = []
     private var isDelivering = false
 
@@ -31,8 +31,7 @@ final class EventQueue: @unchecked Sendable {
     ///   - outer: The observers of what is around the operation.
     /// - Returns: Whether the caller has to deliver it, after unlocking. If not, another thread does, or no observer sees it.
     func happened(_ kind: OperationEvent.Kind, outer: ObserverList) -> Bool {
-        var all = outer
-        all.append(observers)
+        let all = outer.followed(by: observers)
         if all.isEmpty { return false }
         entries.append(Entry(kind: kind, nanoseconds: OperationEvent.now, observers: all))
         return !exchange(&isDelivering, with: true)
@@ -83,12 +82,7 @@ extension EventQueue {
     /// The events that the current thread delivers.
     private typealias Deferred = [(operation: AsyncOperation, queue: EventQueue)]
 
-    private static let key: pthread_key_t = {
-        var key = pthread_key_t()
-        let status = unsafe pthread_key_create(&key, nil)
-        precondition(status == 0, "OperationKit: there are no thread-specific values left")
-        return key
-    }()
+    private static let key = makeThreadKey()
 
     /// Delivers the events of an operation: now, or when the observer has returned that this thread is calling.
     func deliver(of operation: AsyncOperation) {
@@ -112,59 +106,43 @@ extension EventQueue {
 /// The observers of an operation, or of all operations, in the order of their addition.
 ///
 /// A value, so that each event keeps those that it is meant for, whatever becomes of the operations around it.
-struct ObserverList: Sendable {
-    private(set) var registrations: [ObserverRegistration] = []
+typealias ObserverList = [ObserverRegistration]
 
-    /// How many additions of observers there are in the process. As long as there is none, no operation does anything for observers.
-    fileprivate static let count = AtomicCounter()
-    /// The observers of all operations.
-    static let global = Locked(ObserverList())
-
+extension ObserverList {
     /// Whether there is an observer anywhere.
     @inline(__always)
     static var isObserving: Bool {
-        #if DEBUG
         // Tests that explore or count what a thread does are not disturbed by what other tests observe.
-        if count.value != 0, SchedulingProbe.observer != nil { return false }
-        #endif
-        return count.value != 0
+        ObserverRegistration.count.value != 0 && SchedulingProbe.observer == nil
     }
-
-    var isEmpty: Bool { registrations.isEmpty }
-
-    /// Whether there are no others in the process.
-    var areAllThereAre: Bool { Self.count.value == registrations.count }
 
     /// Adds an observer, unless it is there.
     mutating func add(_ registration: ObserverRegistration) {
-        if !registrations.contains(where: { $0.observer === registration.observer }) {
-            registrations.append(registration)
-        }
+        if !contains(where: { $0.observer === registration.observer }) { append(registration) }
     }
 
     /// Removes an observer.
     ///
     /// - Returns: Its registration, to be released after unlocking.
     mutating func remove(_ observer: any OperationObserver) -> ObserverRegistration? {
-        guard let index = registrations.firstIndex(where: { $0.observer === observer }) else { return nil }
-        let removed = registrations.remove(at: index)
-        removed.end()
-        return removed
+        guard let index = firstIndex(where: { $0.observer === observer }) else { return nil }
+        self[index].end()
+        return remove(at: index)
     }
 
-    /// Adds the observers of an operation that is inside. One that was added to several operations is there several times, because
-    /// each of these additions may end.
-    mutating func append(_ inner: ObserverList) {
+    /// Returns these observers and those of an operation that is inside. One that was added to several operations is there several
+    /// times, because each of these additions may end.
+    func followed(by inner: ObserverList) -> ObserverList {
         // The storage is shared where that is possible.
-        if isEmpty { self = inner } else { registrations += inner.registrations }
+        isEmpty ? inner : self + inner
     }
 
     /// Calls each observer once that has not been removed.
     func send(_ event: OperationEvent, of operation: AsyncOperation) {
         var called: [any OperationObserver] = []
-        for registration in registrations where !registration.hasEnded {
+        for registration in self where !registration.hasEnded {
             let observer = registration.observer
-            if registrations.count > 1 {
+            if count > 1 {
                 if called.contains(where: { $0 === observer }) { continue }
                 called.append(observer)
             }
@@ -175,17 +153,22 @@ struct ObserverList: Sendable {
 
 /// One addition of an observer.
 final class ObserverRegistration: Sendable {
+    /// How many there are in the process. As long as there is none, no operation does anything for observers.
+    static let count = AtomicCounter()
+    /// Those of the observers of all operations.
+    static let global = Locked<ObserverList>([])
+
     let observer: any OperationObserver
     /// 1 once the observer was removed. Events that happened before may still refer to the registration.
     private let ends = AtomicCounter()
 
     init(_ observer: any OperationObserver) {
         self.observer = observer
-        ObserverList.count.add(1)
+        Self.count.add(1)
     }
 
     deinit {
-        ObserverList.count.add(-1)
+        Self.count.add(-1)
     }
 
     var hasEnded: Bool { ends.value != 0 }

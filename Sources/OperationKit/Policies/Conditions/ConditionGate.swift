@@ -99,7 +99,7 @@ final class ConditionGate: StartGate {
 extension AsyncOperation {
     /// What the operation requires and waits for, in words. Not what a condition of it waits for, which would have no bound.
     fileprivate final var resourceWait: String? {
-        (withState { $0.gates?.awaited } as? ResourceLease)?.waitDescription
+        (withState { $0.awaitedGate } as? ResourceLease)?.waitDescription
     }
 
     fileprivate final var helper: AsyncOperation? { withState { $0.gates?.helper } }

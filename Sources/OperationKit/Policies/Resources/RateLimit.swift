@@ -65,7 +65,9 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
     /// Arms the deadline of a wake, unless a later one has been armed. Other threads may be about to do so, and the deadline may
     /// expire before this returns.
     func arm(_ wake: RatePermits.Wake) {
-        let armed = timer.arm(for: self, after: wake.time - time.now()) { $0.returnPermits(at: wake.time) }
+        let armed = timer.arm(for: self, after: wake.time - time.now()) {
+            ($0 as? RateLimit)?.returnPermits(at: wake.time)
+        }
         let unneeded = deadline.withLock { current -> ArmedDeadline? in
             if let current, current.wake.number > wake.number { return armed }
             defer { current = (wake, armed) }

@@ -32,8 +32,9 @@ final class ResourceLease: StartGate, StartLease {
         var deadline: ArmedDeadline?
     }
 
-    /// One for all, because very many operations may be released together. Nothing blocks on it.
-    private static let releases = DispatchQueue.makeDedicated()
+    /// One for all, because very many operations may be released together. Nothing blocks on it, and it gets a thread although
+    /// operations block all of those of the global queues.
+    private static let releases = DispatchQueue(label: "OperationKit.releases", qos: .userInitiated)
 
     let order = GateOrder.resources
     let request: ResourceRequest
@@ -117,7 +118,9 @@ final class ResourceLease: StartGate, StartLease {
 
     func wait(_ operation: AsyncOperation) {
         if let shortest = request.shortest {
-            let deadline = operation.timer.arm(for: self, after: shortest.duration) { $0.waitExpired() }
+            let deadline = operation.timer.arm(for: self, after: shortest.duration) {
+                ($0 as? ResourceLease)?.waitExpired()
+            }
             // What is not stored is disarmed after unlocking.
             state.withLock { state in
                 if case .waiting = state.phase { state.deadline = deadline }

@@ -90,7 +90,7 @@ extension RetryPolicy {
         let task = Task { try await body() }
         let hasExpired = Locked(false)
         let deadline = clock.timer.arm(for: hasExpired, after: attemptTimeout) {
-            $0.withLock { $0 = true }
+            ($0 as? Locked<Bool>)?.withLock { $0 = true }
             task.cancel()
         }
         let result = await withCancellationDelivered {

@@ -1,0 +1,52 @@
+import Foundation
+
+extension Operation {
+    /// The name of the operation in messages: its own, or its type. Where the library has made the operation, what it
+    /// was made from takes the place of the type.
+    final var displayName: String {
+        ownName ?? fallbackName
+    }
+
+    /// The name of a child in messages: its own, or its type and index.
+    final func displayName(at index: Int) -> String {
+        ownName ?? "\(fallbackName) \(index)"
+    }
+
+    /// The name that the operation was given, if it says something.
+    final var ownName: String? {
+        guard let name, !name.isEmpty else { return nil }
+        return name
+    }
+
+    private var fallbackName: String {
+        (self as? AsyncOperation)?.title ?? typeName(of: type(of: self))
+    }
+}
+
+extension OperationQueue {
+    /// The name of the queue in messages: its own, or its type.
+    var displayName: String {
+        ownName ?? "OperationQueue"
+    }
+
+    /// The name that the queue was given. Those that Foundation gives are addresses.
+    var ownName: String? {
+        guard let name, !name.isEmpty, !name.hasPrefix("NSOperationQueue ") else { return nil }
+        return name
+    }
+}
+
+/// What types are called in messages. Writing that down takes as long as the whole life of an operation, so it is done once for
+/// each type.
+private let typeNames = Locked<[ObjectIdentifier: String]>([:])
+
+/// The name of a type, as `String(describing:)` writes it.
+func typeName(of type: Any.Type) -> String {
+    typeNames.withLock { names in
+        if let name = names[ObjectIdentifier(type)] { return name }
+        // No code of a user's is called for a type.
+        let name = String(describing: type)
+        names[ObjectIdentifier(type)] = name
+        return name
+    }
+}
