@@ -127,7 +127,8 @@ extension MapOperation: TaskRunning {
         progress.totalUnitCount = Int64(max(input.count, 1))
         let (name, retryPolicy, clock) = (displayName, retryPolicy, clock)
         let policy = failurePolicy
-        var collected = CollectedResults<Output>()
+        var results = Array(
+            repeating: Result<Output, any Error>.failure(CancellationError()), count: input.count)
         var iterator = input.makeIterator()
         // Ignore the error: the results show a cancellation, too.
         try? await forEachConcurrently(
@@ -138,15 +139,15 @@ extension MapOperation: TaskRunning {
                 }
             },
             ended: { index, result in
-                collected.set(result, at: index)
+                results[index] = result
                 progress.completedUnitCount += 1
                 guard policy == .cancelRemaining, case .failure(let error) = result else { return true }
                 return error.isCancellation
             })
-        if let outputs = collected.outputs(count: input.count) { return outputs }
-        let results = collected.results(count: input.count, or: CancellationError())
+        let outputs = results.compactMap { try? $0.get() }
+        if outputs.count == input.count { return outputs }
         // Not if it has ended with an outcome from outside: what can be read from then on does not change any more.
-        withState { if $0.lifecycle.acceptsOutcome { unsuccessfulResults = results } }
+        withState { [results] in if $0.lifecycle.acceptsOutcome { unsuccessfulResults = results } }
         throw error(of: results)
     }
 
@@ -157,40 +158,5 @@ extension MapOperation: TaskRunning {
             name: displayName, ChildFailures(errors: failures), isCancelled: isCancelled || failures.isEmpty,
             reason: reason)
         return outcome.error ?? CancellationError()
-    }
-}
-
-/// The results of the elements of a sequence, in the order of the sequence, in whatever order they come.
-struct CollectedResults<Output> {
-    private var collected: [Result<Output, any Error>?] = []
-
-    mutating func set(_ result: Result<Output, any Error>, at index: Int) {
-        while collected.count <= index { collected.append(nil) }
-        collected[index] = result
-    }
-
-    /// The results that there are.
-    var results: [Result<Output, any Error>] { collected.compactMap(\.self) }
-
-    /// The outputs of `count` elements, or `nil` if one of them has none.
-    func outputs(count: Int) -> [Output]? {
-        let outputs = collected.compactMap { try? $0?.get() }
-        return outputs.count == count ? outputs : nil
-    }
-
-    /// The results of `count` elements, with an error for those that have none.
-    func results(count: Int, or error: any Error) -> [Result<Output, any Error>] {
-        (0..<count).map { ($0 < collected.count ? collected[$0] : nil) ?? .failure(error) }
-    }
-}
-
-extension Result where Success: Sendable, Failure == any Error {
-    /// Stores what an asynchronous body returns or throws.
-    init(_ body: @Sendable () async throws -> Success) async {
-        do {
-            self = .success(try await body())
-        } catch {
-            self = .failure(error)
-        }
     }
 }

@@ -21,15 +21,12 @@ import Foundation
 /// A cancellation is a request: the operation ends when the work does.
 public final class IOBlockOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable
 {
-    private enum Block {
-        case returning(@Sendable (Input) throws -> Output)
-        case observing(@Sendable (Input, WorkHandle) throws -> Output)
-        case finishing(@Sendable (Input, FinishHandle<Output>) -> Void)
-    }
+    /// Returns what the work returned or threw; `nil` if the work goes on.
+    private typealias Block = @Sendable (IOBlockOperation, Input) -> Result<Output, any Error>?
 
     private var block: Block?
 
-    private init(_ name: String?, _ block: Block) {
+    private init(_ name: String?, running block: @escaping Block) {
         self.block = block
         super.init()
         self.name = name
@@ -41,7 +38,7 @@ public final class IOBlockOperation<Input: Sendable, Output: Sendable>: IOOperat
     ///   - name: The name of the operation, for messages and errors.
     ///   - block: The work.
     public convenience init(name: String? = nil, _ block: @escaping @Sendable (Input) throws -> Output) {
-        self.init(name, .returning(block))
+        self.init(name) { _, input in Result { try block(input) } }
     }
 
     /// Creates an operation that runs a closure, which can see that the operation is cancelled.
@@ -62,7 +59,9 @@ public final class IOBlockOperation<Input: Sendable, Output: Sendable>: IOOperat
     public static func observing(
         name: String? = nil, _ block: @escaping @Sendable (_ input: Input, _ work: WorkHandle) throws -> Output
     ) -> IOBlockOperation {
-        IOBlockOperation(name, .observing(block))
+        IOBlockOperation(name) { operation, input in
+            Result { try block(input, WorkHandle(operation: operation)) }
+        }
     }
 
     /// Creates an operation that runs a closure, and ends when that calls `finish`.
@@ -95,40 +94,23 @@ public final class IOBlockOperation<Input: Sendable, Output: Sendable>: IOOperat
     public static func finishing(
         name: String? = nil, _ block: @escaping @Sendable (_ input: Input, _ finish: FinishHandle<Output>) -> Void
     ) -> IOBlockOperation {
-        IOBlockOperation(name, .finishing(block))
+        IOBlockOperation(name) { operation, input in
+            block(input, FinishHandle(of: operation) { operation.settle(with: $0, onAcceptance: $1) })
+            return nil
+        }
     }
 
     /// Does nothing: the closure is run by `start()`.
     public override func main(input: Input) {}
 
     override func startWork(on input: Input) {
-        if let result = startClosure(on: input) { end(with: result) }
-    }
-
-    /// - Returns: What the closure returned or threw; `nil` if the work goes on. Nothing but the operation holds the
-    ///   closure afterward.
-    private func startClosure(on input: Input) -> Result<Output, any Error>? {
-        switch lock.withLock({ block }) {
-        case .returning(let block): return Result { try block(input) }
-        case .observing(let block): return Result { try block(input, WorkHandle(operation: self)) }
-        case .finishing(let block): block(input, FinishHandle(of: self) { self.settle(with: $0, onAcceptance: $1) })
-        case nil: break
-        }
-        return nil
+        // Nothing but the operation holds the closure when the work has ended.
+        let result = lock.withLock({ block })?(self, input)
+        if let result { settle(with: result) {} }
     }
 
     override func releaseWork() {
         // Released after unlocking; its deinitializers may run arbitrary code.
         _ = lock.withLock { block.take() }
-    }
-}
-
-extension IOOperation {
-    /// Ends the operation with the result of its work.
-    final func end(with result: Result<Output, any Error>) {
-        switch result {
-        case .success(let output): finish(with: output)
-        case .failure(let error): finish(withError: error)
-        }
     }
 }

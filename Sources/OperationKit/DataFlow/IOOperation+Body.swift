@@ -13,24 +13,33 @@ extension IOOperation {
     ///     body refers to it unowned. If it throws, the children are cancelled.
     final func becomeComposite(
         of children: ChildScheduler, describe: @escaping @Sendable (_ snapshot: inout ChildSnapshot) -> Void = { _ in },
-        body: @escaping BodyWork<Input, Output>.Body
+        body: @escaping @Sendable (_ input: Input) async throws -> Output
     ) {
         becomeComposite(of: children)
-        let work = BodyWork(body)
+        // The body until it is called, and then its result.
+        let work = Locked<(body: (@Sendable (Input) async throws -> Output)?, result: Result<Output, any Error>?)>(
+            (body, nil))
         children.attach(
             to: self,
             CompositeHandlers(
-                start: { [unowned self, unowned children] in start(work, in: children) },
+                start: { [unowned self, unowned children] in
+                    guard let input = requiredInput() else { return }
+                    children.prepareQueue(for: self)
+                    runBody(in: children, start: { children.run() }) {
+                        let result = await Result {
+                            guard let body = work.withLock({ $0.body.take() }) else { throw CancellationError() }
+                            return try await body(input)
+                        }
+                        work.withLock { $0.result = result }
+                        return result.error == nil
+                    }
+                },
                 finished: { [unowned self, unowned children] failures, list in
-                    bodyAndChildrenFinished(work.take(), failures, in: children, &list)
+                    let (body, result) = work.withLock { ($0.body.take(), $0.result.take()) }
+                    withExtendedLifetime(body) {}
+                    bodyAndChildrenFinished(result, failures, in: children, &list)
                 },
                 describe: describe))
-    }
-
-    private func start(_ work: BodyWork<Input, Output>, in children: ChildScheduler) {
-        guard let input = requiredInput() else { return }
-        children.prepareQueue(for: self)
-        runBody(in: children, start: { children.run() }) { await work.run(with: input) }
     }
 
     /// Starts a body.
@@ -74,38 +83,14 @@ extension IOOperation {
     }
 }
 
-/// The body of a composite, until it has returned, and then its result.
-final class BodyWork<Input: Sendable, Output: Sendable>: Sendable {
-    typealias Body = @Sendable (_ input: Input) async throws -> Output
-
-    private let state: Locked<(body: Body?, result: Result<Output, any Error>?)>
-
-    init(_ body: @escaping Body) {
-        state = Locked((body, nil))
-    }
-
-    /// Calls the body, and releases it.
-    ///
-    /// - Returns: Whether it did not throw.
-    func run(with input: Input) async -> Bool {
-        let result: Result<Output, any Error>
-        do { result = .success(try await output(of: input)) } catch { result = .failure(error) }
-        state.withLock { $0.result = result }
-        if case .success = result { return true } else { return false }
-    }
-
-    private func output(of input: Input) async throws -> Output {
-        guard let body = state.withLock({ $0.body.take() }) else { throw CancellationError() }
-        return try await body(input)
-    }
-
-    /// Releases the body, if it was not called.
-    ///
-    /// - Returns: Its result, if it was.
-    func take() -> Result<Output, any Error>? {
-        let (body, result) = state.withLock { ($0.body.take(), $0.result.take()) }
-        withExtendedLifetime(body) {}
-        return result
+extension Result where Success: Sendable, Failure == any Error {
+    /// Stores what an asynchronous body returns or throws.
+    init(_ body: @Sendable () async throws -> Success) async {
+        do {
+            self = .success(try await body())
+        } catch {
+            self = .failure(error)
+        }
     }
 }
 

@@ -45,7 +45,8 @@ import Foundation
 /// completion block is called on the thread on which the last step ended. Steps are released as they finish.
 public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     // Both are gone when the macro has been consumed, or has ended. Freed before the steps, which take long chains apart.
-    private var sink: InputSink<Input>?
+    /// Hands the input to the first step. A closure alone would be wrapped in another one each time that it is handed on.
+    private var sink: Reference<@Sendable (Input) -> Void>?
     private var source: OutputSource<Output>?
     private let steps: StepList
     private var failure: SuboperationError?
@@ -56,13 +57,15 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     ///   - first: The first step. It gets the input of the macro. An input that it has already becomes that of the macro.
     ///   - progressWeight: The step's share in the progress, in proportion to those of the others.
     public convenience init(_ first: IOOperation<Input, Output>, progressWeight: Int64 = 1) {
-        let sink = InputSink<Input> { [weak first] in first?.input = $0 }
-        self.init(steps: StepList(), sink: sink, source: OutputSource(first))
+        let sink: @Sendable (Input) -> Void = { [weak first] in first?.input = $0 }
+        self.init(steps: StepList(), sink: Reference(sink), source: OutputSource(first))
         append(first, weight: progressWeight)
         adoptInput(of: first)
     }
 
-    private init(steps: StepList, sink: InputSink<Input>?, source: OutputSource<Output>) {
+    private init(
+        steps: StepList, sink: Reference<@Sendable (Input) -> Void>?, source: OutputSource<Output>
+    ) {
         self.steps = steps
         self.sink = sink
         self.source = source
@@ -84,7 +87,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
 
     private func startSteps() {
         guard let input = requiredInput() else { return }
-        lock.withLock { sink }?.receive(input)
+        lock.withLock { sink }?.value(input)
         steps.run(for: self)
     }
 
@@ -226,25 +229,18 @@ extension MacroOperation {
     private func extended<Next>(
         to newSource: OutputSource<Next>, append: (MacroOperation<Input, Next>, OutputSource<Output>) -> Void
     ) -> MacroOperation<Input, Next> {
-        let name = displayName
-        var taken: (InputSink<Input>?, OutputSource<Output>)?
-        let refusal = giveChildrenAway(finishingWith: ChainError.consumed(chain: name)) {
-            isPending, isPart -> ChainError? in
-            if isPart { return .alreadyUsed(operation: name, chain: name) }
-            if isConsumed { return .consumed(chain: name) }
-            guard isPending, let source else { return .alreadyStarted(chain: name) }
-            taken = (sink.take(), source)
-            self.source = nil
-            return nil
+        var taken: (Reference<@Sendable (Input) -> Void>?, OutputSource<Output>)?
+        let refusal = consume {
+            if let source = self.source.take() { taken = (sink.take(), source) }
         }
         let macro = MacroOperation<Input, Next>(
             steps: taken == nil ? StepList() : steps, sink: taken?.0, source: newSource)
-        macro.name = self.name
+        macro.name = name
         macro.input = input
         if let (_, source) = taken {
             append(macro, source)
-        } else if let refusal {
-            macro.steps.refuse { _ in refusal }
+        } else {
+            macro.steps.refuse { chain in refusal ?? ChainError.alreadyStarted(chain: chain) }
         }
         return macro
     }
@@ -253,32 +249,22 @@ extension MacroOperation {
         _ step: IOOperation<StepInput, StepOutput>, after source: OutputSource<StepInput>,
         weight: Int64
     ) {
-        append(step, after: [source.operation], weight: weight) { [output = source.output] in output() }
+        append(step, after: [source.operation], weight: weight, input: source.output)
     }
 
-    private func append<StepInput, StepOutput>(
-        _ step: IOOperation<StepInput, StepOutput>, after sources: [AsyncOperation], weight: Int64?,
-        input: @escaping @Sendable () -> StepInput?
-    ) {
-        if append(step, weight: weight) { step.takeInput(after: sources, input: input) }
-    }
-
-    /// Appends a step, if it is not part of another operation.
+    /// Appends a step. If it is part of another operation, the macro ends with ``ChainError/alreadyUsed(operation:chain:)``.
     ///
     /// - Parameters:
     ///   - step: The step.
+    ///   - sources: The steps that it runs after.
     ///   - weight: Its share in the progress; `nil` for a step that the user does not know of.
-    /// - Returns: Whether the step was appended. If it was not, the macro ends with
-    ///   ``ChainError/alreadyUsed(operation:chain:)``.
-    @discardableResult
+    ///   - input: Returns its input, if that is not the one of the macro.
     private func append<StepInput, StepOutput>(
-        _ step: IOOperation<StepInput, StepOutput>, weight: Int64?
-    ) -> Bool {
-        if step.isConsumed {
-            steps.refuse(alreadyUsed: step)
-            return false
-        }
-        return steps.append(step, weight: weight)
+        _ step: IOOperation<StepInput, StepOutput>, after sources: [AsyncOperation] = [], weight: Int64?,
+        input: (@Sendable () -> StepInput?)? = nil
+    ) {
+        if step.isConsumed { return steps.refuse(alreadyUsed: step) }
+        if steps.append(step, weight: weight), let input { step.takeInput(after: sources, input: input) }
     }
 
     private func requireSteps(_ operations: [AsyncOperation]) -> Bool {

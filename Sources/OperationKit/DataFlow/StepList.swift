@@ -64,7 +64,6 @@ final class StepList: Sendable {
     ///   - operation: The step.
     ///   - weight: Its share in the progress; `nil` for a step that the user does not know of.
     /// - Returns: Whether the step was appended.
-    @discardableResult
     func append(_ operation: AsyncOperation, weight: Int64?) -> Bool {
         guard operation.adopt(into: children) else {
             refuse(alreadyUsed: operation)
@@ -132,13 +131,22 @@ struct OutputSource<Output: Sendable>: Sendable {
     }
 }
 
-/// Hands the input to the first step. A struct, because a mere closure would be wrapped in another one each time that it
-/// is handed from macro to macro.
-struct InputSink<Input: Sendable>: Sendable {
-    let receive: @Sendable (Input) -> Void
-}
-
 extension IOOperation {
+    /// Gives the steps or jobs to a longer chain.
+    ///
+    /// - Parameter take: Called with the lock held, if they can be given away.
+    /// - Returns: Why they cannot.
+    final func consume(_ take: () -> Void = {}) -> ChainError? {
+        let name = displayName
+        return giveChildrenAway(finishingWith: ChainError.consumed(chain: name)) { isPending, isPart in
+            if isPart { return .alreadyUsed(operation: name, chain: name) }
+            if isConsumed { return .consumed(chain: name) }
+            if !isPending { return .alreadyStarted(chain: name) }
+            take()
+            return nil
+        }
+    }
+
     /// Takes over the input that the operation inside this one which gets it has already, from `with(input:)` for example.
     final func adoptInput<Middle>(of first: IOOperation<Input, Middle>) {
         if let given = first.input { input = given }

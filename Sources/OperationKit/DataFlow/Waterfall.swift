@@ -155,13 +155,7 @@ extension Waterfall {
 
     /// Returns a new waterfall with the jobs of this one, and what `append` adds to them.
     func extended<Next>(_ append: (WaterfallJobs) -> Void) -> Waterfall<Input, Next> {
-        let name = displayName
-        let refusal = giveChildrenAway(finishingWith: ChainError.consumed(chain: name)) {
-            isPending, isPart -> ChainError? in
-            if isPart { return .alreadyUsed(operation: name, chain: name) }
-            if isConsumed { return .consumed(chain: name) }
-            return isPending ? nil : .alreadyStarted(chain: name)
-        }
+        let refusal = consume()
         let waterfall = Waterfall<Input, Next>(refusal == nil ? jobs : WaterfallJobs())
         waterfall.name = self.name
         waterfall.input = input
@@ -242,10 +236,13 @@ extension Waterfall {
         _ job: @escaping @Sendable (Output) async throws -> Next
     ) -> Waterfall<Input, Next> {
         extended { jobs in
+            let taskName = name ?? WaterfallJobs.name(ofJob: jobs.count)
             jobs.append(
-                { value in
+                { [unowned children = jobs.children] value in
                     let output = Self.open(value)
-                    return .task { Reference(try await job(output)) }
+                    let task = TaskOperation(name: taskName) { try await job(output) }
+                    task.qualityOfService = children.queue.childQualityOfService
+                    return WaterfallStep.operation(task).result
                 }, name: name, weight: progressWeight)
         }
     }

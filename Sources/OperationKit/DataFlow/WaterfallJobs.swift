@@ -10,7 +10,6 @@ final class WaterfallJobs: Sendable {
     enum Made: Sendable {
         case value(Value)
         case operation(AsyncOperation, output: @Sendable () -> Value?)
-        case task(@Sendable () async throws -> Value)
     }
 
     let children = ChildScheduler(
@@ -53,7 +52,8 @@ final class WaterfallJobs: Sendable {
     /// Describes the run: how many jobs have started, and the operation that the last one made, if that has not finished.
     func describe(_ snapshot: inout ChildSnapshot) {
         let (started, count) = state.withLock { ($0.started, $0.count) }
-        snapshot.children.removeAll { $0.operation is Resumption }
+        // Without the one that waits for the end of a suspension.
+        snapshot.children.removeAll { !($0.operation is any OutputOperation) }
         snapshot.summary = ["\(started) of \(count) jobs have started"] + (children.isSuspended ? ["suspended"] : [])
     }
 }
@@ -67,9 +67,6 @@ extension WaterfallJobs {
         case suspended(Value)
         case operation(AsyncOperation, QueuedJob, output: @Sendable () -> Value?)
     }
-
-    /// Ends at once as a child, which it can only when the waterfall is not suspended.
-    private final class Resumption: AsyncOperation, @unchecked Sendable {}
 
     /// Calls the jobs. The operations that they make run as children.
     func run(with input: Value) async throws -> Value {
@@ -86,7 +83,8 @@ extension WaterfallJobs {
                 return result
             case .suspended(let result):
                 value = result
-                let resumption = Resumption()
+                // It ends immediately as a child, which it can only when the waterfall is not suspended.
+                let resumption = AsyncBlockOperation { finish in finish() }
                 resumption.hideFromObservers()
                 try await children.runChild(resumption)
             case .operation(let operation, let job, let output):
@@ -108,10 +106,6 @@ extension WaterfallJobs {
                 children.changeProgress { $0.done(job.weight) }
             case .operation(let operation, let output):
                 return .operation(operation, job, output: output)
-            case .task(let body):
-                let task = TaskOperation(name: job.name ?? Self.name(ofJob: index), body)
-                task.qualityOfService = children.queue.childQualityOfService
-                return .operation(task, job) { [weak task] in task?.output }
             }
         }
     }

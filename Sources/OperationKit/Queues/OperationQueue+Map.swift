@@ -63,7 +63,8 @@ extension OperationQueue {
         let limit = limit ?? mapLimit
         if limit < 1 { throw OperationQueueError.invalidLimit(queue: displayName, limit: limit) }
         var iterator = elements.makeIterator()
-        var collected = CollectedResults<Output>()
+        // In the order of the elements, in whatever order they end.
+        var results: [Result<Output, any Error>?] = []
         var firstError: (any Error)?
         try await forEachConcurrently(
             limit: limit, next: { iterator.next() },
@@ -73,11 +74,12 @@ extension OperationQueue {
                     if firstError == nil { firstError = error }
                     return false
                 }
-                collected.set(result, at: index)
+                while results.count <= index { results.append(nil) }
+                results[index] = result
                 return true
             })
         if let firstError { throw firstError }
-        return collected.results
+        return results.compactMap(\.self)
     }
 
     private var mapLimit: Int {

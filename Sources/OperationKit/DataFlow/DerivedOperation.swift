@@ -1,0 +1,79 @@
+import Foundation
+
+/// An operation that was made from another one, its *source*, and runs that as its first step.
+///
+/// It takes over the name and the input of the source, and without a name it is called by the class of that.
+final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable>: IOOperation<Input, Output>,
+    @unchecked Sendable
+{
+    /// Makes the result. Called once, when all steps have finished. There is no source if that belongs to another operation.
+    typealias MakeResult = @Sendable (_ source: IOOperation<Input, Middle>?, _ maySucceed: Bool) throws -> Output
+    /// Follows the source, in a task, and may run another operation.
+    typealias Sequel = @Sendable (_ source: IOOperation<Input, Middle>, _ children: ChildScheduler) async -> Void
+
+    // Set until the end. The source is freed before the steps, which take long chains apart. The lock of the operation guards them.
+    private var source: IOOperation<Input, Middle>?
+    private var sequel: Sequel?
+    private var makeResult: MakeResult?
+    private let steps: StepList
+    private let sourceType: AsyncOperation.Type
+
+    /// Creates an operation that has not started.
+    ///
+    /// - Parameters:
+    ///   - source: The first step.
+    ///   - sequel: What follows it. The last tenth of the progress is left for that.
+    ///   - makeResult: Makes the result.
+    init(_ source: IOOperation<Input, Middle>, then sequel: Sequel? = nil, result makeResult: @escaping MakeResult) {
+        self.sequel = sequel
+        self.makeResult = makeResult
+        // Neither of the two steps that there are at most means anything for the other.
+        steps = StepList(failurePolicy: .continueAll, body: sequel == nil ? nil : CompositeBody())
+        sourceType = source.derivedFrom
+        super.init()
+        becomeComposite(of: steps.children)
+        name = source.name
+        let describe: @Sendable (inout ChildSnapshot) -> Void = { $0.summary = [] }
+        steps.attach(
+            to: self, start: { [unowned self] in startSource() },
+            finished: { [unowned self] _, list in childrenFinished(with: takeResult(), &list) },
+            describe: sequel == nil ? nil : describe)
+        if steps.append(source, weight: sequel == nil ? 1 : 9) {
+            self.source = source
+            if sequel != nil { steps.children.changeProgress { $0.added(1) } }
+        }
+        adoptInput(of: source)
+    }
+
+    // What users know of it.
+    override class var typeTitle: String { IOOperation<Input, Output>.typeTitle }
+
+    override var derivedFrom: AsyncOperation.Type { sourceType }
+
+    override var ownTitle: String? { sourceType.typeTitle }
+
+    override func main(input: Input) {}
+
+    private func startSource() {
+        let (source, sequel) = lock.withLock { (self.source, self.sequel) }
+        guard let source, let sequel else { return run(steps, from: source) }
+        runBody(in: steps.children, start: { run(steps, from: source) }) { [children = steps.children] in
+            await source.waitForFinishUncancellably()
+            await sequel(source, children)
+            return true
+        }
+    }
+
+    /// Releases all before the end, and after unlocking: what they hold may run arbitrary code when it is freed.
+    private func takeResult() -> Result<Output, any Error> {
+        let (source, sequel, makeResult, maySucceed) = withState { state in
+            (self.source.take(), self.sequel.take(), self.makeResult.take(), state.lifecycle.reachedMain)
+        }
+        withExtendedLifetime(sequel) {}
+        let result = Result {
+            guard let makeResult else { throw CancellationError() }
+            return try makeResult(source, maySucceed)
+        }
+        return result.mapError { source?.passingOnCause(in: $0) ?? $0 }
+    }
+}
