@@ -168,6 +168,10 @@ protocol AttemptingOperation: AsyncOperation {
     var requestsForAttempts: Bool { get }
 }
 
+extension AttemptingOperation {
+    var requestsForAttempts: Bool { true }
+}
+
 extension AsyncOperation {
     /// What each attempt of the operation requires beside its own, from `main()` on.
     final var requestOfAttempts: ResourceRequest? {
@@ -187,7 +191,7 @@ extension ResourceRequest {
     /// Cancelling the task ends the wait with `CancellationError`.
     ///
     /// - Parameter operation: The operation whose attempt it is.
-    /// - Returns: What the attempt holds until ``AttemptLease/end(_:)``.
+    /// - Returns: What the attempt holds until it is finished with the error of the attempt, which circuit breakers count.
     /// - Throws: ``ResourceError``, ``CircuitOpenError``.
     func granted(toAttemptOf operation: AsyncOperation) async throws -> AttemptLease {
         let lease = AttemptLease()
@@ -219,11 +223,6 @@ final class AttemptLease: AsyncOperation, @unchecked Sendable {
 
     override func main() {
         resume(isGranted: true)
-    }
-
-    /// Gives everything back. Called once, with the error of the attempt, which circuit breakers count.
-    func end(_ error: (any Error)?) {
-        finish(withError: error)
     }
 
     private func resume(isGranted: Bool) {

@@ -130,7 +130,9 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
         }
         if !hasBegun {
             if !last.isFinished { problems.append("not released: \(last.debugDescription)") }
-            if circuitBreaker.rejection() != nil { problems.append("the place on trial is not released") }
+            if (try? circuitBreaker.admit(last, begins: false)) == nil {
+                problems.append("the place on trial is not released")
+            }
         }
         if access.waitingCount > 0 || rate.waitingCount > 0 { problems.append("something waits") }
         return problems
@@ -140,7 +142,7 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
 extension CircuitBreaker {
     /// Opens the circuit, which one failure is enough for.
     fileprivate func fail() {
-        if case .admitted(let call) = called() { failed(call, TestError.first) }
+        if let call = try? admit(AsyncOperation(), begins: true) { ended(call, with: TestError.first) }
     }
 }
 #endif

@@ -100,7 +100,7 @@ import Testing
         cancelled.cancel()
         #expect(cancelled.isFinished && circuit.state == .halfOpen)
         call(circuit, nil).start()
-        await eventually("the place is taken") { circuit.rejection() == nil }
+        await eventually("the place is taken") { (try? circuit.admit(AsyncOperation(), begins: false)) != nil }
         call(circuit, .failure(TestError.first)).start()
         #expect(circuit.state == .open)
     }
@@ -222,12 +222,12 @@ import Testing
         var machine = Machine(configuration)
         var now = Duration.zero
 
-        mutating func call() -> Machine.Call? {
+        mutating func call() -> Int? {
             guard case .admitted(let call) = machine.called(at: now) else { return nil }
             return call
         }
 
-        mutating func end(_ call: Machine.Call?, _ outcome: Machine.Outcome) {
+        mutating func end(_ call: Int?, _ outcome: Machine.Outcome) {
             if let call { machine.ended(call, outcome, at: now) }
         }
 

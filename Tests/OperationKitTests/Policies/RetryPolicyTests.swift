@@ -64,33 +64,36 @@ import Testing
 
 @Suite("RetryBudget") struct RetryBudgetTests {
     /// How many of so many retries are allowed.
-    private func retries(_ count: Int, of machine: inout RetryBudgetStateMachine, at now: Duration = .zero) -> Int {
-        (0..<count).count { _ in machine.takeRetry(at: now) }
+    private func retries(_ count: Int, of budget: RetryBudget) -> Int {
+        (0..<count).count { _ in budget.takeRetry() }
     }
 
     @Test("Retries are allowed up to the fraction of the calls, and up to the minimum") func fraction() {
         for (minimum, expected) in [(0, 2), (5, 5)] {
-            var machine = RetryBudgetStateMachine(fraction: 0.2, minimumRetries: minimum, window: .seconds(10))
-            #expect(retries(1, of: &machine) == min(minimum, 1))
-            for _ in 0..<14 { machine.callBegan(at: .zero) }
-            #expect(retries(9, of: &machine) == expected - min(minimum, 1))
+            let budget = RetryBudget(fraction: 0.2, minimumRetries: minimum, clock: ManualClock())
+            #expect(retries(1, of: budget) == min(minimum, 1))
+            for _ in 0..<14 { budget.callBegan() }
+            #expect(retries(9, of: budget) == expected - min(minimum, 1))
         }
     }
 
     @Test("Every hundredth is exact: of 100 calls, a fraction of 0.29 allows 29 retries") func exactFraction() {
         for percent in 0...100 {
-            var machine = RetryBudgetStateMachine(
-                fraction: Double(percent) / 100, minimumRetries: 0, window: .seconds(10))
-            for _ in 0..<100 { machine.callBegan(at: .zero) }
-            #expect(retries(200, of: &machine) == percent)
+            let budget = RetryBudget(fraction: Double(percent) / 100, minimumRetries: 0, clock: ManualClock())
+            for _ in 0..<100 { budget.callBegan() }
+            #expect(retries(200, of: budget) == percent)
         }
     }
 
     @Test("Calls and retries count as long as they are in the window") func window() {
-        var machine = RetryBudgetStateMachine(fraction: 0, minimumRetries: 1, window: .seconds(10))
-        #expect(retries(9, of: &machine, at: .seconds(3)) == 1)
-        #expect(retries(9, of: &machine, at: .seconds(12.9)) == 0)
-        #expect(retries(9, of: &machine, at: .seconds(13)) == 1)
+        let clock = ManualClock()
+        let budget = RetryBudget(fraction: 0, minimumRetries: 1, per: .seconds(10), clock: clock)
+        clock.advance(by: .seconds(3))
+        #expect(retries(9, of: budget) == 1)
+        clock.advance(by: .seconds(9.9))
+        #expect(retries(9, of: budget) == 0)
+        clock.advance(by: .seconds(0.1))
+        #expect(retries(9, of: budget) == 1)
     }
 
     @Test("Operations that share a budget use it together, by its own clock") func shared() {

@@ -84,39 +84,29 @@ public final class CircuitBreaker: Sendable {
 
     // MARK: - Calls. Nothing is locked in any of these.
 
-    /// Whether an operation would be rejected now.
-    func rejection() -> CircuitBreakerStateMachine.Rejection? {
+    /// Lets an operation through, if the circuit allows it.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation.
+    ///   - begins: Whether it is about to begin its work. If not, it only asks whether to wait for its turn, and nothing is taken.
+    /// - Returns: The call, whose end has to be reported if the work begins.
+    /// - Throws: `CircuitOpenError`.
+    @discardableResult
+    func admit(_ operation: AsyncOperation, begins: Bool) throws -> Int {
         let now = time.now()
-        return machine.withLock { $0.rejection(at: now) }
+        switch machine.withLock({ begins ? $0.called(at: now) : $0.answer(at: now) }) {
+        case .admitted(let call): return call
+        case .rejected(let retryAfter):
+            throw CircuitOpenError(operation: operation.displayName, circuit: name, retryAfter: retryAfter)
+        }
     }
 
-    /// An operation is about to begin its work.
-    func called() -> CircuitBreakerStateMachine.Answer {
-        let now = time.now()
-        return machine.withLock { $0.called(at: now) }
-    }
-
-    func succeeded(_ call: CircuitBreakerStateMachine.Call) {
-        ended(call, .success)
-    }
-
-    func failed(_ call: CircuitBreakerStateMachine.Call, _ error: any Error) {
-        ended(call, isFailure(error) ? .failure : .success)
-    }
-
-    func cancelled(_ call: CircuitBreakerStateMachine.Call) {
-        ended(call, .cancellation)
-    }
-
-    private func ended(_ call: CircuitBreakerStateMachine.Call, _ outcome: CircuitBreakerStateMachine.Outcome) {
+    /// A call has ended, with `CancellationError` also if its work has not begun after all.
+    func ended(_ call: Int, with error: (any Error)?) {
+        var outcome = CircuitBreakerStateMachine.Outcome.success
+        if let error { outcome = error.isCancellation ? .cancellation : isFailure(error) ? .failure : .success }
         let now = time.now()
         machine.withLock { $0.ended(call, outcome, at: now) }
-    }
-
-    func error(
-        _ rejection: CircuitBreakerStateMachine.Rejection, for operation: AsyncOperation
-    ) -> CircuitOpenError {
-        CircuitOpenError(operation: operation.displayName, circuit: name, retryAfter: rejection.retryAfter)
     }
 }
 

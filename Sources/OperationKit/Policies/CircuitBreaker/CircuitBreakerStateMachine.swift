@@ -28,20 +28,11 @@ struct CircuitBreakerStateMachine: Sendable {
         case halfOpen(inFlight: Int, succeeded: Int)
     }
 
-    /// A call that was let through. Its outcome has to be reported once.
-    struct Call: Equatable, Sendable {
-        fileprivate let period: Int
-    }
-
     enum Answer: Equatable, Sendable {
-        case admitted(Call)
-        case rejected(Rejection)
-    }
-
-    /// A call is not let through.
-    struct Rejection: Equatable, Sendable {
-        /// The time until another one may be, which is known if the circuit is open.
-        let retryAfter: Duration?
+        /// The outcome of the call, which is known by the number of the state, has to be reported once.
+        case admitted(Int)
+        /// The time until another call may be let through is known if the circuit is open.
+        case rejected(retryAfter: Duration?)
     }
 
     enum Outcome: Sendable {
@@ -69,30 +60,31 @@ struct CircuitBreakerStateMachine: Sendable {
     /// An operation wants to know whether it makes sense to wait for its turn. Nothing is taken.
     ///
     /// - Parameter now: The time.
-    /// - Returns: The rejection that ``called(at:)`` would return now, or `nil`.
-    func rejection(at now: Duration) -> Rejection? {
+    /// - Returns: What ``called(at:)`` would return now.
+    func answer(at now: Duration) -> Answer {
         switch state {
-        case .closed: nil
-        case .open(let end): now < end ? Rejection(retryAfter: end - now) : nil
+        case .closed: .admitted(period)
+        case .open(let end): now < end ? .rejected(retryAfter: end - now) : .admitted(period + 1)
         case .halfOpen(let inFlight, let succeeded):
-            inFlight + succeeded < configuration.trialCount ? nil : Rejection(retryAfter: nil)
+            inFlight + succeeded < configuration.trialCount ? .admitted(period) : .rejected(retryAfter: nil)
         }
     }
 
     /// An operation is about to begin its work.
     mutating func called(at now: Duration) -> Answer {
-        if let rejection = rejection(at: now) { return .rejected(rejection) }
+        let answer = answer(at: now)
+        if case .rejected = answer { return answer }
         switch state {
         case .closed: break
         case .open: enter(.halfOpen(inFlight: 1, succeeded: 0))
         case .halfOpen(let inFlight, let succeeded): state = .halfOpen(inFlight: inFlight + 1, succeeded: succeeded)
         }
-        return .admitted(Call(period: period))
+        return answer
     }
 
     /// An operation that was let through has ended, or has not begun after all, which counts as a cancellation.
-    mutating func ended(_ call: Call, _ outcome: Outcome, at now: Duration) {
-        guard call.period == period else { return }
+    mutating func ended(_ call: Int, _ outcome: Outcome, at now: Duration) {
+        guard call == period else { return }
         switch (state, outcome) {
         case (.closed, .cancellation):
             break

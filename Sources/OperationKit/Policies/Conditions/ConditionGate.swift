@@ -140,7 +140,7 @@ extension OperationCondition {
 
     /// The result, or what is thrown instead.
     func answer(for operation: AsyncOperation) async -> Result<ConditionResult, any Error> {
-        do { return .success(try await result(for: operation)) } catch { return .failure(error) }
+        await Result { try await result(for: operation) }
     }
 }
 

@@ -45,7 +45,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
         self.name = name
         becomeComposite(of: runs.children, describe: { [weak runs] in runs?.describe(&$0) }) { [unowned self] input in
             try checkPolicy(interval, maximumCount)
-            var schedule = RepeatSchedule(every: interval, maximumCount: maximumCount)
+            var schedule = RepeatSchedule(every: interval)
             let (clock, time) = (clock, runs.begin(clock))
             var firstStart: Duration?
             while true {
@@ -60,7 +60,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
                 case .failure(let error):
                     if !continuesAfterFailure || error.isCancellation || runs.isStopped { throw error }
                 }
-                if schedule.isLastRun { return try result.get() }
+                if let maximumCount, runs.count >= maximumCount { return try result.get() }
                 try runs.checkStopped()
                 try await runs.wait(schedule.runEnded(elapsed: time.now() - start), on: clock)
             }
@@ -121,9 +121,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
     }
 }
 
-extension RepeatOperation: AttemptingOperation {
-    var requestsForAttempts: Bool { true }
-}
+extension RepeatOperation: AttemptingOperation {}
 
 extension RepeatOperation where Input == Void, Output == Void {
     /// Creates an operation whose runs are operations of any class, compounds included.
@@ -151,24 +149,15 @@ extension RepeatOperation where Input == Void, Output == Void {
 /// begin of the first one. So they do not drift, however long the runs and the timers take.
 struct RepeatSchedule: Sendable {
     private let interval: Duration
-    private let maximumCount: Int?
-    /// The number of the current run, from 1 on.
-    private(set) var run = 1
-    /// At which multiple of the interval it was due.
+    /// At which multiple of the interval the current run was due.
     private var tick = 0
 
-    /// - Parameters:
-    ///   - interval: More than zero. Less than a nanosecond counts as one, more than a century as a century.
-    ///   - maximumCount: How many runs there are at most.
-    init(every interval: Duration, maximumCount: Int?) {
+    /// - Parameter interval: More than zero. Less than a nanosecond counts as one, more than a century as a century.
+    init(every interval: Duration) {
         self.interval = min(max(interval, .nanoseconds(1)), .century)
-        self.maximumCount = maximumCount
     }
 
-    /// Whether another run is not allowed by number.
-    var isLastRun: Bool { maximumCount.map { run >= $0 } ?? false }
-
-    /// The current run ended, and is not the last one. From here on ``run`` is the number of the next one.
+    /// The current run ended, and is not the last one.
     ///
     /// Ticks that passed during the run are skipped. One at which it ended just now is not.
     ///
@@ -177,7 +166,6 @@ struct RepeatSchedule: Sendable {
     mutating func runEnded(elapsed: Duration) -> Duration {
         // A timer may have come early.
         tick = max(tick + 1, intervals(in: elapsed))
-        run += 1
         return max(interval * tick - elapsed, .zero)
     }
 

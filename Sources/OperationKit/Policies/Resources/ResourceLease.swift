@@ -28,7 +28,7 @@ final class ResourceLease: StartGate, StartLease {
         var isAwaited = false
         /// Whether permits were used, so that they are not given back with the request.
         var hasBegun = false
-        var calls: [(circuitBreaker: CircuitBreaker, call: CircuitBreakerStateMachine.Call)] = []
+        var calls: [(circuitBreaker: CircuitBreaker, call: Int)] = []
         var deadline: ArmedDeadline?
     }
 
@@ -49,7 +49,7 @@ final class ResourceLease: StartGate, StartLease {
         guard state.request != nil || !state.calls.isEmpty else { return }
         // The operation was released, and the releasing thread may hold arbitrary locks. What it requires lasts until then.
         ResourceLease.releases.performAsync { [request] in
-            for (circuitBreaker, call) in state.calls { circuitBreaker.cancelled(call) }
+            for (circuitBreaker, call) in state.calls { circuitBreaker.ended(call, with: CancellationError()) }
             if let id = state.request {
                 for lease in ResourcePool.shared.ended(id, givesBackPermits: !state.hasBegun) { lease.granted() }
             }
@@ -79,9 +79,7 @@ final class ResourceLease: StartGate, StartLease {
             operation.withState { $0.gates?.lease = self }
             return true
         }
-        for circuitBreaker in request.circuitBreakers {
-            if let answer = circuitBreaker.rejection() { throw circuitBreaker.error(answer, for: operation) }
-        }
+        for circuitBreaker in request.circuitBreakers { try circuitBreaker.admit(operation, begins: false) }
         state.withLock { $0.operation = operation }
         operation.withState { $0.gates?.lease = self }
         if request.resources.isEmpty { return try admit(operation) }
@@ -192,14 +190,11 @@ final class ResourceLease: StartGate, StartLease {
     ///
     /// - Returns: `true`: it passes.
     private func admit(_ operation: AsyncOperation) throws -> Bool {
-        var calls: [(circuitBreaker: CircuitBreaker, call: CircuitBreakerStateMachine.Call)] = []
-        var error: CircuitOpenError?
-        for circuitBreaker in request.circuitBreakers {
-            switch circuitBreaker.called() {
-            case .admitted(let call): calls.append((circuitBreaker, call))
-            case .rejected(let rejection): error = circuitBreaker.error(rejection, for: operation)
+        var calls: [(circuitBreaker: CircuitBreaker, call: Int)] = []
+        let admission = Result {
+            for circuitBreaker in request.circuitBreakers {
+                calls.append((circuitBreaker, try circuitBreaker.admit(operation, begins: true)))
             }
-            if error != nil { break }
         }
         let isOver = state.withLock { state in
             if case .over = state.phase { return true }
@@ -207,8 +202,8 @@ final class ResourceLease: StartGate, StartLease {
             state.calls = calls
             return false
         }
-        if isOver { for (circuitBreaker, call) in calls { circuitBreaker.cancelled(call) } }
-        if let error {
+        if isOver { for (circuitBreaker, call) in calls { circuitBreaker.ended(call, with: CancellationError()) } }
+        if case .failure(let error) = admission {
             withdraw()
             throw error
         }
@@ -244,13 +239,7 @@ final class ResourceLease: StartGate, StartLease {
             return (exchange(&state.calls, with: []), state.deadline.take())
         }
         deadline?.disarm()
-        for (circuitBreaker, call) in calls {
-            if let error {
-                if error.isCancellation { circuitBreaker.cancelled(call) } else { circuitBreaker.failed(call, error) }
-            } else {
-                circuitBreaker.succeeded(call)
-            }
-        }
+        for (circuitBreaker, call) in calls { circuitBreaker.ended(call, with: error) }
     }
 
     func release() -> [any StartLease] {

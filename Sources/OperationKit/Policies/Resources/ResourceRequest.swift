@@ -1,20 +1,15 @@
 /// The resources and circuit breakers that one operation requires, as a value.
 struct ResourceRequest: Sendable {
-    struct Resource: Sendable {
-        let resource: OperationResource
-        /// How long the operation waits for it at most.
-        var duration: Duration?
-    }
-
     typealias Limit = (resource: OperationResource, duration: Duration)
 
-    private(set) var resources: [Resource] = []
+    /// The resources, and how long the operation waits for each at most.
+    private(set) var resources: [(resource: OperationResource, duration: Duration?)] = []
     private(set) var circuitBreakers: [CircuitBreaker] = []
 
     /// A resource that is required again counts once, with the shorter duration.
     mutating func add(_ resource: OperationResource, within duration: Duration?) {
         guard let index = resources.firstIndex(where: { $0.resource === resource }) else {
-            resources.append(Resource(resource: resource, duration: duration))
+            resources.append((resource, duration))
             return
         }
         if let duration { resources[index].duration = min(duration, resources[index].duration ?? duration) }

@@ -124,13 +124,13 @@ struct JitteredDelays: Sendable {
     private let backoff: Backoff
     private let jitter: Jitter
     private let initial: Duration
-    private var random: JitterGenerator
     private var last: Duration
+    private var randomState: UInt64
 
     init(_ backoff: Backoff, _ jitter: Jitter, seed: UInt64) {
         self.backoff = backoff
         self.jitter = jitter
-        random = JitterGenerator(seed: seed)
+        randomState = seed
         initial = backoff.initial.clamped
         last = initial
     }
@@ -142,36 +142,25 @@ struct JitteredDelays: Sendable {
         case .none:
             return delay
         case .full:
-            return delay.multiplied(by: random.nextFraction())
+            return delay.multiplied(by: nextFraction())
         case .equal:
-            return delay.multiplied(by: 0.5 + random.nextFraction() / 2)
+            return delay.multiplied(by: 0.5 + nextFraction() / 2)
         case .decorrelated:
             let spread = last.multiplied(by: 3) - initial
-            let delay = initial.adding(spread.multiplied(by: random.nextFraction()))
+            let delay = initial.adding(spread.multiplied(by: nextFraction()))
             last = min(delay, backoff.maximum ?? .longest).clamped
             return last
         }
     }
-}
 
-/// SplitMix64. That of the system cannot be seeded, and a schedule with a seed must be the same in all versions.
-struct JitterGenerator: RandomNumberGenerator, Sendable {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
+    /// A random number, at least 0 and less than 1, by SplitMix64: the generator of the system cannot be seeded, and delays with a
+    /// seed must be the same in all versions.
+    private mutating func nextFraction() -> Double {
+        randomState &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = randomState
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    /// At least 0 and less than 1, all 53 bits of it.
-    mutating func nextFraction() -> Double {
-        Double(next() >> 11) * 0x1p-53
+        mixed ^= mixed >> 31
+        return Double(mixed >> 11) * 0x1p-53
     }
 }

@@ -13,7 +13,10 @@
 /// does not allow ends the operation with ``RetryError/budgetExhausted(operation:attempts:error:)``: before the delay, if the
 /// budget is exhausted then, or after it, if others used it up meanwhile. It can be used from any thread.
 public final class RetryBudget: Sendable {
-    private let machine: Locked<RetryBudgetStateMachine>
+    private let fraction: Double
+    private let minimumRetries: Int
+    /// The calls, and as marked ones, the retries.
+    private let window: Locked<SlidingWindow>
     private let time: TimeSource
 
     /// Creates a budget.
@@ -33,20 +36,22 @@ public final class RetryBudget: Sendable {
             fraction >= 0 && fraction.isFinite && minimumRetries >= 0 && window > .zero,
             "OperationKit: a retry budget cannot have a fraction of \(fraction), \(minimumRetries) retries and a window of \(window)"
         )
-        machine = Locked(RetryBudgetStateMachine(fraction: fraction, minimumRetries: minimumRetries, window: window))
+        self.fraction = fraction
+        self.minimumRetries = minimumRetries
+        self.window = Locked(SlidingWindow(window))
         time = TimeSource(clock)
     }
 
     /// The first attempt of an operation begins.
     func callBegan() {
         let now = time.now()
-        machine.withLock { $0.callBegan(at: now) }
+        window.withLock { $0.add(.init(all: 1), at: now) }
     }
 
     /// Whether the budget allows a retry now. Nothing is taken from it.
     var allowsRetry: Bool {
         let now = time.now()
-        return machine.withLock { $0.allowsRetry(at: now) }
+        return window.withLock { allowsRetry(in: &$0, at: now) }
     }
 
     /// A retry begins. Takes it from the budget.
@@ -54,42 +59,17 @@ public final class RetryBudget: Sendable {
     /// - Returns: Whether the budget allows it.
     func takeRetry() -> Bool {
         let now = time.now()
-        return machine.withLock { $0.takeRetry(at: now) }
-    }
-}
-
-/// A state machine that allows retries up to a fraction of the calls in a window of time.
-struct RetryBudgetStateMachine: Sendable {
-    private let fraction: Double
-    private let minimumRetries: Int
-    /// The calls, and as marked ones, the retries.
-    private var window: SlidingWindow
-
-    init(fraction: Double, minimumRetries: Int, window: Duration) {
-        self.fraction = fraction
-        self.minimumRetries = minimumRetries
-        self.window = SlidingWindow(window)
+        return window.withLock { window in
+            guard allowsRetry(in: &window, at: now) else { return false }
+            window.add(.init(marked: 1), at: now)
+            return true
+        }
     }
 
-    /// The first attempt of an operation begins.
-    mutating func callBegan(at now: Duration) {
-        window.add(.init(all: 1), at: now)
-    }
-
-    /// Whether an operation may try again.
-    mutating func allowsRetry(at now: Duration) -> Bool {
+    private func allowsRetry(in window: inout SlidingWindow, at now: Duration) -> Bool {
         window.advance(to: now)
         let retries = window.total.marked + 1
         // The quotient is the number next to the exact one, as the fraction is that next to what was written: 29 of 100 are 0.29.
         return retries <= minimumRetries || Double(retries) / Double(window.total.all) <= fraction
-    }
-
-    /// An operation is about to try again.
-    ///
-    /// - Returns: Whether it may. If so, the retry counts.
-    mutating func takeRetry(at now: Duration) -> Bool {
-        guard allowsRetry(at: now) else { return false }
-        window.add(.init(marked: 1), at: now)
-        return true
     }
 }

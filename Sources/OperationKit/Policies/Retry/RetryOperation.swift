@@ -43,8 +43,9 @@ import Foundation
 /// ``CompoundOperationError/dependencyCycle(name:path:)`` if this one is inside it, or it waits for this one.
 public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     private let scheduler: Attempts
-    // The lock of the operation guards it.
-    private var log = AttemptLog()
+    // The lock of the operation guards it. It has at most twice as many as are kept, so that those at the front are seldom removed.
+    private var log: [RetryAttempt] = []
+    private static var keptCount: Int { 1_000 }
 
     init(_ policy: RetryPolicy, name: String?, attempts make: @escaping Attempt<Input, Output>.Make) {
         scheduler = Attempts(of: "attempt", maximum: policy.maximumAttempts)
@@ -53,6 +54,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
         becomeComposite(of: scheduler.children, describe: { [weak scheduler] in scheduler?.describe(&$0) }) {
             [unowned self] input in
             let (clock, time) = (clock, scheduler.begin(clock))
+            var firstStart: Duration?
             return try await policy.retrying(named: { displayName }, clock: clock, in: scheduler.children.body) {
                 number, error, delay in
                 emit(.retrying(attempt: number, error: error, delay: delay))
@@ -60,10 +62,14 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
             } attempt: { number in
                 let attempt = try await scheduler.next(of: self, input: input, make)
                 limitTime(of: attempt.operation, policy.attemptTimeout)
-                record { $0.began(number, at: time.now()) }
+                let start = time.now()
+                let first = firstStart ?? start
+                firstStart = first
+                var entry = RetryAttempt(number: number, start: start - first)
+                record(entry)
                 try await scheduler.children.runChild(attempt.operation, weight: 1)
-                let (error, now) = (attempt.operation.error, time.now())
-                record { $0.ended(with: error, at: now) }
+                (entry.duration, entry.error) = (time.now() - start, attempt.operation.error)
+                record(entry)
                 return attempt.result
             }
         }
@@ -88,7 +94,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// the last thousand.
     ///
     /// May be read on any thread, at any time.
-    public var attempts: [RetryAttempt] { lock.withLock { log.attempts } }
+    public var attempts: [RetryAttempt] { Array(lock.withLock { log.suffix(Self.keptCount) }) }
 
     /// How many attempts have begun.
     ///
@@ -98,9 +104,15 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// Does nothing: `start()` begins the first attempt.
     public override func main(input: Input) {}
 
-    /// Changes the log. What it does not keep is released after unlocking: errors may be of users' types.
-    private func record(_ change: (inout AttemptLog) -> [RetryAttempt]) {
-        let removed = lock.withLock { change(&log) }
+    /// Records the begin of an attempt, or its end. What is not kept is released after unlocking: errors may be of users' types.
+    private func record(_ attempt: RetryAttempt) {
+        let removed = lock.withLock { () -> [RetryAttempt] in
+            if log.last?.number == attempt.number { log.removeLast() }
+            log.append(attempt)
+            if log.count <= 2 * Self.keptCount { return [] }
+            defer { log.removeFirst(Self.keptCount) }
+            return Array(log.prefix(Self.keptCount))
+        }
         withExtendedLifetime(removed) {}
     }
 
@@ -112,9 +124,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     }
 }
 
-extension RetryOperation: AttemptingOperation {
-    var requestsForAttempts: Bool { true }
-}
+extension RetryOperation: AttemptingOperation {}
 
 extension RetryOperation where Input == Void, Output == Void {
     /// Creates an operation whose attempts are operations of any class, compounds included.

@@ -60,31 +60,25 @@ extension RetryPolicy {
     func perform<Output: Sendable>(
         named name: @Sendable () -> String, index: Int = 0, clock: any Clock<Duration>,
         wait: ((_ attempt: Int, _ error: any Error, _ delay: Duration) async throws -> Void)? = nil,
-        requesting request: (() async throws -> AttemptLease?)? = nil,
+        requesting request: (@Sendable () async throws -> AttemptLease?)? = nil,
         _ body: @escaping @Sendable () async throws -> Output
     ) async throws -> Output {
         try await retrying(named: name, index: index, clock: clock) { number, error, delay in
             if let wait { try await wait(number, error, delay) } else { try await clock.pause(for: delay) }
         } attempt: { _ in
-            do {
+            await Result {
                 let lease = try await request?()
-                do {
-                    let output = try await attempt(named: name, clock, body)
-                    lease?.end(nil)
-                    return .success(output)
-                } catch {
-                    lease?.end(error)
-                    return .failure(error)
-                }
-            } catch {
-                return .failure(error)
+                let result = await Result { try await attempt(named: name, clock, body) }
+                lease?.finish(withError: result.error)
+                return try result.get()
             }
         }
     }
 
     /// Makes one call, which is cancelled when it takes longer than the policy allows.
     private func attempt<Output: Sendable>(
-        named name: () -> String, _ clock: any Clock<Duration>, _ body: @escaping @Sendable () async throws -> Output
+        named name: @Sendable () -> String, _ clock: any Clock<Duration>,
+        _ body: @escaping @Sendable () async throws -> Output
     ) async throws -> Output {
         guard let attemptTimeout else { return try await body() }
         let task = Task { try await body() }
@@ -142,50 +136,7 @@ public struct RetryAttempt: Sendable {
     /// When it began: the time since the first attempt did.
     public let start: Duration
     /// How long it took; `nil` as long as it has not ended.
-    public private(set) var duration: Duration?
+    public internal(set) var duration: Duration?
     /// The error that it ended with; `nil` for success, and as long as it has not ended.
-    public private(set) var error: (any Error)?
-
-    init(number: Int, start: Duration) {
-        self.number = number
-        self.start = start
-    }
-
-    fileprivate mutating func ended(with error: (any Error)?, at now: Duration) {
-        duration = now - start
-        self.error = error
-    }
-}
-
-/// The attempts of one operation, the last ones of very many.
-struct AttemptLog {
-    /// How many attempts are kept at least, of more than these.
-    static let size = 1_000
-
-    /// At most twice as many, so that those at the front are seldom removed.
-    private var all: [RetryAttempt] = []
-    private var firstStart: Duration?
-
-    var attempts: [RetryAttempt] { all.suffix(Self.size) }
-
-    /// An attempt began.
-    ///
-    /// - Returns: What is not kept, to be released after unlocking: errors may be of users' types.
-    mutating func began(_ number: Int, at now: Duration) -> [RetryAttempt] {
-        let start = firstStart ?? now
-        firstStart = start
-        var removed: [RetryAttempt] = []
-        if all.count == 2 * Self.size {
-            removed = Array(all.prefix(Self.size))
-            all.removeFirst(Self.size)
-        }
-        all.append(RetryAttempt(number: number, start: now - start))
-        return removed
-    }
-
-    /// The last attempt ended.
-    mutating func ended(with error: (any Error)?, at now: Duration) -> [RetryAttempt] {
-        if let last = all.indices.last, let firstStart { all[last].ended(with: error, at: now - firstStart) }
-        return []
-    }
+    public internal(set) var error: (any Error)?
 }
