@@ -136,12 +136,6 @@ final class CollectionDriver: Sendable {
 
 // MARK: - Workers
 
-/// The source as a worker has it, which does not retain it: the state of the driver does, until all workers have stopped. Then
-/// another thread may finish the run, which must hold nothing any more, while this one has not returned yet.
-private struct HeldSource {
-    unowned(unsafe) let source: any ItemSource
-}
-
 extension CollectionDriver {
     /// What a worker does: it starts one item after the other.
     private func work(_ event: (inout CollectionStateMachine) -> CollectionStateMachine.WorkerEffects) {
@@ -154,9 +148,11 @@ extension CollectionDriver {
     /// - Returns: What the worker has to do next.
     private func startItems(_ first: CollectionStateMachine.WorkerEffects) -> CollectionStateMachine.WorkerEffects {
         var effects = first
-        guard effects.step != .stop, let held = state.withLock({ $0.source.map(HeldSource.init) }) else {
-            return effects
-        }
+        if effects.step == .stop { return effects }
+        // Not retained: the state of the driver does, until all workers have stopped. Then another thread may finish the run, which
+        // must hold nothing any more, while this one has not returned yet.
+        unowned(unsafe) let source = state.withLock(\.source)
+        guard unsafe source != nil else { return effects }
         for _ in 0..<CollectionDriver.share {
             let item: WorkItem
             switch effects.step {
@@ -164,7 +160,7 @@ extension CollectionDriver {
                 perform(effects.action)
                 item = WorkItem(self, index, nil)
             case .read:
-                var contents = unsafe held.source.read { stops.value > 0 }
+                var contents = unsafe source?.read { stops.value > 0 }
                 if contents == nil { return report { $0.sequenceEnded() } }
                 effects = report { $0.itemRead() }
                 guard case .start(let index) = effects.step else {
@@ -176,7 +172,7 @@ extension CollectionDriver {
             case .settle, .stop:
                 return effects
             }
-            unsafe held.source.start(item)
+            unsafe source?.start(item)
             effects = report { $0.returned(&item.state) }
             if effects.step == .settle {
                 item.settle()
@@ -209,10 +205,9 @@ extension CollectionDriver {
     @discardableResult
     fileprivate func ended(_ item: WorkItem, _ error: (any Error)?) -> Bool {
         // The error may be of a user's type, so read its `isCancellation` before locking.
-        let outcome: CollectionStateMachine.Outcome =
-            error.map { $0.isCancellation ? .cancelled : .failed } ?? .succeeded
+        let isFailure = error.map { !$0.isCancellation } ?? false
         let (isAccepted, action) = state.withLock { state in
-            let answer = state.machine.ended(&item.state, outcome)
+            let answer = state.machine.ended(&item.state, isFailure: isFailure)
             guard answer.isAccepted, let error else { return answer }
             if keepsSlots { state.slots[item.index] = error } else { item.error = error }
             if state.machine.isStopping { stops.add(1) }
@@ -278,44 +273,5 @@ final class WorkItem: @unchecked Sendable {
     fileprivate func settle() {
         if let error = error.take() { contents?.fail(error, index) }
         contents = nil
-    }
-}
-
-/// Asks the default `performOperation(on:completion:)` to hand its work over instead of doing it.
-///
-/// All forms of a run call that requirement, so a type's own implementation is what runs. From the default implementation
-/// a form needs more than a completion: work that it can observe and cancel. A type's own implementation knows of no
-/// request.
-final class RunRequest: Sendable {
-    typealias Answer = @Sendable (Result<CollectionWork, CoordinationError>) -> Void
-
-    @TaskLocal private static var current: RunRequest?
-
-    private let object: ObjectIdentifier
-    private let answer: Locked<Answer?>
-
-    private init(_ object: AnyObject, _ answer: @escaping Answer) {
-        self.object = ObjectIdentifier(object)
-        self.answer = Locked(answer)
-    }
-
-    /// Calls the requirement.
-    ///
-    /// - Parameters:
-    ///   - object: The object that is called.
-    ///   - answer: Called by the default implementation, before it returns.
-    ///   - body: Calls the requirement.
-    /// - Returns: Whether the object has the default implementation.
-    static func call(of object: AnyObject, answer: @escaping Answer, _ body: () -> Void) -> Bool {
-        let request = RunRequest(object, answer)
-        $current.withValue(request, operation: body)
-        // Tasks that were created during the call keep the request, but nothing in it.
-        return request.answer.withLock { $0.take() } == nil
-    }
-
-    /// The request that the current call answers.
-    static func taken(by object: AnyObject) -> Answer? {
-        guard let current, current.object == ObjectIdentifier(object) else { return nil }
-        return current.answer.withLock { $0.take() }
     }
 }

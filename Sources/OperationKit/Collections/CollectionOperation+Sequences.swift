@@ -167,18 +167,11 @@ extension CollectionOperation {
             perform: { index, unit in
                 // Another unit may have failed while this one was read.
                 if stopsAtFirstFailure, hasFailed.withLock(\.self) { return false }
-                let error: (any Error)?
-                do {
-                    if let tasks {
-                        error = await tasks.run(index) { try await method.perform(unit, unit.indices, index, names) }
-                    } else {
-                        try await method.perform(unit, unit.indices, index, names)
-                        error = nil
-                    }
-                } catch let thrown {
-                    error = thrown
+                let result = await Result {
+                    guard let tasks else { return try await method.perform(unit, unit.indices, index, names) }
+                    try await tasks.run(index) { try await method.perform(unit, unit.indices, index, names) }
                 }
-                guard let error else { return true }
+                guard let error = result.error else { return true }
                 let goesOn = !stopsAtFirstFailure || error.isCancellation
                 if !goesOn {
                     hasFailed.withLock { $0 = true }

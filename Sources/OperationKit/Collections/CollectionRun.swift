@@ -50,19 +50,11 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
 
     init(of object: some CollectionOperation<CollectionType>) {
         self.object = UncheckedSendable(object)
-        let children = CollectionChildren()
+        let children = CollectionChildren<CollectionType>()
         super.init()
         becomeComposite(of: children)
+        children.run = self
         name = object.displayName
-        children.attach(
-            to: self,
-            CollectionChildren.Handlers(
-                start: { [unowned self] in startItems() },
-                cancelAll: { [unowned self] in cancelItems() },
-                drain: { [unowned self] in drainItems() },
-                count: { [unowned self] in count },
-                startReportingProgress: { [unowned self] in lock.withLock { isProgressObserved = true } },
-                outcomeWasDelivered: { [unowned self] in releaseObject() }))
     }
 
     /// The outcome of each item or batch, once the operation has finished: a slot for each, in the order of the
@@ -75,17 +67,22 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     /// Does nothing: `start()` starts the run.
     public override func main(input: [CollectionType]) {}
 
-    private func startItems() {
+    fileprivate func startItems() {
         guard let input = requiredInput(), let object = beginCall() else { return }
         // A cancellation before the call has found nothing to cancel.
         if isCancelled { return finishWithoutRun() }
         let unitName = object.unitName
         let completion = RunCompletion(self, itemCount: input.count, unitName: unitName)
-        let isManaged = RunRequest.call(
-            of: object, answer: { self.start($0, unitName: unitName) },
-            { object.performOperation(on: input, completion: completion.end) })
+        let work: Result<CollectionWork, CoordinationError>? = RunRequest.work(of: ObjectIdentifier(object)) {
+            object.performOperation(on: input, completion: completion.end)
+        }
         // The default implementation does not use its completion.
-        if isManaged { completion.isLossExpected = true } else { _ = endCall(unitCount: input.count, nil) }
+        if let work {
+            completion.isLossExpected = true
+            start(work, unitName: unitName)
+        } else {
+            _ = endCall(unitCount: input.count, nil)
+        }
     }
 
     private func start(_ work: Result<CollectionWork, CoordinationError>, unitName: String) {
@@ -103,12 +100,16 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         }
     }
 
-    private func releaseObject() {
+    fileprivate func progressObserved() {
+        lock.withLock { isProgressObserved = true }
+    }
+
+    fileprivate func releaseObject() {
         // Release the object after unlocking; its deinitializer may run arbitrary code.
         _ = lock.withLock { object.take() }
     }
 
-    private func cancelItems() {
+    fileprivate func cancelItems() {
         let (driver, isSkipped) = withState { state -> (CollectionDriver?, Bool) in
             switch stage {
             // Before the start and the preparations, `drainItems()` will be called. After them, nothing has started yet, as
@@ -127,7 +128,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         if isSkipped { finishWithoutRun() }
     }
 
-    private func drainItems() {
+    fileprivate func drainItems() {
         let isFirst = lock.withLock {
             guard case .idle = stage else { return false }
             stage = .skipped
@@ -240,7 +241,7 @@ extension CollectionRun {
 
     /// How many items or batches have ended, and how many there are, once that is known: at least 1, so that an empty
     /// collection is complete.
-    private var count: (ended: Int, total: Int?) {
+    fileprivate var count: (ended: Int, total: Int?) {
         lock.withLock {
             guard case .finished = stage else { return (driver?.endedCount ?? 0, unitCount.map { max($0, 1) }) }
             return slots.isEmpty ? (1, 1) : (endedCount, slots.count)
@@ -274,45 +275,28 @@ private final class RunCompletion<Item: Sendable>: @unchecked Sendable {
 
 /// The items or batches of a ``CollectionRun``, as its children. They are no operations, so all that is known of them is
 /// how many have ended.
-final class CollectionChildren: ChildGroup, @unchecked Sendable {
-    /// What the operation does. The closures refer to it unowned.
-    struct Handlers: Sendable {
-        let start: @Sendable () -> Void
-        let cancelAll: @Sendable () -> Void
-        let drain: @Sendable () -> Void
-        /// How many items or batches have ended, and how many there are, once that is known.
-        let count: @Sendable () -> (ended: Int, total: Int?)
-        let startReportingProgress: @Sendable () -> Void
-        let outcomeWasDelivered: @Sendable () -> Void
-    }
+private final class CollectionChildren<Item: Sendable>: ChildGroup, @unchecked Sendable {
+    /// Set before the run can be used.
+    fileprivate weak var run: CollectionRun<Item>?
 
-    // Both are set before the operation can be used.
-    private weak var composite: AsyncOperation?
-    private var handlers: Handlers?
-
-    func attach(to composite: AsyncOperation, _ handlers: Handlers) {
-        self.composite = composite
-        self.handlers = handlers
-    }
-
-    var operation: AsyncOperation? { composite }
-    var unitCount: Int64 { handlers?.count().total.map(Int64.init) ?? -1 }
+    var operation: AsyncOperation? { run }
+    var unitCount: Int64 { run?.count.total.map(Int64.init) ?? -1 }
     var fraction: Double {
-        guard let (ended, total) = handlers?.count(), let total else { return 0 }
+        guard let (ended, total) = run?.count, let total else { return 0 }
         return Double(ended) / Double(total)
     }
     var weightedUnits: (completed: Int64, total: Int64)? { nil }
     var progressDescription: String? { nil }
 
-    func start() { handlers?.start() }
-    func cancelAll(_ list: inout Trampoline) { handlers?.cancelAll() }
+    func start() { run?.startItems() }
+    func cancelAll(_ list: inout Trampoline) { run?.cancelItems() }
     func stopStarting() -> [Operation] { [] }
-    func drain() { handlers?.drain() }
+    func drain() { run?.drainItems() }
     func startReportingProgress() -> [Operation] {
-        handlers?.startReportingProgress()
+        run?.progressObserved()
         return []
     }
-    func outcomeWasDelivered() { handlers?.outcomeWasDelivered() }
+    func outcomeWasDelivered() { run?.releaseObject() }
 
     // A run is never consumed, and describes itself as a leaf does.
     func detach() {}

@@ -53,12 +53,6 @@ struct CollectionStateMachine {
         case ended
     }
 
-    /// How an item ends.
-    enum Outcome: Equatable {
-        /// `cancelled` is an error that stands for a cancellation: it stops nothing.
-        case succeeded, cancelled, failed
-    }
-
     private enum Stage {
         case idle, running
         /// No further item starts, those in flight are waited for.
@@ -151,10 +145,10 @@ extension CollectionStateMachine {
         return placesTaken > limit ? stopWorker() : nextStep()
     }
 
-    /// The end of an item was reported. Only the first report counts.
+    /// The end of an item was reported. Only the first report counts. An error that stands for a cancellation is no failure.
     ///
     /// - Returns: Whether this was the first report, and what follows from it.
-    mutating func ended(_ item: inout Item, _ outcome: Outcome) -> (isAccepted: Bool, action: Action?) {
+    mutating func ended(_ item: inout Item, isFailure: Bool) -> (isAccepted: Bool, action: Action?) {
         let wasDetached = item == .detached
         switch item {
         case .onStack: item = .endedOnStack
@@ -164,7 +158,7 @@ extension CollectionStateMachine {
         endedCount += 1
         if wasDetached, !isSequence { detachedCount -= 1 }
         var action: Action?
-        if outcome == .failed, stopsAtFirstFailure {
+        if isFailure, stopsAtFirstFailure {
             // A failure takes the place of a cancellation that came before.
             isCancelled = false
             action = stop()

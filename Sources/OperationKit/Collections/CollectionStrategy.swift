@@ -160,10 +160,10 @@ extension ManagedCollectionOperation {
     ///   - completion: Called once, as ``CollectionOperation/performOperation(on:completion:)`` says.
     public func performOperation(on collection: [CollectionType], completion: @escaping Completion) {
         // Before the options are read, which may run another collection.
-        let answer = RunRequest.taken(by: self)
+        let request = RunRequest.taken(by: ObjectIdentifier(self))
         let strategy = Result { () throws(CoordinationError) in try CollectionStrategy(of: self) }
         let work = strategy.map { $0.work(on: collection) }
-        if let answer { return answer(work) }
+        if let request { return request.answer(with: work) }
         switch work {
         case .success(let work): CollectionDriver(work).start { slots, _ in completion(slots) }
         case .failure(let error): completion([error])

@@ -98,6 +98,11 @@ private enum ChildTaskEvent<Answer: Sendable>: Sendable {
 final class InFlightTasks: Sendable {
     private let state = Locked<(tasks: [Int: Task<Void, Never>], isCancelled: Bool)>(([:], false))
 
+    /// Runs an asynchronous function in a task of its own, and calls the completion outside of it, where it may block.
+    static func perform(_ body: @escaping @Sendable () async throws -> Void, completion: @escaping ItemCompletion) {
+        InFlightTasks().run(0, body) { error in CollectionDriver.queue.performAsync { completion(error) } }
+    }
+
     /// Runs an asynchronous function in a task of its own, which is known until it ends.
     func run(
         _ index: Int, _ body: @escaping @Sendable () async throws -> Void,
@@ -106,15 +111,9 @@ final class InFlightTasks: Sendable {
         // The task has to be stored before it ends, so it is created with the lock held. Nothing of it runs there.
         let isCancelled = state.withLock { state in
             state.tasks[index] = Task {
-                let error: (any Error)?
-                do {
-                    try await body()
-                    error = nil
-                } catch let thrown {
-                    error = thrown
-                }
+                let result = await Result { try await body() }
                 forget(index)
-                completion(error)
+                completion(result.error)
             }
             return state.isCancelled
         }
@@ -124,15 +123,16 @@ final class InFlightTasks: Sendable {
     /// Runs an asynchronous function in a task of its own, and suspends until it has ended. Cancelling the current task
     /// cancels all tasks.
     ///
-    /// - Returns: What the function throws.
-    func run(_ index: Int, _ body: @escaping @Sendable () async throws -> Void) async -> (any Error)? {
-        await withCancellationDelivered {
+    /// - Throws: What the function throws.
+    func run(_ index: Int, _ body: @escaping @Sendable () async throws -> Void) async throws {
+        let error = await withCancellationDelivered {
             self.cancel()
         } during: {
             await withCheckedContinuation { continuation in
                 run(index, body) { continuation.resume(returning: $0) }
             }
         }
+        if let error { throw error }
     }
 
     /// Cancels all tasks, later ones too.
@@ -150,35 +150,28 @@ final class InFlightTasks: Sendable {
     }
 }
 
-/// Whether work is suspended, and the tasks that wait for it to be resumed.
+/// Whether work is suspended, and what the tasks wait for that wait for it to be resumed.
 final class Suspension: Sendable {
-    private let state = Locked((isSuspended: false, waiters: Waiters<CheckedContinuation<Wakeup, Never>>()))
+    /// Ends when the work is resumed; `nil` while it is not suspended.
+    private let resumption = Locked<AsyncOperation?>(nil)
 
     /// May be changed and read on any thread, at any time.
     var isSuspended: Bool {
-        get { state.withLock(\.isSuspended) }
+        get { resumption.withLock { $0 != nil } }
         set {
-            let waiting = state.withLock { state in
-                state.isSuspended = newValue
-                return newValue ? [] : state.waiters.finished()
+            let new = newValue ? AsyncOperation() : nil
+            new?.hideFromObservers()
+            let ended = resumption.withLock { current -> AsyncOperation? in
+                guard let new else { return current.take() }
+                current = current ?? new
+                return nil
             }
-            for continuation in waiting { continuation.resume(returning: .finished) }
+            ended?.start()
         }
     }
 
     /// Suspends the current task until the work is not suspended, or the task is cancelled.
     func ended() async {
-        let id = TaskWaiter()
-        _ = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let answer = state.withLock { state in
-                    state.waiters.registered(continuation, as: id, isFinished: !state.isSuspended)
-                }
-                if let answer { continuation.resume(returning: answer) }
-            }
-        } onCancel: {
-            let continuation = state.withLock { $0.waiters.cancelled(id, isFinished: !$0.isSuspended) }
-            continuation?.resume(returning: .cancelled)
-        }
+        try? await resumption.withLock(\.self)?.waitForFinish()
     }
 }

@@ -59,10 +59,7 @@ extension AsyncItemOperation {
     /// Performs the operation on one item in a task of its own, and hands over what it throws.
     public func performOperation(onItem item: CollectionType, completion: @escaping ItemCompletion) {
         let operation = UncheckedSendable(self)
-        InFlightTasks().run(0, { try await operation.value.performOperation(onItem: item) }) { error in
-            // Not in the task: the completion may block.
-            CollectionDriver.queue.performAsync { completion(error) }
-        }
+        InFlightTasks.perform({ try await operation.value.performOperation(onItem: item) }, completion: completion)
     }
 }
 
@@ -136,10 +133,7 @@ extension AsyncBatchOperation {
     /// Performs the operation on one batch in a task of its own, and hands over what it throws.
     public func performOperation(onBatch batch: [CollectionType], completion: @escaping BatchCompletion) {
         let operation = UncheckedSendable(self)
-        InFlightTasks().run(0, { try await operation.value.performOperation(onBatch: batch) }) { error in
-            // Not in the task: the completion may block.
-            CollectionDriver.queue.performAsync { completion(error) }
-        }
+        InFlightTasks.perform({ try await operation.value.performOperation(onBatch: batch) }, completion: completion)
     }
 }
 

@@ -74,8 +74,9 @@ extension OperationCoordinator {
     /// Runs operations, as many at the same time as the limit allows.
     public func performOperations(_ operations: [Operation], completion: @escaping Completion) {
         // Before the options are read, which may run another coordinator of this type.
-        let waiter = CoordinationWaiter.taken(by: self)
-        CoordinatedRun(operations, by: self).start(for: waiter, completion: completion)
+        let request = RunRequest.taken(by: ObjectIdentifier(type(of: self)))
+        let run = CoordinatedRun(operations, by: self)
+        if let request { request.answer(with: run) } else { run.start(completion: completion) }
     }
 
     /// Runs operations, and suspends until all have ended.
@@ -89,19 +90,23 @@ extension OperationCoordinator {
     /// - Returns: A slot for each operation, in the order given, with its error or `nil` for success. If the limit is
     ///   less than 1, one ``CoordinationError``.
     public nonisolated(nonsending) func performOperations(_ operations: [Operation]) async -> [(any Error)?] {
-        let waiter = CoordinationWaiter(for: self)
-        return await withCancellationDelivered {
-            waiter.cancel()
-        } during: {
-            await withCheckedContinuation { continuation in
-                let continuation = Locked<CheckedContinuation<[(any Error)?], Never>?>(continuation)
-                waiter.call {
-                    // The first call counts: a coordinator's own implementation may report its end repeatedly.
-                    performOperations(operations) { errors in
-                        continuation.withLock { $0.take() }?.resume(returning: errors)
-                    }
-                }
+        var run: CoordinatedRun?
+        let errors = await withCheckedContinuation { continuation in
+            let continuation = Locked<CheckedContinuation<[(any Error)?], Never>?>(continuation)
+            // The first call counts: a coordinator's own implementation may report its end repeatedly.
+            let end: Completion = { errors in
+                continuation.withLock { $0.take() }?.resume(returning: errors)
             }
+            run = RunRequest.work(of: ObjectIdentifier(type(of: self))) {
+                performOperations(operations, completion: end)
+            }
+            if run != nil { end([]) }
+        }
+        guard let run else { return errors }
+        return await withCancellationDelivered {
+            run.cancel()
+        } during: {
+            await withCheckedContinuation { continuation in run.start { continuation.resume(returning: $0) } }
         }
     }
 }
@@ -140,14 +145,16 @@ final class CoordinatedRun: @unchecked Sendable {
 
     /// Starts the operations. To be called once.
     ///
-    /// - Parameters:
-    ///   - waiter: The task that waits for the run, and cancels it.
-    ///   - completion: Called once, with the slots.
-    func start(for waiter: CoordinationWaiter?, completion: @escaping @Sendable ([(any Error)?]) -> Void) {
+    /// - Parameter completion: Called once, with the slots.
+    func start(completion: @escaping @Sendable ([(any Error)?]) -> Void) {
         if let invalidLimit { return completion([invalidLimit]) }
         compound.asyncCompletionBlock = { [self] error in completion(errors(compoundError: error)) }
-        waiter?.attach(compound)
         compound.start()
+    }
+
+    /// Cancels the operations, also before the start.
+    func cancel() {
+        compound.cancel()
     }
 
     private func errors(compoundError: (any Error)?) -> [(any Error)?] {
@@ -169,57 +176,5 @@ final class CoordinatedRun: @unchecked Sendable {
                 return error
             }
         }
-    }
-}
-
-/// A task that waits for a coordinator, and cancels the run when it is cancelled.
-///
-/// The default `performOperations(_:completion:)` finds it in a task-local value. A coordinator's own implementation does not
-/// look, and cannot be cancelled.
-final class CoordinationWaiter: Sendable {
-    private struct State {
-        /// The run, until it is finished.
-        weak var compound: CompoundOperation?
-        var isTaken = false
-        var isCancelled = false
-    }
-
-    @TaskLocal private static var current: CoordinationWaiter?
-
-    private let coordinator: ObjectIdentifier
-    private let state = Locked(State())
-
-    init(for coordinator: some OperationCoordinator) {
-        self.coordinator = ObjectIdentifier(type(of: coordinator))
-    }
-
-    /// Calls the requirement.
-    func call(_ body: () -> Void) {
-        CoordinationWaiter.$current.withValue(self, operation: body)
-        // Tasks that were created during the call keep this.
-        state.withLock { $0.isTaken = true }
-    }
-
-    /// Returns what waits for the current call of a coordinator.
-    static func taken(by coordinator: some OperationCoordinator) -> CoordinationWaiter? {
-        guard let current, current.coordinator == ObjectIdentifier(type(of: coordinator)) else { return nil }
-        return current.state.withLock { exchange(&$0.isTaken, with: true) } ? nil : current
-    }
-
-    func attach(_ compound: CompoundOperation) {
-        let isCancelled = state.withLock { state in
-            state.compound = compound
-            return state.isCancelled
-        }
-        if isCancelled { compound.cancel() }
-    }
-
-    /// Cancels the run, also one that has not started.
-    func cancel() {
-        let compound = state.withLock { state in
-            state.isCancelled = true
-            return state.compound
-        }
-        compound?.cancel()
     }
 }

@@ -140,7 +140,7 @@ private struct Search {
             visit(next)
         }
         for item in world.open {
-            for outcome in [Machine.Outcome.succeeded, .cancelled, .failed] { end(item, outcome, in: world) }
+            for isFailure in [false, true] { end(item, isFailure, in: world) }
         }
         if mayBeCancelled, !world.isCancelled, !world.isFinished {
             var next = world
@@ -170,13 +170,13 @@ private struct Search {
         }
     }
 
-    private mutating func end(_ item: Int, _ outcome: Machine.Outcome, in world: World) {
+    private mutating func end(_ item: Int, _ isFailure: Bool, in world: World) {
         var next = world
-        if outcome == .failed, stops { next.stop = .failure }
-        let (isAccepted, action) = next.machine.ended(&next.items[item, default: .ended], outcome)
+        if isFailure, stops { next.stop = .failure }
+        let (isAccepted, action) = next.machine.ended(&next.items[item, default: .ended], isFailure: isFailure)
         if !isAccepted { problems.insert("the end of \(item) was not accepted") }
         var again = next
-        if again.machine.ended(&again.items[item, default: .ended], .failed).isAccepted {
+        if again.machine.ended(&again.items[item, default: .ended], isFailure: true).isAccepted {
             problems.insert("\(item) ended twice")
         }
         if action == .settle { next.settlingDetached.insert(item) } else { perform(action, in: &next) }
