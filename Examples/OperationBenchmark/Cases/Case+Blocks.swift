@@ -5,7 +5,7 @@ import OperationKit
 extension Case {
     static let blocks = Case(
         id: "blocks",
-        summary: "a compound of BlockOperations with empty blocks",
+        summary: "a compound of BlockOperations, or ThrowingBlockOperations, with empty blocks",
         baseline: "the same operations on a stock queue of the same width",
         timed: "creating the compound with its children, or adding them to the queue, until all have finished"
     ) { scale in
@@ -14,7 +14,15 @@ extension Case {
             let stock = Side.queue("queue of width \(width)", scale.count, width: width, of: emptyBlocks)
             return Experiment(
                 "\(grouped(scale.count)) blocks, width \(width)", ours: ours, baseline: stock, goal: 1.5)
-        }
+        } + [throwingBlocks(scale.count, width: 2)]
+    }
+
+    private static func throwingBlocks(_ count: Int, width: Int) -> Experiment {
+        func make(_ count: Int) -> [Operation] { (0..<count).map { _ in ThrowingBlockOperation {} } }
+        return Experiment(
+            "\(grouped(count)) throwing blocks, width \(width)",
+            ours: .compound("compound of throwing blocks", count, width: width, of: make),
+            baseline: .queue("queue of throwing blocks", count, width: width, of: make), goal: 0.5)
     }
 
     static let blockChain = Case(

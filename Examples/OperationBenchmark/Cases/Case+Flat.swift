@@ -97,7 +97,7 @@ extension Case {
 }
 
 /// Operations that are started one after the other on one thread.
-private func starting(_ operations: [Operation]) -> Trial {
+func starting(_ operations: [Operation]) -> Trial {
     {
         for operation in operations { operation.start() }
         return operations

@@ -31,6 +31,26 @@ extension Case {
         ]
     }
 
+    static let observers = Case(
+        id: "observers",
+        summary: "operations with an observer of their own, which does nothing",
+        baseline: "the same operations without",
+        timed: "starting all by hand, one after the other"
+    ) { scale in
+        let observed = Side("observed, \(grouped(scale.count))", units: scale.count) {
+            let leaves = Leaf.make(scale.count)
+            let observer = Idle()
+            for case let leaf as Leaf in leaves { leaf.addObserver(observer) }
+            return starting(leaves)
+        }
+        let plain = Side("not observed, \(grouped(scale.count))", units: scale.count) {
+            starting(Leaf.make(scale.count))
+        }
+        return [
+            Experiment("\(grouped(scale.count)) operations", ours: observed, baseline: plain, goal: 1.5)
+        ]
+    }
+
     static let exclusion = Case(
         id: "exclusion",
         summary: "operations that all require the same exclusive access, and wait for it",

@@ -13,8 +13,7 @@ struct Case: Sendable {
 
     static let all: [Case] = [
         .queue, .flat, .chain, .layers, .closures, .work, .smallCompounds, .smallMacros, .singleChild, .memory, .items,
-        .sequence, .otherThread, .tasks, .macro, .timeouts, .exclusion, .blocks,
-        .blockChain,
+        .sequence, .otherThread, .tasks, .macro, .timeouts, .observers, .exclusion, .blocks, .blockChain,
     ]
 }
 

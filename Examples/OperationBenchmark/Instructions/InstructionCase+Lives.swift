@@ -92,6 +92,6 @@ private final class Locked: Operation, @unchecked Sendable {
 }
 
 /// An observer that does nothing.
-private final class Idle: OperationObserver {
+final class Idle: OperationObserver {
     func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {}
 }

@@ -30,9 +30,29 @@ extension InstructionCase {
         runInCompound(Leaf.chain(count))
     }
 
+    static let blocks = InstructionCase(
+        id: "blocks", summary: "a BlockOperation with an empty block, in a compound of width 2",
+        baseline: "queue-block", isRepeated: true
+    ) { count in
+        runInCompound((0..<count).map { _ in BlockOperation {} }, width: 2)
+    }
+
+    static let blockChain = InstructionCase(
+        id: "block-chain", summary: "blocks, each dependent on the one before", baseline: "chain", isRepeated: true
+    ) { count in
+        runInCompound((0..<count).map { _ in BlockOperation {} }.chained())
+    }
+
+    static let queueOtherThread = InstructionCase(
+        id: "queue-other-thread", summary: "queue, of operations that finish on DispatchQueue.global()",
+        baseline: "queue", isRepeated: true
+    ) { count in
+        runOnQueue(RemoteLeaf.make(count))
+    }
+
     static let otherThread = InstructionCase(
         id: "other-thread", summary: "compound, of children that finish on DispatchQueue.global()",
-        baseline: "compound", isRepeated: true
+        baseline: "queue-other-thread", isRepeated: true
     ) { count in
         runInCompound(RemoteLeaf.make(count))
     }
@@ -55,12 +75,33 @@ extension InstructionCase {
         runOnQueue((0..<count).map { _ in CompoundOperation(operations: Leaf.make(4)) })
     }
 
+    static let inTurn = InstructionCase(
+        id: "in-turn", summary: "an AsyncOperation that finishes in main(), on a stock queue, one after the other",
+        counts: .composites, isRepeated: true
+    ) { count in
+        let queue = OperationQueue()
+        for _ in 0..<count {
+            let leaf = Leaf()
+            queue.addOperation(leaf)
+            leaf.waitUntilFinished()
+        }
+    }
+
     static let singleChild = InstructionCase(
         id: "single-child", summary: "a compound of one that finishes in main(), started by hand, one after the other",
-        counts: .composites, isRepeated: true
+        baseline: "in-turn", counts: .composites, isRepeated: true
     ) { count in
         for _ in 0..<count {
             run(CompoundOperation(operations: Leaf.make(1)))
+        }
+    }
+
+    static let singleBlock = InstructionCase(
+        id: "single-block", summary: "single-child, of a BlockOperation", baseline: "in-turn", counts: .composites,
+        isRepeated: true
+    ) { count in
+        for _ in 0..<count {
+            run(CompoundOperation(operations: [BlockOperation {}]))
         }
     }
 
@@ -79,8 +120,8 @@ private func runOnQueue(_ operations: [Operation]) {
     queue.waitForAll()
 }
 
-private func runInCompound(_ children: [Operation]) {
-    run(CompoundOperation(operations: children, maxConcurrentOperationCount: 1))
+private func runInCompound(_ children: [Operation], width: Int = 1) {
+    run(CompoundOperation(operations: children, maxConcurrentOperationCount: width))
 }
 
 /// Starts a composite by hand.

@@ -24,8 +24,8 @@ struct InstructionCase: Sendable {
 
     static let all: [InstructionCase] = [
         .plain, .creation, .plainAlone, .lockedAlone, .creationAlone, .life, .observed, .global, .timeout, .queueBlock,
-        .queue, .compound, .dependencies, .chain, .otherThread, .smallCompound, .singleChild, .smallMacro, .macro,
-        .group, .value, .item, .sequence,
+        .queue, .compound, .dependencies, .chain, .blocks, .blockChain, .queueOtherThread, .otherThread,
+        .smallCompound, .inTurn, .singleChild, .singleBlock, .smallMacro, .macro, .group, .value, .item, .sequence,
     ]
 
     static func named(_ id: String) -> InstructionCase? {
