@@ -42,10 +42,12 @@ final class LibraryExecutor: TaskExecutor {
 func startLibraryTask<Value: Sendable>(
     priority: TaskPriority? = nil, _ body: @escaping @Sendable () async -> Value
 ) -> Task<Value, Never> {
-    if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
-        return Task.detached(executorPreference: LibraryExecutor.shared, priority: priority, operation: body)
+    #if canImport(Darwin)
+    guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else {
+        return Task.detached(priority: priority, operation: body)
     }
-    return Task.detached(priority: priority, operation: body)
+    #endif
+    return Task.detached(executorPreference: LibraryExecutor.shared, priority: priority, operation: body)
 }
 
 /// Runs an asynchronous closure of the user as part of a task of the library, on the cooperative pool: it may suspend, and if it
@@ -55,10 +57,10 @@ func startLibraryTask<Value: Sendable>(
 /// - Returns: What the closure returns.
 /// - Throws: What the closure throws.
 func runUserTask<Value: Sendable>(_ body: @Sendable () async throws -> Value) async throws -> Value {
-    if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
-        return try await withTaskExecutorPreference(globalConcurrentExecutor) { try await body() }
-    }
-    return try await body()
+    #if canImport(Darwin)
+    guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else { return try await body() }
+    #endif
+    return try await withTaskExecutorPreference(globalConcurrentExecutor) { try await body() }
 }
 
 /// Calls a synchronous closure of the user in a task of the library. It may block.
@@ -78,13 +80,15 @@ func runUserClosure<Value: Sendable>(
 ) async throws -> Value {
     try await ClosurePlaces.enter()
     defer { ClosurePlaces.leave() }
-    if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
-        if isOnLibraryThread ?? LibraryExecutor.isCurrent { return try body() }
-        return try await withTaskExecutorPreference(LibraryExecutor.shared) { try body() }
+    #if canImport(Darwin)
+    guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else {
+        return try await withCheckedThrowingContinuation { continuation in
+            ClosurePlaces.threads.perform { continuation.resume(with: Result { try body() }) }
+        }
     }
-    return try await withCheckedThrowingContinuation { continuation in
-        ClosurePlaces.threads.perform { continuation.resume(with: Result { try body() }) }
-    }
+    #endif
+    if isOnLibraryThread ?? LibraryExecutor.isCurrent { return try body() }
+    return try await withTaskExecutorPreference(LibraryExecutor.shared) { try body() }
 }
 
 /// The places of the synchronous closures of users that run at the same time.
