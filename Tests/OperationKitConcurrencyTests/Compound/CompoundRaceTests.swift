@@ -186,6 +186,7 @@ import Testing
     func lateReadiness() async throws {
         for announces in [true, false] {
             let child = ForeignOperation(isReady: false) { $0.finish() }
+            child.qualityOfService = .utility
             let compound = CompoundOperation(operations: [child, BlockOperation {}], maxConcurrentOperationCount: 1)
             OperationQueue().addOperation(compound)
             await eventually("the other child waits") { compound.finishedOperationCount == 1 }

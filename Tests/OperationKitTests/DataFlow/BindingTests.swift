@@ -52,6 +52,13 @@ import Testing
         }
     }
 
+    @Test("A value that is not optional is handed over to a property that is") func optionalProperty() async {
+        let (name, process) = (TaskOperation(name: "name") { "Ada" }, Process())
+        process.bind(\.first, to: name, \.displayedName)
+        await run([process, name])
+        #expect(process.first == "name")
+    }
+
     @Test("A bound property is handed over after the source has finished and before the target's work")
     func property() async {
         let (fetch, process) = (Fetch(), Process())
@@ -326,4 +333,8 @@ import Testing
         try await OperationQueue().run(compound)
         #expect(process.users.count == 2)
     }
+}
+
+extension Operation {
+    fileprivate var displayedName: String { name ?? "" }
 }
