@@ -200,7 +200,7 @@ struct RequestTroubleTests {
         queue.addOperation(operation)
         await reached.opened()
         if stage == .waitingToRetry {
-            await eventually(operation.debugDescription) { operation.debugDescription.contains("attempt") }
+            await eventually(operation.debugDescription) { operation.debugDescription.contains("begins in") }
         }
         operation.cancel()
         await #expect(throws: CancellationError.self) { try await operation.finished() }
