@@ -30,7 +30,7 @@ static int above_standard_streams(int descriptor) {
 }
 
 int ok_open(const char *path, int flags) {
-    // A named pipe that nobody reads is an error instead of a wait.
+    // A named pipe without a reader is an error instead of a wait.
     int descriptor = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0666);
     if (descriptor < 0) return -errno;
     descriptor = above_standard_streams(descriptor);

@@ -9,7 +9,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// Servers, requests and files that nobody wishes for, and requests among other operations.
+/// Servers, requests and files that are out of order, and requests among other operations.
 @Suite("Requests in trouble", .hangGuard)
 struct RequestTroubleTests {
     private let queue = OperationQueue()

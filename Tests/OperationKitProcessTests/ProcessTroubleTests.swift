@@ -5,7 +5,7 @@ import Testing
 
 @testable import OperationKitProcess
 
-/// Programs, files and moments that nobody wishes for.
+/// Programs, files and moments that are out of order.
 @Suite("Processes in trouble", .hangGuard)
 struct ProcessTroubleTests {
     private let queue = OperationQueue()
