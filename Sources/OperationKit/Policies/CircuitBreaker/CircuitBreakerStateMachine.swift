@@ -89,7 +89,7 @@ struct CircuitBreakerStateMachine: Sendable {
         case (.closed, .cancellation):
             break
         case (.closed, .success), (.closed, .failure):
-            window.add(.init(all: 1, marked: outcome == .failure ? 1 : 0), at: now)
+            window.add(all: 1, marked: outcome == .failure ? 1 : 0, at: now)
             // Also after a success, which may be the call that was missing.
             if hasFailed { open(at: now) }
         case (.halfOpen(let inFlight, let succeeded), .cancellation):
@@ -144,17 +144,12 @@ extension CircuitBreakerStateMachine.Configuration {
 /// The window is divided into ten parts, each of which counts as a whole until it has passed. So it has the last nine to ten
 /// tenths of its duration in it, and takes the same memory however much happens.
 struct SlidingWindow: Sendable {
-    struct Counts: Equatable, Sendable {
-        var all = 0
-        var marked = 0
-    }
-
     private static let partCount: Int64 = 10
 
     private let part: Duration
     /// Those of the current part, and of all others that are still in the window, by the number of the part.
-    private var parts: [(number: Int64, counts: Counts)] = []
-    private(set) var total = Counts()
+    private var parts: [(number: Int64, all: Int, marked: Int)] = []
+    private(set) var total = (all: 0, marked: 0)
 
     /// - Parameter duration: The length of the window, more than zero.
     init(_ duration: Duration) {
@@ -164,24 +159,25 @@ struct SlidingWindow: Sendable {
     /// Something happened. Times come in order; one that comes late counts for the current part.
     ///
     /// - Parameters:
-    ///   - counts: What is added.
+    ///   - all: How often.
+    ///   - marked: How often something of interest happened.
     ///   - now: The time since the window was created.
-    mutating func add(_ counts: Counts, at now: Duration) {
+    mutating func add(all: Int = 0, marked: Int = 0, at now: Duration) {
         advance(to: now)
         let number = max(self.number(of: now), parts.last?.number ?? 0)
-        if parts.last?.number != number { parts.append((number, Counts())) }
-        parts[parts.count - 1].counts.all += counts.all
-        parts[parts.count - 1].counts.marked += counts.marked
-        total.all += counts.all
-        total.marked += counts.marked
+        if parts.last?.number != number { parts.append((number, 0, 0)) }
+        parts[parts.count - 1].all += all
+        parts[parts.count - 1].marked += marked
+        total.all += all
+        total.marked += marked
     }
 
     /// Forgets what is no longer in the window.
     mutating func advance(to now: Duration) {
         let oldest = number(of: now) - SlidingWindow.partCount
         while let first = parts.first, first.number <= oldest {
-            total.all -= first.counts.all
-            total.marked -= first.counts.marked
+            total.all -= first.all
+            total.marked -= first.marked
             parts.removeFirst()
         }
     }
@@ -189,7 +185,7 @@ struct SlidingWindow: Sendable {
     /// Forgets everything.
     mutating func removeAll() {
         parts = []
-        total = Counts()
+        total = (0, 0)
     }
 
     private func number(of now: Duration) -> Int64 {

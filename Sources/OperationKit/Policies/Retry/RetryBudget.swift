@@ -45,7 +45,7 @@ public final class RetryBudget: Sendable {
     /// The first attempt of an operation begins.
     func callBegan() {
         let now = time.now()
-        window.withLock { $0.add(.init(all: 1), at: now) }
+        window.withLock { $0.add(all: 1, at: now) }
     }
 
     /// Whether the budget allows a retry now. Nothing is taken from it.
@@ -61,7 +61,7 @@ public final class RetryBudget: Sendable {
         let now = time.now()
         return window.withLock { window in
             guard allowsRetry(in: &window, at: now) else { return false }
-            window.add(.init(marked: 1), at: now)
+            window.add(marked: 1, at: now)
             return true
         }
     }
