@@ -40,9 +40,9 @@ final class StallWatcher: OperationObserver {
 
     private let state = Guarded(State())
     private let threshold: Duration
-    private let now: @Sendable () -> Duration
-    /// Sleeps on the clock until a time; `nil` for the clock of the system, on which no thread has to be there for that.
-    private let sleep: (@Sendable (Duration) async -> Void)?
+    private let time: TimeSource
+    /// Whether it is the time of the system, on which no thread has to be there to wait.
+    private let isSystemTime: Bool
     private let handler: @Sendable (StallReport) -> Void
     /// On which operations are examined, and the handler is called.
     private let queue = DispatchQueue(label: "OperationKit.stalls", qos: .userInitiated)
@@ -50,14 +50,8 @@ final class StallWatcher: OperationObserver {
     init(threshold: Duration, clock: some Clock<Duration>, handler: @escaping @Sendable (StallReport) -> Void) {
         self.threshold = threshold.bounded
         self.handler = handler
-        let origin = clock.now
-        now = { origin.duration(to: clock.now) }
-        if clock is ContinuousClock {
-            sleep = nil
-        } else {
-            // Not for a time: it begins when the task does, which may be later.
-            sleep = { due in try? await clock.sleep(until: origin.advanced(by: due), tolerance: nil) }
-        }
+        time = TimeSource(clock)
+        isSystemTime = clock is ContinuousClock
     }
 
     /// Ends all reports, and releases what is known of operations.
@@ -90,7 +84,7 @@ final class StallWatcher: OperationObserver {
     }
 
     private func started(_ operation: AsyncOperation, _ id: OperationID) {
-        let now = now()
+        let now = time.now()
         let watch = Watch(
             operation: WeakOperation(operation), parent: operation.enclosingComposite?.observationID, start: now,
             lastActivity: now, fraction: operation.childrenFraction)
@@ -105,7 +99,7 @@ final class StallWatcher: OperationObserver {
     }
 
     private func ended(_ id: OperationID) {
-        let now = now()
+        let now = time.now()
         let released = state.withLock { state in
             let watch = state.watches.removeValue(forKey: id)
             state.noteActivity(in: watch?.parent, at: now)
@@ -116,14 +110,14 @@ final class StallWatcher: OperationObserver {
 
     // MARK: - Alarms
 
-    private func setAlarm(after time: Duration) {
-        let due = now() + time
-        guard let sleep else {
-            let nanoseconds = Int(clamping: time.nanoseconds)
+    private func setAlarm(after delay: Duration) {
+        let due = time.now() + delay
+        if isSystemTime {
+            let nanoseconds = Int(clamping: delay.nanoseconds)
             return queue.asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { [weak self] in self?.look(due) }
         }
-        Task { [weak self, queue] in
-            await sleep(due)
+        Task { [weak self, queue, sleep = time.sleep] in
+            try? await sleep(due)
             guard let watcher = self else { return }
             queue.async { watcher.look(due) }
         }
@@ -132,7 +126,7 @@ final class StallWatcher: OperationObserver {
     /// Reports what has executed for too long, oldest first, and sets the next alarm.
     private func look(_ due: Duration) {
         // Clocks for tests may have a time that stands still. That must not become an endless loop.
-        let now = max(now(), due)
+        let now = max(time.now(), due)
         let suspects = state.withLock { state in
             state.candidates.filter { $0.value.fraction == nil || $0.value.isDue(at: now - threshold) }
         }
@@ -147,7 +141,7 @@ final class StallWatcher: OperationObserver {
             return hasOpen ? state.candidates.lazy.map(\.value.lastActivity).min() ?? now : nil
         }
         // Not for each of many operations, one soon after the other.
-        if let next { setAlarm(after: max(next + threshold - self.now(), threshold / 16)) }
+        if let next { setAlarm(after: max(next + threshold - time.now(), threshold / 16)) }
     }
 
     private func report(of watch: Watch, _ id: OperationID, at now: Duration) -> StallReport? {
