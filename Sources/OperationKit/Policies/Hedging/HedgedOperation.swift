@@ -84,16 +84,12 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
 
     // MARK: - The race
 
-    private enum Event {
-        case delayEnded(attempt: Int)
-        case attemptEnded(Attempt<Input, Output>)
-    }
-
     private func race(
         _ input: Input, after delay: Duration, _ maximumAttempts: Int, _ make: @escaping Attempt<Input, Output>.Make
     ) async throws -> Output {
         let (attempts, clock, winner) = (attempts, clock, FirstSuccess())
-        return try await withThrowingTaskGroup(of: Event.self) { group in
+        // Each task returns the operation that has ended: an attempt, or the delay before the next one.
+        return try await withThrowingTaskGroup(of: AsyncOperation.self) { group in
             var running: [Attempt<Input, Output>] = []
             var (isDue, isOpen) = (true, true)
             var pause: DelayOperation?
@@ -103,24 +99,23 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
             while true {
                 if isDue, isOpen, attempts.count < maximumAttempts, !attempts.isStopped {
                     isDue = false
-                    pause?.cancel()
+                    pause.take()?.cancel()
                     do {
                         let attempt = try await attempts.next(of: self, input: input, make)
                         if winner.operation != nil { continue }
-                        let number = attempts.count
                         winner.observe(attempt.operation)
                         running.append(attempt)
                         group.addTask {
                             try await attempts.children.runChild(attempt.operation, weight: 1)
-                            return .attemptEnded(attempt)
+                            return attempt.operation
                         }
-                        guard number < maximumAttempts else { continue }
+                        guard attempts.count < maximumAttempts else { continue }
                         let next = clock.startPause(for: delay)
                         pause = next
                         attempts.delayBegan(delay)
                         group.addTask {
                             try? await next.waitForFinish()
-                            return .delayEnded(attempt: number)
+                            return next
                         }
                     } catch {
                         isOpen = false
@@ -137,25 +132,24 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                     attempts.delayEnded()
                     if winner.operation != nil || output != nil { running.forEach { $0.operation.cancel() } }
                 }
-                guard !running.isEmpty, let event = try await group.next() else { break }
-                switch event {
-                case .delayEnded(let number):
-                    isDue = isOpen && number == attempts.count
+                guard !running.isEmpty, let ended = try await group.next() else { break }
+                guard let index = running.firstIndex(where: { $0.operation === ended }) else {
+                    isDue = isOpen && ended === pause
                     if isDue { attempts.delayEnded() }
-                case .attemptEnded(let attempt):
-                    running.removeAll { $0.operation === attempt.operation }
-                    // The thread that ends an attempt may be held up before it tells the observers.
-                    if case .success = attempt.result { winner.succeeded(attempt.operation) }
-                    if let first = winner.operation {
-                        isOpen = false
-                        if first === attempt.operation { output = output ?? attempt.result }
-                    } else if case .failure(let error) = attempt.result {
-                        let isCancellation = error.isCancellation
-                        if !isCancellation || failure == nil || attempts.isStopped && !isLate { failure = error }
-                        isLate = isLate || attempts.isStopped && !isCancellation
-                        isOpen = isOpen && !isCancellation
-                        isDue = true
-                    }
+                    continue
+                }
+                let attempt = running.remove(at: index)
+                // The thread that ends an attempt may be held up before it tells the observers.
+                if case .success = attempt.result { winner.succeeded(ended) }
+                if let first = winner.operation {
+                    isOpen = false
+                    if first === ended { output = output ?? attempt.result }
+                } else if case .failure(let error) = attempt.result {
+                    let isCancellation = error.isCancellation
+                    if !isCancellation || failure == nil || attempts.isStopped && !isLate { failure = error }
+                    isLate = isLate || attempts.isStopped && !isCancellation
+                    isOpen = isOpen && !isCancellation
+                    isDue = true
                 }
             }
             pause?.cancel()
