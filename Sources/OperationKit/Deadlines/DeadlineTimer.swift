@@ -255,7 +255,9 @@ extension Clock where Duration == Swift.Duration {
         if self is ContinuousClock { return .continuous }
         if self is SuspendingClock { return .suspending }
         guard Self.self is AnyClass else { return DeadlineTimer(TimeSource(self)) }
-        return .shared(for: self, identity: ObjectIdentifier(self as AnyObject))
+        return DeadlineTimer.shared.object(for: ObjectIdentifier(self as AnyObject)) { released in
+            DeadlineTimer(TimeSource(self), released: released)
+        }
     }
 }
 
@@ -265,28 +267,7 @@ extension DeadlineTimer {
     fileprivate static let suspending = DeadlineTimer(TimeSource(SuspendingClock()), usesThread: true)
 
     /// The timers of clocks that are classes. A timer holds its clock, so no identity is used again while it is in use.
-    private static let entries = Locked<[ObjectIdentifier: WeakReference<DeadlineTimer>]>([:])
-
-    fileprivate static func shared(for clock: some Clock<Duration>, identity: ObjectIdentifier) -> DeadlineTimer {
-        if let timer = entries.withLock({ $0[identity]?.object }) { return timer }
-        let created = DeadlineTimer(TimeSource(clock)) { timerWasReleased(identity) }
-        return entries.withLock { entries in
-            // Another thread may have been faster.
-            if let timer = entries[identity]?.object { return timer }
-            entries[identity] = WeakReference(created)
-            return created
-        }
-    }
-
-    private static func timerWasReleased(_ identity: ObjectIdentifier) {
-        // Another timer may have taken the place. If it is released at this moment, then not with the lock held.
-        let successor = entries.withLock { entries in
-            let successor = entries[identity]?.object
-            if successor == nil { entries[identity] = nil }
-            return successor
-        }
-        withExtendedLifetime(successor) {}
-    }
+    fileprivate static let shared = KeyedObjects<DeadlineTimer>()
 }
 
 /// A clock without its type, whose time is the duration since it was made a source.

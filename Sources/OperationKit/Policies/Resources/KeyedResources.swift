@@ -22,7 +22,7 @@ public final class KeyedConcurrencyLimit: Sendable {
     /// How many operations with the same key may wait.
     public let maximumWaiting: Int
 
-    let resources = KeyedResources<ConcurrencyLimit>()
+    let resources = KeyedObjects<ConcurrencyLimit>()
 
     /// Creates the limits.
     ///
@@ -41,8 +41,10 @@ public final class KeyedConcurrencyLimit: Sendable {
     ///
     /// - Parameter key: The key. All operations without one share a limit, too.
     public subscript<Key: Hashable & Sendable>(key: Key?) -> ConcurrencyLimit {
-        resources.resource(for: key) {
-            ConcurrencyLimit(title(of: key, in: name), limit, maximumWaiting: maximumWaiting)
+        resources.object(for: key) { released in
+            let resource = ConcurrencyLimit(title(of: key, in: name), limit, maximumWaiting: maximumWaiting)
+            resource.released = released
+            return resource
         }
     }
 }
@@ -63,7 +65,7 @@ public final class KeyedExclusiveAccess: Sendable {
     /// How many operations with the same key may wait.
     public let maximumWaiting: Int
 
-    let resources = KeyedResources<ExclusiveAccess>()
+    let resources = KeyedObjects<ExclusiveAccess>()
 
     /// Creates the exclusive accesses.
     ///
@@ -80,49 +82,14 @@ public final class KeyedExclusiveAccess: Sendable {
     ///
     /// - Parameter key: The key. All operations without one share an exclusive access, too.
     public subscript<Key: Hashable & Sendable>(key: Key?) -> ExclusiveAccess {
-        resources.resource(for: key) { ExclusiveAccess(title(of: key, in: name), maximumWaiting: maximumWaiting) }
+        resources.object(for: key) { released in
+            let resource = ExclusiveAccess(title(of: key, in: name), maximumWaiting: maximumWaiting)
+            resource.released = released
+            return resource
+        }
     }
 }
 
 private func title(of key: (some Hashable)?, in name: String) -> String {
     key.map { "\(name) \($0)" } ?? name
-}
-
-/// The resources of keys, as long as they are used.
-final class KeyedResources<Resource: OperationResource>: Sendable {
-    private struct Key: Hashable, @unchecked Sendable {
-        let value: AnyHashable
-    }
-
-    private let entries = Locked<[Key: WeakReference<Resource>]>([:])
-
-    var count: Int { entries.withLock(\.count) }
-
-    /// Returns the resource of a key, a new one if there is none. Keys are compared with the lock held.
-    func resource<Value: Hashable & Sendable>(for value: Value?, make: () -> Resource) -> Resource {
-        let key = Key(value: value.map(AnyHashable.init) ?? AnyHashable(Value?.none))
-        if let resource = entries.withLock({ $0[key]?.object }) { return resource }
-        let new = make()
-        // A key such as `.nan` can never be looked up.
-        if key != key { return new }
-        let resource = entries.withLock { entries in
-            if let resource = entries[key]?.object { return resource }
-            entries[key] = WeakReference(new)
-            return new
-        }
-        if resource === new {
-            new.onDeinit { [weak self] in self?.resourceWasReleased(key) }
-        }
-        return resource
-    }
-
-    private func resourceWasReleased(_ key: Key) {
-        // Another resource may have taken the place. If it is released at this moment, then not with the lock held.
-        let successor = entries.withLock { entries in
-            let successor = entries[key]?.object
-            if successor == nil { entries[key] = nil }
-            return successor
-        }
-        withExtendedLifetime(successor) {}
-    }
 }

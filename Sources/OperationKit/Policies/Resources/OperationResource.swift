@@ -16,7 +16,8 @@ public class OperationResource: @unchecked Sendable {
     final let id: ResourceID
     /// What an operation waits for, as the end of a phrase.
     final let title: String
-    private final let freed = Locked<(@Sendable () -> Void)?>(nil)
+    /// Called when nothing uses the resource any more. Set before it can be used.
+    final var released: (@Sendable () -> Void)?
 
     init(_ kind: String, name: String, title: String, limit: Int, maximumWaiting: Int, isRate: Bool = false) {
         precondition(limit > 0, "OperationKit: the \(kind) “\(name)” would let \(limit) operations through")
@@ -30,12 +31,7 @@ public class OperationResource: @unchecked Sendable {
 
     deinit {
         ResourcePool.shared.resourceRemoved(id)
-        freed.withLock { $0 }?()
-    }
-
-    /// Sets what is called when nothing uses the resource any more.
-    final func onDeinit(_ body: @escaping @Sendable () -> Void) {
-        freed.withLock { $0 = body }
+        released?()
     }
 
     /// How many operations wait for the resource at the moment. For diagnostics: the number may be another one by the time it is

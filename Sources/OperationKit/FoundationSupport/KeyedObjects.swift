@@ -1,0 +1,42 @@
+/// Objects that are shared by all who use the same key, as long as one of them does.
+final class KeyedObjects<Object: AnyObject & Sendable>: Sendable {
+    private struct Key: Hashable, @unchecked Sendable {
+        let value: AnyHashable
+    }
+
+    private let entries = Locked<[Key: WeakReference<Object>]>([:])
+
+    var count: Int { entries.withLock(\.count) }
+
+    /// Returns the object of a key, a new one if there is none. Keys are compared with the lock held.
+    ///
+    /// - Parameters:
+    ///   - value: The key. All who use none share an object, too.
+    ///   - make: Makes the object, which calls `released` when it is freed.
+    /// - Returns: The object, which is kept by those who use it.
+    func object<Value: Hashable & Sendable>(
+        for value: Value?, make: (_ released: @escaping @Sendable () -> Void) -> Object
+    ) -> Object {
+        let key = Key(value: value.map(AnyHashable.init) ?? AnyHashable(Value?.none))
+        if let object = entries.withLock({ $0[key]?.object }) { return object }
+        let new = make { [weak self] in self?.objectWasReleased(key) }
+        // A key such as `.nan` can never be looked up.
+        if key != key { return new }
+        return entries.withLock { entries in
+            // Another thread may have been faster.
+            if let object = entries[key]?.object { return object }
+            entries[key] = WeakReference(new)
+            return new
+        }
+    }
+
+    private func objectWasReleased(_ key: Key) {
+        // Another object may have taken the place. If it is released at this moment, then not with the lock held.
+        let successor = entries.withLock { entries in
+            let successor = entries[key]?.object
+            if successor == nil { entries[key] = nil }
+            return successor
+        }
+        withExtendedLifetime(successor) {}
+    }
+}
