@@ -34,8 +34,9 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
         }
         throw CancellationError()
     }
-    // A group that throws would cancel the items in flight when the sequence fails.
-    let problem = await withTaskGroup(of: ChildTaskEvent<Answer>.self) { group -> (any Error)? in
+    // A group that throws would cancel the items in flight when the sequence fails. The task that waits for the end of a
+    // suspension returns `nil`.
+    let problem = await withTaskGroup(of: (index: Int, answer: Answer)?.self) { group -> (any Error)? in
         var index = 0
         var inFlight = 0
         /// The item that starts next, once it is known.
@@ -55,7 +56,7 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
                 }
                 if suspension?.isSuspended == true { break }
                 pending = nil
-                group.addTask { [index] in .ended(index, await perform(index, item)) }
+                group.addTask { [index] in (index, await perform(index, item)) }
                 index += 1
                 inFlight += 1
             }
@@ -68,17 +69,17 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
                 isWaitingForResume = true
                 group.addTask {
                     await suspension.ended()
-                    return .resumed
+                    return nil
                 }
             }
             switch await group.next() {
-            case .ended(let index, let answer)?:
+            case let (index, answer)??:
                 inFlight -= 1
                 if !ended(index, answer), goesOn {
                     goesOn = false
                     group.cancelAll()
                 }
-            case .resumed?:
+            case .some(nil):
                 isWaitingForResume = false
             case nil:
                 return nil
@@ -86,12 +87,6 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
         }
     }
     if let problem { throw problem }
-}
-
-/// What the task that starts the others waits for.
-private enum ChildTaskEvent<Answer: Sendable>: Sendable {
-    case ended(Int, Answer)
-    case resumed
 }
 
 /// The tasks of the items in flight, where an `async` method performs an item or a batch.
