@@ -35,30 +35,7 @@ extension CollectionOperation {
     ) async throws where Items.Element == CollectionType {
         let strategy = try CollectionStrategy(of: self)
         var iterator = sequence.makeIterator()
-        let perform: CollectionStrategy<CollectionType>.Perform
-        switch strategy.method {
-        case .completion(let method): perform = method
-        case .async(let method) where strategy.limit == 1:
-            // Nothing is in flight while an item is read, so no task is needed.
-            var (index, goesOn) = (0, true)
-            while goesOn, !Task.isCancelled {
-                var unit: [CollectionType] = []
-                while unit.count < strategy.unitSize, !Task.isCancelled, let item = iterator.next() {
-                    unit.append(item)
-                }
-                if Task.isCancelled { break }
-                if unit.isEmpty { return }
-                do {
-                    try await method(unit, 0..<unit.count, index)
-                } catch {
-                    CollectionFailure.deliver(error, of: unit, from: index * strategy.unitSize, to: failed)
-                    goesOn = strategy.failurePolicy == .continueAll || error.isCancellation
-                }
-                index += 1
-            }
-            if goesOn { throw CancellationError() }
-            return
-        case .async:
+        guard case .completion(let perform) = strategy.method else {
             return try await performOperation(by: strategy, next: { iterator.next() }, failed: failed)
         }
         let source = SequenceSource(
