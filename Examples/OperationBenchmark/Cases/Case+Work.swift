@@ -91,9 +91,12 @@ final class Busy: AsyncOperation, @unchecked Sendable {
     static func compute(_ rounds: Int) {
         var state: UInt64 = 1
         for _ in 0..<rounds { state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407 }
-        // Never true, but the compiler cannot know.
-        if state == 0 { fatalError("There is no such number.") }
+        use(state)
     }
+
+    /// Looks like an effect to the compiler, which would otherwise leave the computation out, or do it once for a whole loop.
+    @inline(never) @_optimize(none)
+    private static func use(_ value: UInt64) {}
 
     /// How many rounds take so long on this machine.
     static func rounds(microseconds: Int) -> Int {
