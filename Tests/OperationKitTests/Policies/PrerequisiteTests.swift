@@ -78,12 +78,13 @@ import Testing
         #expect(log.events == ["login", "stop login"])
     }
 
-    @Test("A prerequisite that is used already is an error that names it", arguments: 0..<4) func used(index: Int)
+    @Test("A prerequisite that is used already is an error that names it", arguments: 0..<5) func used(index: Int)
         async throws
     {
         let login = endless("login")
         let work = work(needing: login)
         let compound = CompoundOperation()
+        let hold = ScriptedOperation()
         switch index {
         case 0: login.start()
         case 1: try compound.addOperation(login)
@@ -92,6 +93,12 @@ import Testing
             let other = self.work(needing: login)
             other.start()
             await begun("login")
+        case 3:
+            // It runs for another operation, and waits for a third one.
+            login.addDependency(hold)
+            let other = self.work(needing: login)
+            other.start()
+            await eventually("not taken") { login.surroundingOperations.contains(other) }
         default:
             // It would wait for itself.
             work.addCondition(Needs(log: log) { [unowned work] in work })
@@ -100,11 +107,12 @@ import Testing
         work.start()
         let error = await #expect(throws: ConditionError.self) { try await work.finished() }
         guard
-            case .prerequisiteFailed("work", "signed in", index == 3 ? "work" : "login", let cause) = try #require(
+            case .prerequisiteFailed("work", "signed in", index == 4 ? "work" : "login", let cause) = try #require(
                 error)
         else { return #expect(Bool(false), "\(String(describing: error))") }
         #expect(cause is OperationQueueError)
-        if index < 3 { login.finish() }
+        hold.start()
+        if index < 4 { login.finish() }
     }
 
     // MARK: - Resources
