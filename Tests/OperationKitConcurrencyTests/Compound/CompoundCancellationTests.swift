@@ -39,14 +39,16 @@ import Testing
         #expect(log.count(of: "ran") == 0)
     }
 
-    @Test("Once a compound is being cancelled, no child of a nested one starts because another child ends")
-    func nothingBeginsInside() async {
+    @Test(
+        "Once a compound is being cancelled, no child of a nested one starts because another child ends",
+        arguments: [true, false])
+    func nothingBeginsInside(isNested: Bool) async {
         let began = Gate()
         let (running, waiting) = (
             ScriptedOperation("running", main: { _ in began.open() }, didCancel: { $0.finish() }),
             ScriptedOperation("waiting")
         )
-        let first = CompoundOperation(operations: [running])
+        let first = isNested ? CompoundOperation(operations: [running]) : running
         waiting.addDependency(first)
         let second = CompoundOperation(operations: [waiting])
         // Cancelled between the two, it lets other threads go on for a while.

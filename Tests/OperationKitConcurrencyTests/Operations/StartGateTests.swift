@@ -149,8 +149,10 @@ import Testing
         #expect(child.isFinished && log.count(of: "main") == 0 && log.count(of: "withdraw gate") == 1)
     }
 
-    @Test("No composite succeeds that is cancelled while it waits, even if all inside has ended before")
-    func cancelledCompositesWithoutWork() async {
+    @Test(
+        "No composite succeeds that is cancelled before its main(), even if all inside has ended before",
+        arguments: [true, false])
+    func cancelledCompositesWithoutWork(isWaiting: Bool) async {
         func finished() -> IOOperation<Void, Int> {
             let operation = IOBlockOperation<Void, Int> { 1 }
             operation.start()
@@ -161,10 +163,14 @@ import Testing
             finished().map { _ in 2 }, finished().recoverRun { _ in TaskOperation { 1 } }, [finished()].gathered(),
         ]
         for operation in operations {
-            let gate = HeldGate("gate", log)
-            operation.addGate(gate)
-            operation.start()
-            operation.cancel()
+            if isWaiting {
+                operation.addGate(HeldGate("gate", log))
+                operation.start()
+                operation.cancel()
+            } else {
+                operation.addStartHandler { $0.cancel() }
+                operation.start()
+            }
             try? await operation.finished()
             #expect(operation.isFinished && operation.error?.isCancellation == true, "\(type(of: operation))")
         }
