@@ -67,7 +67,7 @@ extension AsyncOperation {
     /// - Returns: What to do next, if the operation ends instead.
     private final func wait(for gate: any StartGate) -> Lifecycle.Action? {
         let observers = outerObservers
-        let reason = observers == nil ? nil : gate.waitReason
+        let reason = observers == nil ? nil : gate.waitDescription
         let (isWaiting, action, event) = withState { state -> (Bool, Lifecycle.Action?, EventQueue?) in
             let action = state.lifecycle.gateClosed()
             guard state.lifecycle.isWaiting else { return (false, action, nil) }

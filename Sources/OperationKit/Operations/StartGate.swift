@@ -31,19 +31,15 @@ protocol StartGate: Sendable {
     /// Not called when an operation that waits is freed: the gate is released then.
     func withdraw()
 
-    /// What the operation waits for, for its description, such as “waiting for access”. Called with nothing locked, on any thread.
+    /// What the operation waits for, for its description and its observers, such as “waiting for access”. Called with nothing locked,
+    /// on any thread. It is asked of each operation that waits, so it takes the same time however many wait.
     var waitDescription: String? { get }
-
-    /// What the operation waits for, for its observers. Unlike the description it is asked of each operation that waits, so it takes
-    /// the same time however many wait.
-    var waitReason: String? { get }
 }
 
 extension StartGate {
     func wait(_ operation: AsyncOperation) {}
     func withdraw() {}
     var waitDescription: String? { nil }
-    var waitReason: String? { waitDescription }
 }
 
 /// Where a gate is among others. A policy says where its own gates are.

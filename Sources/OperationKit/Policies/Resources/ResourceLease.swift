@@ -249,9 +249,7 @@ final class ResourceLease: StartGate, StartLease {
 
     // MARK: - Diagnostics
 
-    var waitDescription: String? { waitReason }
-
-    var waitReason: String? {
+    var waitDescription: String? {
         guard let id = requestID, let missing = ResourcePool.shared.missingResources(for: id), !missing.isEmpty else {
             return nil
         }
