@@ -49,12 +49,13 @@ struct ResourceStateMachine: Sendable {
         var holders: Set<RequestID> = []
         /// How many of these are composites.
         var compositeCount = 0
-        var waitingCount = 0
         /// How many requests from inside wait, wherever they are looked at.
         var insideCount = 0
         /// Of the requests from inside those for which this is the resource that they lack.
         var inside = IndexedHeap<Rank, RequestID>()
         var outside = IndexedHeap<Rank, RequestID>()
+
+        var waitingCount: Int { insideCount + outside.count }
 
         /// Whether another request may neither have a place nor wait.
         var isFull: Bool { (freeCount == 0 || waitingCount > 0) && waitingCount >= maximumWaiting }
@@ -287,10 +288,7 @@ extension ResourceStateMachine {
     private mutating func enterLines(_ id: RequestID) {
         guard let request = requests[id] else { return }
         let isInside = request.holder != nil
-        for resource in request.resources {
-            resources[resource]?.waitingCount += 1
-            if isInside { resources[resource]?.insideCount += 1 }
-        }
+        if isInside { for resource in request.resources { resources[resource]?.insideCount += 1 } }
         // One that lacks nothing is looked at where it is, before anything else happens.
         let lacking = request.resources.first { resources[$0]?.freeCount == 0 } ?? request.resources.first
         for resource in request.resources where !isInside || resource == lacking {
@@ -304,10 +302,7 @@ extension ResourceStateMachine {
     private mutating func leaveLines(_ id: RequestID) {
         guard let request = requests[id] else { return }
         let isInside = request.holder != nil
-        for resource in request.resources {
-            resources[resource]?.waitingCount -= 1
-            if isInside { resources[resource]?.insideCount -= 1 }
-        }
+        if isInside { for resource in request.resources { resources[resource]?.insideCount -= 1 } }
         let line = isInside ? \Resource.inside : \Resource.outside
         for (resource, place) in request.places { _ = resources[resource]?[keyPath: line].remove(place) }
         requests[id]?.places = []
