@@ -32,19 +32,15 @@ public struct CollectionFailure<Item: Sendable>: Sendable {
 
     /// Pairs items with the errors of the units, items or batches, that they were part of.
     static func pairs(_ items: [Item], _ errors: [(any Error)?], unitSize: Int) -> [CollectionFailure] {
+        func failures(_ error: (any Error)?, of unit: Range<Int>) -> [CollectionFailure] {
+            error.map { error in unit.map { CollectionFailure(index: $0, item: items[$0], error: error) } } ?? []
+        }
         guard unitSize >= 1, errors.count == unitCount(items.count, size: unitSize) else {
             // Nothing was run, and the only error says why.
-            let error = errors.lazy.compactMap(\.self).first
-            return error.map { error in
-                items.enumerated().map { CollectionFailure(index: $0, item: $1, error: error) }
-            } ?? []
+            return failures(errors.lazy.compactMap(\.self).first, of: items.indices)
         }
         return errors.enumerated().flatMap { unit, error in
-            error.map { error in
-                unitRange(unit, size: unitSize, count: items.count).map {
-                    CollectionFailure(index: $0, item: items[$0], error: error)
-                }
-            } ?? []
+            failures(error, of: unitRange(unit, size: unitSize, count: items.count))
         }
     }
 }
