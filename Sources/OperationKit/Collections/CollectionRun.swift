@@ -25,14 +25,16 @@ import Foundation
 public final class CollectionRun<CollectionType: Sendable>: IOOperation<[CollectionType], Void>, @unchecked Sendable {
     private enum Stage {
         case idle
-        /// The object is being asked to perform the run: it hands over its units, or has its own implementation.
+        /// The object is being asked to perform the run: it hands over its units, or has its own implementation. Or the run is
+        /// about to finish without that.
         case calling(isStopped: Bool)
         case running
-        /// About to finish without having run.
-        case skipped
         /// The slots are there, and do not change any more.
         case finished
     }
+
+    /// What errors call an item or a batch.
+    private let unitName: String
 
     // The lock of the operation guards these.
 
@@ -50,6 +52,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
 
     init(of object: some CollectionOperation<CollectionType>) {
         self.object = UncheckedSendable(object)
+        unitName = object.unitName
         let children = CollectionChildren<CollectionType>()
         super.init()
         becomeComposite(of: children)
@@ -70,31 +73,28 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     fileprivate func startItems() {
         guard let input = requiredInput(), let object = beginCall() else { return }
         // A cancellation before the call has found nothing to cancel.
-        if isCancelled { return finishWithoutRun() }
-        let unitName = object.unitName
-        let completion = RunCompletion(self, itemCount: input.count, unitName: unitName)
+        if isCancelled { return finishWithoutRun(of: object) }
+        let completion = RunCompletion(self, itemCount: input.count)
         let work: Result<CollectionWork, CoordinationError>? = RunRequest.work(of: ObjectIdentifier(object)) {
             object.performOperation(on: input, completion: completion.end)
         }
         // The default implementation does not use its completion.
         if let work {
             completion.isLossExpected = true
-            start(work, unitName: unitName)
+            start(work)
         } else {
             _ = endCall(unitCount: input.count, nil)
         }
     }
 
-    private func start(_ work: Result<CollectionWork, CoordinationError>, unitName: String) {
+    private func start(_ work: Result<CollectionWork, CoordinationError>) {
         switch work {
         case .success(let work):
             let driver = CollectionDriver(
                 work, qos: DispatchQoS(qualityOfService), itemEnded: { [weak self] in self?.reportProgress() })
             // A cancellation from here on finds the driver.
             if endCall(unitCount: work.source.count ?? 0, driver) { driver.cancel() }
-            driver.start { slots, _ in
-                self.finish(slots: slots, endedCount: self.count.ended, unitName: unitName)
-            }
+            driver.start { slots, _ in self.finish(slots: slots, endedCount: self.count.ended) }
         case .failure(let error):
             finish(withInvalidOptions: error)
         }
@@ -110,31 +110,26 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     }
 
     fileprivate func cancelItems() {
-        let (driver, isSkipped) = withState { state -> (CollectionDriver?, Bool) in
+        let (driver, skipped) = withState { state -> (CollectionDriver?, (any CollectionOperation<CollectionType>)?) in
             switch stage {
             // Before the start and the preparations, `drainItems()` will be called. After them, nothing has started yet, as
             // when the input is missing, and nothing will.
             case .idle where state.lifecycle.isExecuting && !state.lifecycle.isBeforeMain:
-                stage = .skipped
-                return (nil, true)
+                stage = .calling(isStopped: false)
+                return (nil, object?.value)
             case .calling:
                 stage = .calling(isStopped: true)
-                return (nil, false)
-            case .idle, .running, .skipped, .finished:
-                return (self.driver, false)
+                return (nil, nil)
+            case .idle, .running, .finished:
+                return (self.driver, nil)
             }
         }
         driver?.cancel()
-        if isSkipped { finishWithoutRun() }
+        if let skipped { finishWithoutRun(of: skipped) }
     }
 
     fileprivate func drainItems() {
-        let isFirst = lock.withLock {
-            guard case .idle = stage else { return false }
-            stage = .skipped
-            return true
-        }
-        if isFirst { finishWithoutRun() }
+        if let object = beginCall() { finishWithoutRun(of: object) }
     }
 }
 
@@ -164,14 +159,11 @@ extension CollectionRun {
         return isStopped
     }
 
-    private func finishWithoutRun() {
-        // The object is there until the operation has finished, which is what this does.
-        guard let object = lock.withLock({ object?.value }) else { return }
+    private func finishWithoutRun(of object: some CollectionOperation<CollectionType>) {
         do throws(CoordinationError) {
             let unitSize = try CollectionStrategy(of: object).unitSize
             let count = OperationKit.unitCount(input?.count ?? 0, size: unitSize)
-            finish(
-                slots: Array(repeating: CancellationError(), count: count), endedCount: 0, unitName: object.unitName)
+            finish(slots: Array(repeating: CancellationError(), count: count), endedCount: 0)
         } catch {
             finish(withInvalidOptions: error)
         }
@@ -185,7 +177,7 @@ extension CollectionRun {
         finish(slots: [error], endedCount: 1) { _, _ in .failure(error) }
     }
 
-    private func finish(slots: [(any Error)?], endedCount: Int, unitName: String) {
+    private func finish(slots: [(any Error)?], endedCount: Int) {
         let failures = SuboperationError.failures(of: slots, unitName: unitName)
         let name = displayName
         finish(slots: slots, endedCount: endedCount) { isCancelled, reason in
@@ -213,19 +205,19 @@ extension CollectionRun {
     }
 
     /// A type's own implementation has reported the end.
-    fileprivate func ended(_ slots: [(any Error)?], unitName: String) {
-        finish(slots: slots, endedCount: slots.count { $0?.isCancellation != true }, unitName: unitName)
+    fileprivate func ended(_ slots: [(any Error)?]) {
+        finish(slots: slots, endedCount: slots.count { $0?.isCancellation != true })
     }
 
     /// Ends the run soon, because the completion that a type's own implementation was given has been released.
-    fileprivate func completionWasLost(itemCount: Int, unitName: String) {
+    fileprivate func completionWasLost(itemCount: Int) {
         let isFinished = lock.withLock { if case .finished = stage { true } else { false } }
         if isFinished { return }
         // The releasing thread may hold arbitrary locks.
         DedicatedThreads.deliveries.performAsync { [self] in
             if isCancelled {
                 let slots = Array(repeating: CancellationError() as (any Error)?, count: itemCount)
-                return finish(slots: slots, endedCount: 0, unitName: unitName)
+                return finish(slots: slots, endedCount: 0)
             }
             let error = LostFinishError.run(name: displayName)
             finish(slots: Array(repeating: error, count: itemCount), endedCount: itemCount) { _, _ in .failure(error) }
@@ -253,23 +245,21 @@ extension CollectionRun {
 private final class RunCompletion<Item: Sendable>: @unchecked Sendable {
     private let run: CollectionRun<Item>
     private let itemCount: Int
-    private let unitName: String
     /// Written by the thread that holds a reference, and read by the one that releases the last one.
     var isLossExpected = false
 
-    init(_ run: CollectionRun<Item>, itemCount: Int, unitName: String) {
+    init(_ run: CollectionRun<Item>, itemCount: Int) {
         self.run = run
         self.itemCount = itemCount
-        self.unitName = unitName
     }
 
     deinit {
-        if !isLossExpected { run.completionWasLost(itemCount: itemCount, unitName: unitName) }
+        if !isLossExpected { run.completionWasLost(itemCount: itemCount) }
     }
 
     /// The completion.
     @Sendable func end(_ slots: [(any Error)?]) {
-        run.ended(slots, unitName: unitName)
+        run.ended(slots)
     }
 }
 
