@@ -127,7 +127,7 @@ final class CoordinatedRun: @unchecked Sendable {
             if !seen.insert(ObjectIdentifier(operation)).inserted {
                 return .failure(.givenTwice(operation: operation.displayName, coordinator: name))
             }
-            if operation.isExecuting || operation.isFinished {
+            if operation.hasBeenStarted {
                 return .failure(.alreadyStarted(operation: operation.displayName, coordinator: name))
             }
             return .success(operation)

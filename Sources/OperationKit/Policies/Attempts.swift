@@ -102,7 +102,7 @@ final class Attempts: Sendable {
                 path: [composite.displayName] + (operation === composite ? [] : [operation.displayName]))
         }
         let parent = operation.withState { $0.parent }
-        if operation.isExecuting || operation.isFinished || parent === children {
+        if operation.hasBeenStarted || parent === children {
             throw RetryError.operationReused(operation: composite.displayName, attempt: number)
         }
         if parent != nil {

@@ -88,22 +88,19 @@ final class ConditionGate: StartGate {
 
     var waitDescription: String? {
         let name = condition.name
-        if case .evaluating(_, let operation) = state.withLock(\.self), let helper = operation.helper {
+        if case .evaluating(_, let operation) = state.withLock(\.self),
+            let helper = operation.withState({ $0.gates?.helper })
+        {
+            // Not what a condition of it waits for, which would have no bound.
+            let resourceWait = (helper.withState { $0.awaitedGate } as? ResourceLease)?.waitDescription
             return "running “\(helper.displayName)” for its condition “\(name)”"
-                + (helper.resourceWait.map { ", which is \($0)" } ?? "")
+                + (resourceWait.map { ", which is \($0)" } ?? "")
         }
         return "evaluating its condition “\(name)”"
     }
 }
 
 extension AsyncOperation {
-    /// What the operation requires and waits for, in words. Not what a condition of it waits for, which would have no bound.
-    fileprivate final var resourceWait: String? {
-        (withState { $0.awaitedGate } as? ResourceLease)?.waitDescription
-    }
-
-    fileprivate final var helper: AsyncOperation? { withState { $0.gates?.helper } }
-
     fileprivate final var awaitsMain: Bool { withState(\.lifecycle.awaitsMain) }
 
     /// Runs an operation on a queue of its own, for a condition. Cancelling the task cancels it.
