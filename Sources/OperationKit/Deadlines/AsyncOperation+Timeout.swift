@@ -27,14 +27,10 @@ extension AsyncOperation {
     public final var timeout: Duration? {
         get { withState { $0.gates?.timeout } }
         set {
-            let isSet = withState { state in
-                guard state.lifecycle.isPending else { return false }
-                let gates = state.requiredGates()
+            setPolicy("a timeout") { gates in
                 gates.timeout = newValue
                 if gates[.timeout] == nil { gates.add(StartHandler(order: .timeout) { $0.beginTimeout() }) }
-                return true
             }
-            if !isSet { reportLatePolicy("a timeout") }
         }
     }
 
@@ -46,16 +42,7 @@ extension AsyncOperation {
     /// task for each deadline. Where the `sleep` of a clock throws, or returns early, the time counts as over.
     public final var clock: any Clock<Duration> {
         get { withState { $0.gates?.clock }?.value ?? ContinuousClock() }
-        set {
-            // Release the old clock after unlocking; its deinitializer may run arbitrary code.
-            var reference: Reference? = Reference(newValue)
-            let isSet = withState { state in
-                guard state.lifecycle.isPending else { return false }
-                swap(&reference, &state.requiredGates().clock)
-                return true
-            }
-            if !isSet { reportLatePolicy("a clock") }
-        }
+        set { setPolicy("a clock") { exchange(&$0.clock, with: Reference(newValue)) } }
     }
 
     /// Suspends until the operation is finished, but not longer than a certain time, and throws the error it ended with.
@@ -97,9 +84,18 @@ extension AsyncOperation {
         withState { $0.gates?.clock }?.value.timer ?? ContinuousClock().timer
     }
 
-    /// Reports a policy that has no effect, because the operation has started.
-    final func reportLatePolicy(_ policy: String) {
-        ExecutionRecording.current.report(.latePolicy(operation: displayName, policy: policy))
+    /// Sets a policy, unless the operation has started: that is reported, and has no effect.
+    ///
+    /// - Parameters:
+    ///   - policy: What the report calls it.
+    ///   - change: Called with the lock held. It returns what was replaced.
+    final func setPolicy<Replaced>(_ policy: @autoclosure () -> String, _ change: (StartGates) -> Replaced) {
+        let replaced = withState { state -> Replaced? in
+            state.lifecycle.isPending ? change(state.requiredGates()) : nil
+        }
+        if replaced == nil { ExecutionRecording.current.report(.latePolicy(operation: displayName, policy: policy())) }
+        // Released after unlocking; its deinitializer may run arbitrary code.
+        withExtendedLifetime(replaced) {}
     }
 }
 

@@ -88,7 +88,7 @@ extension AsyncOperation {
     ///
     /// - Parameter condition: What has to hold.
     public final func addCondition(_ condition: some OperationCondition) {
-        if !addGate(ConditionGate(condition)) { reportLatePolicy("the condition “\(condition.name)”") }
+        setPolicy("the condition “\(condition.name)”") { $0.add(ConditionGate(condition)) }
     }
 
     /// Makes the operation run only if a closure says so.

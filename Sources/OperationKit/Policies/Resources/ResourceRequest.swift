@@ -91,15 +91,10 @@ extension AsyncOperation {
     }
 
     final func changeRequirements(named name: String, _ change: (inout ResourceRequest) -> Void) {
-        let (isSet, replaced) = withState { state -> (Bool, (any StartGate)?) in
-            guard state.lifecycle.isPending else { return (false, nil) }
-            let gates = state.requiredGates()
+        setPolicy("the requirement “\(name)”") { gates in
             var request = (gates[.resources] as? ResourceLease)?.request ?? ResourceRequest()
             change(&request)
-            return (true, gates.set(ResourceLease(request)))
+            return gates.set(ResourceLease(request))
         }
-        // Released after unlocking, as it has a lock of its own.
-        withExtendedLifetime(replaced) {}
-        if !isSet { reportLatePolicy("the requirement “\(name)”") }
     }
 }
