@@ -191,41 +191,28 @@ extension ResourceRequest {
     /// Cancelling the task ends the wait with `CancellationError`.
     ///
     /// - Parameter operation: The operation whose attempt it is.
-    /// - Returns: What the attempt holds until it is finished with the error of the attempt, which circuit breakers count.
+    /// - Returns: Ends what the attempt holds, with the error of the attempt, which circuit breakers count.
     /// - Throws: ``ResourceError``, ``CircuitOpenError``.
-    func granted(toAttemptOf operation: AsyncOperation) async throws -> AttemptLease {
-        let lease = AttemptLease()
-        lease.name = operation.displayName
+    func granted(toAttemptOf operation: AsyncOperation) async throws -> FinishHandle<Void> {
+        // What requires them is an operation of its own, whose work lasts as long as the attempt.
+        let continuation = Locked<CheckedContinuation<FinishHandle<Void>?, Never>?>(nil)
+        let lease = AsyncBlockOperation(name: operation.displayName) { finish in
+            continuation.withLock { $0.take() }?.resume(returning: finish)
+        }
         lease.queuePriority = operation.queuePriority
         lease.clock = operation.clock
         lease.hideFromObservers()
         lease.require(self)
+        lease.asyncCompletionBlock = { _ in continuation.withLock { $0.take() }?.resume(returning: nil) }
         operation.setHelper(lease)
-        let isGranted = await withCancellationDelivered {
+        let finish = await withCancellationDelivered {
             lease.cancel()
         } during: {
-            await withCheckedContinuation { lease.request($0) }
+            await withCheckedContinuation { waiting in
+                continuation.withLock { $0 = waiting }
+                lease.start()
+            }
         }
-        if !isGranted, let error = lease.error { throw error }
-        return lease
-    }
-}
-
-/// What an attempt holds of what it requires: it requests that as its own, and has it until it is finished.
-final class AttemptLease: AsyncOperation, @unchecked Sendable {
-    private let continuation = Locked<CheckedContinuation<Bool, Never>?>(nil)
-
-    fileprivate func request(_ continuation: CheckedContinuation<Bool, Never>) {
-        self.continuation.withLock { $0 = continuation }
-        asyncCompletionBlock = { [weak self] _ in self?.resume(isGranted: false) }
-        start()
-    }
-
-    override func main() {
-        resume(isGranted: true)
-    }
-
-    private func resume(isGranted: Bool) {
-        continuation.withLock { $0.take() }?.resume(returning: isGranted)
+        return try finish ?? { throw lease.error ?? CancellationError() }()
     }
 }

@@ -60,16 +60,16 @@ extension RetryPolicy {
     func perform<Output: Sendable>(
         named name: @Sendable () -> String, index: Int = 0, clock: any Clock<Duration>,
         wait: ((_ attempt: Int, _ error: any Error, _ delay: Duration) async throws -> Void)? = nil,
-        requesting request: (@Sendable () async throws -> AttemptLease?)? = nil,
+        requesting request: (@Sendable () async throws -> FinishHandle<Void>?)? = nil,
         _ body: @escaping @Sendable () async throws -> Output
     ) async throws -> Output {
         try await retrying(named: name, index: index, clock: clock) { number, error, delay in
             if let wait { try await wait(number, error, delay) } else { try await clock.pause(for: delay) }
         } attempt: { _ in
             await Result {
-                let lease = try await request?()
+                let finish = try await request?()
                 let result = await Result { try await attempt(named: name, clock, body) }
-                lease?.finish(withError: result.error)
+                finish?.callAsFunction(result.error)
                 return try result.get()
             }
         }
