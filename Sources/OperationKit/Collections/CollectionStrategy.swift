@@ -43,7 +43,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
         if let problem = policy.problem { throw .invalidRetryPolicy(type: type, problem: problem) }
         let (names, clock) = (names, operation.clock)
         self.method = .async { items, unit, index in
-            try await retrying(index, of: type, unit: names.unit, by: policy, clock: clock) {
+            try await policy.perform(named: { "\(names.type), \(names.name(of: index))" }, index: index, clock: clock) {
                 try await method.perform(items, unit, index, names)
             }
         }
@@ -125,25 +125,6 @@ extension CollectionStrategy.Method {
             try await perform(items, unit, index)
         }
     }
-}
-
-/// Performs an item until it succeeds, or the policy allows no further attempt.
-///
-/// - Parameters:
-///   - index: The index of the item. With a seed, each has other delays.
-///   - name: What the item is part of, for errors.
-///   - unit: What errors call the item.
-///   - policy: When to perform it again. `nil`: not at all.
-///   - clock: What the time is measured with.
-///   - body: Performs the item.
-/// - Returns: What the last attempt returns.
-/// - Throws: The error of the last attempt.
-func retrying<Output: Sendable>(
-    _ index: Int, of name: String, unit: String = "item", by policy: RetryPolicy?, clock: any Clock<Duration>,
-    _ body: @escaping @Sendable () async throws -> Output
-) async throws -> Output {
-    guard let policy else { return try await body() }
-    return try await policy.perform(named: { "\(name), \(unit) \(index)" }, index: index, clock: clock, body)
 }
 
 /// A collection operation that the library runs, item by item or batch by batch.

@@ -135,7 +135,10 @@ extension MapOperation: TaskRunning {
             limit: maxConcurrentOperationCount, suspension: suspension, next: { iterator.next() },
             perform: { index, element in
                 await Result {
-                    try await retrying(index, of: name, by: retryPolicy, clock: clock) { try await transform(element) }
+                    guard let retryPolicy else { return try await transform(element) }
+                    return try await retryPolicy.perform(
+                        named: { "\(name), item \(index)" }, index: index, clock: clock,
+                        { try await transform(element) })
                 }
             },
             ended: { index, result in
