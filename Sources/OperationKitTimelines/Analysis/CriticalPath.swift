@@ -91,7 +91,7 @@ extension OperationTimeline {
     /// - Returns: The time from the first start to the last end, at least.
     public func bound(without id: OperationID) -> Duration {
         let causes = TimelineCauses(self)
-        return causes.bound(without: Set(causes.index.position(of: id).map(causes.index.positions(inside:)) ?? []))
+        return causes.bound(without: Set(causes.index.positions[id].map(causes.index.positions(inside:)) ?? []))
     }
 }
 
@@ -153,9 +153,9 @@ extension TimelineCauses {
     private func moments(before moment: Moment) -> [Moment] {
         switch moment {
         case .start(let position) where starts[position] != nil:
-            dependencies(of: position).map(Moment.end) + (index.parent(of: position).map { [.start($0)] } ?? [])
+            dependencies(of: position).map(Moment.end) + (index.parents[position].map { [.start($0)] } ?? [])
         case .end(let position) where starts[position] != nil:
-            [.start(position)] + index.children(of: position).map(Moment.end)
+            [.start(position)] + index.children[position].map(Moment.end)
         case .start, .end: []
         }
     }

@@ -67,7 +67,7 @@ extension OperationTimeline {
             guard entries[position].outcome?.name == "failed" else { return false }
             // The error of a composite is that of what is inside it.
             return !entries[position].isComposite
-                || index.children(of: position).allSatisfy { entries[$0].outcome?.error == nil }
+                || index.children[position].allSatisfy { entries[$0].outcome?.error == nil }
         }
     }
 
@@ -99,7 +99,7 @@ extension OperationTimeline {
             }
             for pause in entry.pauses(end: duration) { add(pause.upperBound - pause.lowerBound, "the next attempt") }
             guard let start = causes.starts[position] else { continue }
-            let parent = causes.index.parent(of: position)
+            let parent = causes.index.parents[position]
             let ready = causes.dependencies(of: position).map { min(causes.ends[$0], start) }.max()
             var base = ready ?? start
             if let run = parent.flatMap({ causes.runs[$0] }) {
@@ -118,7 +118,7 @@ extension OperationTimeline {
     }
 
     private func bounds(_ causes: TimelineCauses) -> [String] {
-        let path = Set(causes.criticalPath.compactMap { causes.index.position(of: $0.operation) })
+        let path = Set(causes.criticalPath.compactMap { causes.index.positions[$0.operation] })
         let works = path.map { (time: causes.workTime(of: $0), position: $0) }.filter { $0.time > .zero }
         return works.sorted { ($1.time, $0.position) < ($0.time, $1.position) }.prefix(3).map {
             "\(causes.bound(without: [$0.position]).shortText) without the work of "

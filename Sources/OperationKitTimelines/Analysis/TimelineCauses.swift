@@ -58,7 +58,7 @@ struct TimelineCauses {
         }
         lastChildren = Array(repeating: nil, count: entries.count)
         handOvers = lastChildren
-        for position in byEnd { if let parent = index.parent(of: position) { lastChildren[parent] = position } }
+        for position in byEnd { if let parent = index.parents[position] { lastChildren[parent] = position } }
         firstStart = starts.lazy.compactMap(\.self).min() ?? .zero
         tolerance = min(.milliseconds(1), timeline.duration / 1_000)
         runs = entries.map(\.workStart)
@@ -70,7 +70,7 @@ struct TimelineCauses {
 
     /// Goes through the starts and ends of children, and remembers who set a place free.
     private mutating func findHandOvers(in parent: Int, limit: Int) {
-        let moments = index.children(of: parent).flatMap { child in
+        let moments = index.children[parent].flatMap { child in
             starts[child].map { [(min($0 + tolerance, ends[child]), 1, child), (ends[child], 0, child)] } ?? []
         }
         var (running, last) = (0, Int?.none)
@@ -93,7 +93,7 @@ struct TimelineCauses {
         let entry = entries[position]
         // A cancelled operation starts without waiting.
         if let cancelled = entry.cancelled, let start = starts[position], cancelled <= start { return [] }
-        return entry.dependencies.compactMap(index.position)
+        return entry.dependencies.compactMap { index.positions[$0] }
             .filter { entries[$0].finished != nil && $0 != position }
     }
 
@@ -120,7 +120,7 @@ struct TimelineCauses {
     /// composite with a limit is around, it is the end of a sibling that had a place.
     func startCause(of position: Int) -> Cause {
         guard let start = starts[position] else { return unknownCause }
-        let parent = index.parent(of: position)
+        let parent = index.parents[position]
         var cause: Cause = start <= firstStart ? (.beginning, start, nil) : unknownCause
         if let parent, let run = runs[parent] {
             cause = (.parent(id(parent)), min(run, start), .start(parent))

@@ -90,8 +90,8 @@ private struct ChromeTrace {
     private mutating func addCriticalPath() {
         let path = causes.criticalPath
         for (number, (step, next)) in zip(path, path.dropFirst()).enumerated() where step.operation != next.operation {
-            guard let from = causes.index.position(of: step.operation), let source = intervals[from],
-                let to = causes.index.position(of: next.operation), let target = intervals[to]
+            guard let from = causes.index.positions[step.operation], let source = intervals[from],
+                let to = causes.index.positions[next.operation], let target = intervals[to]
             else { continue }
             let common = ["\"cat\":\"critical path\"", "\"id\":\(number + 1)"]
             // An arrow binds to the slice that is there at its time.
@@ -169,7 +169,7 @@ extension TimelineIndex {
                 continue
             }
             let end = intervals[position]?.upperBound ?? time
-            let parent = parent(of: position)
+            let parent = parents[position]
             let around = parent.flatMap { lanes[$0] }.flatMap { open[$0].last == parent ? $0 : nil }
             let isInside = parent.flatMap { intervals[$0] }.map { end <= $0.upperBound } ?? false
             let lane = (isInside ? around : nil) ?? free.popLast() ?? open.count

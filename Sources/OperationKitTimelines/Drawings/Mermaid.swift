@@ -35,8 +35,8 @@ extension OperationTimeline {
         for position in selection {
             let entry = entries[position]
             // The section of a composite begins with itself.
-            let isComposite = entry.isComposite || !causes.index.children(of: position).isEmpty
-            let own = isComposite ? position : causes.index.parent(of: position) ?? -1
+            let isComposite = entry.isComposite || !causes.index.children[position].isEmpty
+            let own = isComposite ? position : causes.index.parents[position] ?? -1
             if own != section {
                 lines.append("    section " + (own < 0 ? "Operations" : entries[own].name.mermaidName))
                 section = own

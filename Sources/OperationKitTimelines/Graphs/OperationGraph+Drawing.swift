@@ -127,10 +127,10 @@ extension OperationGraph {
             let entry = timeline.entries[position]
             return Node(
                 name: entry.name, typeName: entry.typeName, state: State(of: entry),
-                parent: index.parent(of: position).flatMap { numbers[$0] }, remarks: [])
+                parent: index.parents[position].flatMap { numbers[$0] }, remarks: [])
         }
         let edges = selection.enumerated().flatMap { number, position in
-            timeline.entries[position].dependencies.compactMap(index.position).compactMap { numbers[$0] }
+            timeline.entries[position].dependencies.compactMap { index.positions[$0] }.compactMap { numbers[$0] }
                 .map { Edge(from: $0, to: number) }
         }
         self.init(nodes: nodes, edges: edges, omittedCount: timeline.entries.count - selection.count)

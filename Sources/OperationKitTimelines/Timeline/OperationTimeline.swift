@@ -78,7 +78,7 @@ public struct OperationTimeline: Sendable, Equatable {
     /// - Returns: The entries; none if the operation is not in the timeline.
     public func entries(inside id: OperationID) -> [Entry] {
         let index = TimelineIndex(entries)
-        guard let root = index.position(of: id) else { return [] }
+        guard let root = index.positions[id] else { return [] }
         return index.positions(inside: root).sorted().map { entries[$0] }
     }
 

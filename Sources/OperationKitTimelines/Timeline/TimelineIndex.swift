@@ -7,10 +7,10 @@ import OperationKit
 /// Complexity: creating one costs O(n log n).
 struct TimelineIndex: Sendable {
     let entries: [OperationTimeline.Entry]
-    private let positions: [OperationID: Int]
-    private let parents: [Int?]
-    /// The children of each entry, and at the end the entries without a parent.
-    private let childLists: [[Int]]
+    let positions: [OperationID: Int]
+    let parents: [Int?]
+    /// The children of each entry, and at the end the entries without a parent, in the order in which they were first noticed.
+    let children: [[Int]]
     /// All positions: each parent before its children, siblings in the order in which they were first noticed.
     let order: [Int]
     /// How many composites are around each entry.
@@ -21,33 +21,26 @@ struct TimelineIndex: Sendable {
         self.entries = entries
         (positions, parents) = entries.positionsAndParents
         let times = entries.map(\.firstTime)
-        var childLists = [[Int]](repeating: [], count: entries.count + 1)
+        var children = [[Int]](repeating: [], count: entries.count + 1)
         for position in entries.indices.sorted(by: { (times[$0], $0) < (times[$1], $1) }) {
-            childLists[parents[position] ?? entries.count].append(position)
+            children[parents[position] ?? entries.count].append(position)
         }
         var order: [Int] = []
         var depths = [Int](repeating: 0, count: entries.count)
-        var open = Array(childLists[entries.count].reversed())
+        var open = Array(children[entries.count].reversed())
         while let position = open.popLast() {
             order.append(position)
             if let parent = parents[position] { depths[position] = depths[parent] + 1 }
-            open += childLists[position].reversed()
+            open += children[position].reversed()
         }
-        (self.childLists, self.order, self.depths) = (childLists, order, depths)
+        (self.children, self.order, self.depths) = (children, order, depths)
     }
 
     /// Those without a parent, in the order in which they were first noticed.
-    var roots: [Int] { childLists[parents.count] }
-
-    func position(of id: OperationID) -> Int? { positions[id] }
-
-    func parent(of position: Int) -> Int? { parents[position] }
+    var roots: [Int] { children[parents.count] }
 
     /// The name of an operation, or else its identifier.
-    func name(of id: OperationID) -> String { position(of: id).map { entries[$0].name } ?? "\(id)" }
-
-    /// The children of an entry, in the order in which they were first noticed.
-    func children(of position: Int) -> [Int] { childLists[position] }
+    func name(of id: OperationID) -> String { positions[id].map { entries[$0].name } ?? "\(id)" }
 
     /// An entry and all that is inside it.
     func positions(inside root: Int) -> ArraySlice<Int> {
