@@ -118,7 +118,7 @@ extension OperationQueue {
                 addOperation(operation)
                 operation.announceReadiness()
             }
-            for (operation, id) in waits { await operation.waitForEndUncancellably(id) }
+            for (operation, id) in waits { await operation.endSignal.operation.waitForFinishUncancellably(id) }
         }
     }
 
@@ -206,26 +206,21 @@ extension Operation {
 
     /// Suspends until the operation, of whatever class, is finished. Throws only when the waiting task is cancelled.
     fileprivate func waitForEnd() async throws {
-        if let operation = self as? AsyncOperation { return try await operation.waitForFinish() }
-        let signal = AsyncOperation()
-        let watch = FinishObserver(self) { signal.start() }
+        let (signal, watch) = endSignal
         do {
             try await signal.waitForFinish()
         } catch {
-            watch.end()
+            watch?.end()
             throw error
         }
     }
 
-    /// Suspends until the operation, of whatever class, is finished, or an `AsyncOperation` will not run any more.
-    fileprivate func waitForEndUncancellably(_ id: TaskWaiter) async {
-        if let operation = self as? AsyncOperation {
-            await operation.waitForFinishUncancellably(id)
-            return
-        }
+    /// What ends when the operation does, and can be waited for: the operation itself, or for one of another class a signal, with the
+    /// watch that gives it.
+    fileprivate var endSignal: (operation: AsyncOperation, watch: FinishObserver?) {
+        if let operation = self as? AsyncOperation { return (operation, nil) }
         let signal = AsyncOperation()
-        FinishObserver(self) { signal.start() }
-        await signal.waitForFinishUncancellably()
+        return (signal, FinishObserver(self) { signal.start() })
     }
 }
 
