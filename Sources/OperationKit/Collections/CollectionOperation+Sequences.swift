@@ -127,9 +127,9 @@ extension CollectionOperation {
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws {
         let (size, names, method) = (strategy.unitSize, strategy.names, strategy.method)
-        // While the current task waits for the next item, it cannot cancel the units in flight.
-        let tasks = strategy.failurePolicy == .cancelRemaining && strategy.limit > 1 ? InFlightTasks() : nil
         let stopsAtFirstFailure = strategy.failurePolicy == .cancelRemaining
+        // While the current task waits for the next item, it cannot cancel the units in flight.
+        let tasks = stopsAtFirstFailure && strategy.limit > 1 ? InFlightTasks() : nil
         let hasFailed = Locked(false)
         try await forEachConcurrently(
             limit: strategy.limit,
