@@ -90,8 +90,9 @@ extension Trial {
         countEnds(of: operation, "It ran on a queue")
         let following = BlockOperation { dependent.set() }
         following.addDependency(operation)
-        queue.addOperation(operation)
+        // In this order: on Linux, Foundation never starts an operation whose dependency finishes while it is being added.
         queue.addOperation(following)
+        queue.addOperation(operation)
         if !waitForEnd(operation) {
             found(.finishes, "It did not finish within \(seconds) of its start on a queue.")
             operation.cancel()

@@ -4,8 +4,8 @@ import Testing
 
 @testable import OperationKit
 
-/// A workflow that is cancelled, whatever it waits for.
-@Suite("Cancelled workflows", .hangGuard) struct WorkflowCancellationTests {
+/// Workflows that end early: cancelled, whatever they wait for, or by what their body throws.
+@Suite("Workflows that end early", .hangGuard) struct WorkflowCancellationTests {
     enum Wait: CaseIterable { case place, suspension, retry, sleep, together }
 
     @Test("A workflow that is cancelled in one of its waits ends", arguments: Wait.allCases)
@@ -89,5 +89,36 @@ import Testing
             let error = subject.workflow.error
             #expect(error == nil ? subject.workflow.output == 3 : error?.isCancellation == true, "seed \(seed)")
         }
+    }
+
+    @Test("A body that throws cancels what others have added, and the workflow ends after that")
+    func throwing() async {
+        let added = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+        let workflow = WorkflowOperation { _ in throw TestError.first }
+        expectNoError { try workflow.addOperation(added) }
+        workflow.start()
+        try? await workflow.finished()
+        #expect(added.isCancelled && added.isFinished && workflow.error as? TestError == .first)
+    }
+
+    @Test("Once the body has returned, `run` is refused, also while the workflow waits for a child")
+    func tooLate() async {
+        let (kept, added) = (Shared<Workflow?>(nil), ScriptedOperation.idle())
+        let workflow = WorkflowOperation(name: "workflow") { flow in kept.value = flow }
+        expectNoError { try workflow.addOperation(added) }
+        workflow.start()
+        await eventually("it does not run") { kept.value != nil }
+        var refusal: (any Error)?
+        while refusal == nil {
+            do { try await kept.value?.run(BlockOperation {}) } catch { refusal = error }
+        }
+        guard case CompoundAdditionError.compoundFinished(_, compound: "workflow")? = refusal else {
+            return #expect(Bool(false), "\(text(refusal))")
+        }
+        kept.value = nil
+        #expect(!workflow.isFinished)
+        added.finish()
+        try? await workflow.finished()
+        #expect(workflow.error == nil)
     }
 }

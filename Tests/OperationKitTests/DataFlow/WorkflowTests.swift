@@ -150,36 +150,6 @@ import Testing
         }
     }
 
-    @Test("A body that throws cancels what others have added, and the workflow ends after that")
-    func throwing() async {
-        let added = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
-        let workflow = WorkflowOperation { _ in throw TestError.first }
-        expectNoError { try workflow.addOperation(added) }
-        await Start.byHand(workflow)
-        #expect(added.isCancelled && added.isFinished && workflow.error as? TestError == .first)
-    }
-
-    @Test("Once the body has returned, `run` is refused, also while the workflow waits for a child")
-    func tooLate() async {
-        let (kept, added) = (Shared<Workflow?>(nil), ScriptedOperation.idle())
-        let workflow = WorkflowOperation(name: "workflow") { flow in kept.value = flow }
-        expectNoError { try workflow.addOperation(added) }
-        workflow.start()
-        await eventually("it does not run") { kept.value != nil }
-        var refusal: (any Error)?
-        while refusal == nil {
-            do { try await kept.value?.run(BlockOperation {}) } catch { refusal = error }
-        }
-        guard case CompoundAdditionError.compoundFinished(_, compound: "workflow")? = refusal else {
-            return #expect(Bool(false), "\(text(refusal))")
-        }
-        kept.value = nil
-        #expect(!workflow.isFinished)
-        added.finish()
-        try? await workflow.finished()
-        #expect(workflow.error == nil)
-    }
-
     @Test("Cancelling the task that calls `run` cancels that step, and waits for it") func cancelledTask() async throws
     {
         let (cancelled, mayEnd) = (Gate(), Gate())
