@@ -14,9 +14,9 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
         var hasStarted = false
         var childHasEnded = false
         var deadline: ArmedDeadline?
+        /// How many deadlines came before this one.
+        var turn = 0
     }
-
-    private static let longestInterval = Duration.milliseconds(50)
 
     private let child: ChildReference
     private let scheduler: ChildScheduler
@@ -51,16 +51,20 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
         if begins { scheduler.startOnWorker(child.operation) }
     }
 
-    /// Lets the queue look again, and again later, until it has started this.
-    func pollReadiness(after interval: Duration = .milliseconds(1)) {
+    /// Lets the queue look again after 1 ms, and again later, less and less often, until it has started this.
+    func pollReadiness(turn: Int = 0) {
         if state.withLock(\.hasStarted) { return }
+        let interval = Duration.milliseconds(min(1 << min(turn, 6), 50))
         let deadline = ContinuousClock().timer.arm(for: self, after: interval) {
             guard let starter = $0 as? ForeignChildStarter else { return }
             starter.didChangeValue(forKey: "isReady")
-            starter.pollReadiness(after: min(interval * 2, Self.longestInterval))
+            starter.pollReadiness(turn: turn + 1)
         }
         let unneeded = state.withLock { state in
-            state.hasStarted ? deadline : exchange(&state.deadline, with: deadline)
+            // This one may have expired already, and the next one been armed.
+            if state.hasStarted || state.turn > turn { return Optional(deadline) }
+            state.turn = turn
+            return exchange(&state.deadline, with: deadline)
         }
         // Released after unlocking, as it takes the lock of the timer.
         withExtendedLifetime(unneeded) {}
