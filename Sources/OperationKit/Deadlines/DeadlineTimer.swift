@@ -186,6 +186,29 @@ extension ArmedDeadline: FinishObserving {
     }
 }
 
+/// The latest of deadlines that follow one another: it alone stays armed.
+///
+/// Several threads may be about to arm one, and a deadline may expire, and its closure arm the next one, before the thread that armed it
+/// is back.
+final class LatestDeadline: Sendable {
+    private let current = Locked<(number: Int, deadline: ArmedDeadline?)>((.min, nil))
+
+    /// Holds a deadline, unless one with a greater number has come before. The other one is released.
+    ///
+    /// - Parameters:
+    ///   - deadline: The deadline; `nil` to disarm those before it.
+    ///   - number: Its number. After `Int.max` none is armed any more.
+    func replace(with deadline: ArmedDeadline?, number: Int) {
+        let unneeded = current.withLock { current in
+            if current.number > number { return deadline }
+            defer { current = (number, deadline) }
+            return current.deadline
+        }
+        // Released after unlocking, as it takes the lock of the timer.
+        withExtendedLifetime(unneeded) {}
+    }
+}
+
 /// A state machine that decides how long the one sleep of a timer lasts, and what is due after it.
 ///
 /// A sleep that turns out to be too long is replaced by a shorter one, in a task of its own if tasks sleep. One that is too short,

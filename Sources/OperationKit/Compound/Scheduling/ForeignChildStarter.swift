@@ -13,14 +13,13 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
         /// The queue has called `start()`. Before that, the starter must not finish.
         var hasStarted = false
         var childHasEnded = false
-        var deadline: ArmedDeadline?
-        /// How many deadlines came before this one.
-        var turn = 0
     }
 
     private let child: ChildReference
     private let scheduler: ChildScheduler
     private let state = Locked(State())
+    /// The deadline at which it is asked again.
+    private let deadline = LatestDeadline()
 
     init(_ child: ChildReference, _ scheduler: ChildScheduler) {
         self.child = child
@@ -43,11 +42,11 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
     }
 
     override func start() {
-        let (begins, deadline) = state.withLock { state in
+        let begins = state.withLock { state in
             state.hasStarted = true
-            return (!state.childHasEnded, state.deadline.take())
+            return !state.childHasEnded
         }
-        withExtendedLifetime(deadline) {}
+        deadline.replace(with: nil, number: .max)
         if begins { scheduler.startOnWorker(child.operation) }
     }
 
@@ -55,19 +54,12 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
     func pollReadiness(turn: Int = 0) {
         if state.withLock(\.hasStarted) { return }
         let interval = Duration.milliseconds(min(1 << min(turn, 6), 50))
-        let deadline = ContinuousClock().timer.arm(for: self, after: interval) {
+        let armed = ContinuousClock().timer.arm(for: self, after: interval) {
             guard let starter = $0 as? ForeignChildStarter else { return }
             starter.didChangeValue(forKey: "isReady")
             starter.pollReadiness(turn: turn + 1)
         }
-        let unneeded = state.withLock { state in
-            // This one may have expired already, and the next one been armed.
-            if state.hasStarted || state.turn > turn { return Optional(deadline) }
-            state.turn = turn
-            return exchange(&state.deadline, with: deadline)
-        }
-        // Released after unlocking, as it takes the lock of the timer.
-        withExtendedLifetime(unneeded) {}
+        deadline.replace(with: armed, number: turn)
     }
 
     /// The child has ended. If the queue has not started this yet, it does soon, and finds the child ended.

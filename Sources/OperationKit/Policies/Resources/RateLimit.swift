@@ -28,7 +28,7 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
     private let timer: DeadlineTimer
     private let permits: Locked<RatePermits>
     /// The deadline at which the next permit returns.
-    private let deadline = Locked<(wake: RatePermits.Wake, armed: ArmedDeadline)?>(nil)
+    private let deadline = LatestDeadline()
 
     /// Creates a limit.
     ///
@@ -62,19 +62,12 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
         if let next = permits.withLock({ $0.used(at: time.now()) }) { arm(next) }
     }
 
-    /// Arms the deadline of a wake, unless a later one has been armed. Other threads may be about to do so, and the deadline may
-    /// expire before this returns.
+    /// Arms the deadline of a wake, unless a later one has been armed.
     func arm(_ wake: RatePermits.Wake) {
         let armed = timer.arm(for: self, after: wake.time - time.now()) {
             ($0 as? RateLimit)?.returnPermits(at: wake.time)
         }
-        let unneeded = deadline.withLock { current -> ArmedDeadline? in
-            if let current, current.wake.number > wake.number { return armed }
-            defer { current = (wake, armed) }
-            return current?.armed
-        }
-        // Released after unlocking, as it takes the lock of the timer.
-        withExtendedLifetime(unneeded) {}
+        deadline.replace(with: armed, number: wake.number)
     }
 
     private func returnPermits(at instant: Duration) {
