@@ -215,9 +215,10 @@ extension Trial {
         countEnds(of: operation, "It was cancelled after its end")
         queue.addOperation(operation)
         guard waitForEnd(operation) else { return }
-        operation.cancel()
         var wasFinished = true
         _ = eventually(within: .milliseconds(20)) {
+            // Again and again: at the first one the thread that ends the operation may not have returned yet.
+            operation.cancel()
             lookForContradiction(operation, wasFinished: &wasFinished)
             return false
         }
