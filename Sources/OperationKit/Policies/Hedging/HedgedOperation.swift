@@ -110,9 +110,10 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                             return attempt.operation
                         }
                         guard attempts.count < maximumAttempts else { continue }
+                        // First, so that the description says so as soon as the clock knows of the delay.
+                        attempts.delayBegan(delay)
                         let next = clock.startPause(for: delay)
                         pause = next
-                        attempts.delayBegan(delay)
                         group.addTask {
                             try? await next.waitForFinish()
                             return next
