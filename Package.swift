@@ -51,7 +51,7 @@ let package = Package(
             dependencies: ["OperationKit", "OperationKitProcess", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationKitNetworkTests",
-            dependencies: ["OperationKit", "OperationKitNetwork", "OperationKitTestSupport"]),
+            dependencies: ["OperationKit", "OperationKitNetwork", "OperationKitProcess", "OperationKitTestSupport"]),
         .testTarget(name: "OperationKitTestingTests", dependencies: ["OperationKit", "OperationKitTesting"]),
         .testTarget(
             name: "OperationKitMainActorTests", dependencies: ["OperationKit", "OperationKitTestSupport"],

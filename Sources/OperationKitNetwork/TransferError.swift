@@ -58,16 +58,25 @@ extension TransferError: LocalizedError, CustomNSError {
 extension TransferError {
     /// The error with which a task of a session has ended.
     init(_ error: any Error, of request: URLRequest) {
-        let code = (error as? URLError)?.code ?? .unknown
+        let (code, words) = ((error as? URLError)?.code ?? .unknown, error.localizedDescription)
         self.init(
-            method: request.httpMethod ?? "GET", url: request.url, code: code,
-            message: Self.explanation(code) ?? error.localizedDescription)
+            method: request.httpMethod ?? "GET", url: request.url, code: Self.code(code, words),
+            message: Self.explanation(code) ?? "\(words)\(words.hasSuffix(".") ? "" : ".")")
+    }
+
+    /// On Linux, Foundation has one code for all that fails while a connection becomes secure, and for what breaks off. Its words are
+    /// those of the library under it.
+    private static func code(_ code: URLError.Code, _ words: String) -> URLError.Code {
+        guard code == .unknown else { return code }
+        if words.contains("SSL certificate") || words.contains("SSL: no alternative certificate") {
+            return .serverCertificateUntrusted
+        }
+        return words.contains("SSL routines") ? .secureConnectionFailed : code
     }
 
     /// Where Foundation says too little.
     private static func explanation(_ code: URLError.Code) -> String? {
         switch code {
-        case .unknown: "the connection broke off."
         case .badURL: "its URL is not valid."
         case .dataLengthExceedsMaximum: "a request with the method GET has no body."
         case .timedOut: "nothing came for too long."

@@ -153,12 +153,14 @@ struct RequestTroubleTests {
 
     // MARK: - Cancelling at each stage
 
-    enum Stage: CaseIterable, Sendable { case sent, inHead, inBody, resumed, startingOver, waitingToRetry, uploading }
+    enum Stage: CaseIterable, Sendable {
+        case sent, inHead, inBody, resumed, startingOver, waitingToRetry, uploading, uploaded
+    }
 
     @Test("Cancelling ends a transfer at every stage, and its destination is free", arguments: Stage.allCases)
     func stages(_ stage: Stage) async throws {
         let (reached, never) = (Gate(), Gate())
-        let server = try LoopbackServer { request in
+        let server = try LoopbackServer(reading: stage == .uploading ? .heads : .requests) { request in
             let full = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: 100\r\n\r\nhalf"
             switch stage {
             case .resumed, .startingOver:
@@ -192,9 +194,10 @@ struct RequestTroubleTests {
         case .waitingToRetry:
             let retry = RetryOperation(.http, name: "retry") { _ in DownloadTaskOperation(to: file) }
             operation = retry.with(input: request)
-        case .uploading:
+        case .uploading, .uploaded:
             request.httpMethod = "PUT"
-            operation = UploadTaskOperation(request, from: Data(count: 1 << 20))
+            // More than the buffers of a connection hold.
+            operation = UploadTaskOperation(request, from: Data(count: 1 << 25))
         default: operation = DownloadTaskOperation(request, to: file)
         }
         queue.addOperation(operation)

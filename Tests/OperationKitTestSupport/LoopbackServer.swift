@@ -43,14 +43,19 @@ package final class LoopbackServer: @unchecked Sendable {
 
     package let port: UInt16
     private let socket: Int32
+    private let reading: Reading
     private let answer: @Sendable (Request) -> [Step]
     private let lock = NSLock()
     private var received: [Request] = []
     private var connections: Set<Int32> = []
     private var isStopped = false
 
-    /// Starts a server on a free port.
-    package init(_ answer: @escaping @Sendable (Request) -> [Step]) throws {
+    /// How much a server reads before it answers.
+    package enum Reading: Sendable { case requests, heads, nothing }
+
+    /// Starts a server on a free port. One that does not read whole requests answers once on each connection.
+    package init(reading: Reading = .requests, _ answer: @escaping @Sendable (Request) -> [Step]) throws {
+        self.reading = reading
         self.answer = answer
         socket = Foundation.socket(AF_INET, Int32(Self.stream), 0)
         var address = sockaddr_in()
@@ -124,6 +129,7 @@ package final class LoopbackServer: @unchecked Sendable {
                     break requests
                 }
             }
+            if reading != .requests { break }
         }
         lock.withLock { _ = connections.remove(connection) }
         close(connection)
@@ -149,6 +155,7 @@ package final class LoopbackServer: @unchecked Sendable {
             if count > 0 { buffer.append(contentsOf: part[..<count]) }
             return count > 0
         }
+        if reading == .nothing { return Request(method: "", path: "", headers: [:], body: Data(), number: 0) }
         let separator = Data("\r\n\r\n".utf8)
         while buffer.range(of: separator) == nil { if !more() { return nil } }
         guard let end = buffer.range(of: separator) else { return nil }
@@ -163,7 +170,7 @@ package final class LoopbackServer: @unchecked Sendable {
         }
         buffer = Data(buffer[end.upperBound...])
         if headers["expect"] != nil { _ = send(Data("HTTP/1.1 100 Continue\r\n\r\n".utf8), to: connection) }
-        let length = headers["content-length"].flatMap(Int.init) ?? 0
+        let length = reading == .requests ? headers["content-length"].flatMap(Int.init) ?? 0 : 0
         while buffer.count < length { if !more() { return nil } }
         let body = Data(buffer.prefix(length))
         buffer = Data(buffer.dropFirst(length))
