@@ -46,8 +46,6 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     private var slots: [(any Error)?] = []
     /// The number of items or batches, once that is known.
     private var unitCount: Int?
-    /// The number of items or batches that had ended when the run was finished.
-    private var endedCount = 0
     private var isProgressObserved = false
 
     init(of object: some CollectionOperation<CollectionType>) {
@@ -94,7 +92,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
                 work, qos: DispatchQoS(qualityOfService), itemEnded: { [weak self] in self?.reportProgress() })
             // A cancellation from here on finds the driver.
             if endCall(unitCount: work.source.count ?? 0, driver) { driver.cancel() }
-            driver.start { slots, _ in self.finish(slots: slots, endedCount: self.count.ended) }
+            driver.start { slots, _ in self.finish(slots: slots) }
         case .failure(let error):
             finish(withInvalidOptions: error)
         }
@@ -163,7 +161,7 @@ extension CollectionRun {
         do throws(CoordinationError) {
             let unitSize = try CollectionStrategy(of: object).unitSize
             let count = OperationKit.unitCount(input?.count ?? 0, size: unitSize)
-            finish(slots: Array(repeating: CancellationError(), count: count), endedCount: 0)
+            finish(slots: Array(repeating: CancellationError(), count: count))
         } catch {
             finish(withInvalidOptions: error)
         }
@@ -174,13 +172,13 @@ extension CollectionRun {
 
 extension CollectionRun {
     private func finish(withInvalidOptions error: CoordinationError) {
-        finish(slots: [error], endedCount: 1) { _, _ in .failure(error) }
+        finish(slots: [error]) { _, _ in .failure(error) }
     }
 
-    private func finish(slots: [(any Error)?], endedCount: Int) {
+    private func finish(slots: [(any Error)?]) {
         let failures = SuboperationError.failures(of: slots, unitName: unitName)
         let name = displayName
-        finish(slots: slots, endedCount: endedCount) { isCancelled, reason in
+        finish(slots: slots) { isCancelled, reason in
             CompoundOperationError.outcome(
                 name: name, ChildFailures(errors: failures), isCancelled: isCancelled, reason: reason)
         }
@@ -189,14 +187,13 @@ extension CollectionRun {
     /// Finishes the operation after its units. The first call decides: a type's own implementation may report its end
     /// repeatedly.
     private func finish(
-        slots: [(any Error)?], endedCount: Int,
+        slots: [(any Error)?],
         own: @escaping @Sendable (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
     ) {
         let isFirst = lock.withLock {
             if case .finished = stage { return false }
             stage = .finished
             self.slots = slots
-            self.endedCount = endedCount
             return true
         }
         guard isFirst else { return }
@@ -206,7 +203,7 @@ extension CollectionRun {
 
     /// A type's own implementation has reported the end.
     fileprivate func ended(_ slots: [(any Error)?]) {
-        finish(slots: slots, endedCount: slots.count { $0?.isCancellation != true })
+        finish(slots: slots)
     }
 
     /// Ends the run soon, because the completion that a type's own implementation was given has been released.
@@ -217,10 +214,10 @@ extension CollectionRun {
         DedicatedThreads.deliveries.performAsync { [self] in
             if isCancelled {
                 let slots = Array(repeating: CancellationError() as (any Error)?, count: itemCount)
-                return finish(slots: slots, endedCount: 0)
+                return finish(slots: slots)
             }
             let error = LostFinishError.run(name: displayName)
-            finish(slots: Array(repeating: error, count: itemCount), endedCount: itemCount) { _, _ in .failure(error) }
+            finish(slots: Array(repeating: error, count: itemCount)) { _, _ in .failure(error) }
             ExecutionRecording.current.report(.lostFinish(error, operation: nil))
         }
     }
@@ -236,7 +233,9 @@ extension CollectionRun {
     fileprivate var count: (ended: Int, total: Int?) {
         lock.withLock {
             guard case .finished = stage else { return (driver?.endedCount ?? 0, unitCount.map { max($0, 1) }) }
-            return slots.isEmpty ? (1, 1) : (endedCount, slots.count)
+            // What never began is over, too.
+            let count = max(slots.count, 1)
+            return (count, count)
         }
     }
 }

@@ -1,7 +1,8 @@
 import Foundation
-import OperationKit
 import OperationKitTestSupport
 import Testing
+
+@testable import OperationKit
 
 /// How many children there are, and how many have finished.
 @Suite("Compound: counts", .hangGuard) struct CompoundCountTests {
@@ -81,6 +82,26 @@ import Testing
         #expect(compound.progress.totalUnitCount == 2 && compound.progress.completedUnitCount == 0)
         try await OperationQueue().run(compound)
         #expect(compound.progress.fractionCompleted == 1)
+    }
+
+    @Test("A composite that is fed stays small, also if children end before what they depend on")
+    func slots() async throws {
+        let hold = ScriptedOperation.idle()
+        let compound = CompoundOperation(operations: [hold])
+        compound.start()
+        for _ in 0..<50 {
+            let (first, second) = (ScriptedOperation.idle(), AsyncOperation())
+            second.addDependency(first)
+            try compound.addOperations([first, second])
+            second.cancel()
+            await eventually("has not ended") { second.isFinished }
+            first.finish()
+            await eventually("has not ended") { compound.operationCount - compound.finishedOperationCount == 1 }
+        }
+        let slots = (compound.children as? ChildScheduler)?.machine.withLock { $0.schedule.table.records.count }
+        #expect((slots ?? .max) < 10)
+        hold.finish()
+        try? await compound.finished()
     }
 
     @Test("Progress that is kept after its compound is gone still shows its units")

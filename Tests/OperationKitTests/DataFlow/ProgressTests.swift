@@ -259,6 +259,14 @@ import Testing
         #expect(ledger.fraction == 1)
     }
 
+    @Test("Of alternatives the one that has come farthest counts, also while another one goes on") func alternatives() {
+        var ledger = ProgressLedger(ofAlternatives: true)
+        for fraction in [0.6, 0.2, 0.4] {
+            ledger.advanced(0, weight: 1, to: fraction)
+            #expect(ledger.fraction == 0.6)
+        }
+    }
+
     @Test("The fraction of many parts that have succeeded is exactly 1") func manyParts() {
         var ledger = ProgressLedger()
         for part in 0..<10_000 { ledger.added(Int64(part % 7)) }
