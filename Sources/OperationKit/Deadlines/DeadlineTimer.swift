@@ -60,7 +60,7 @@ final class DeadlineTimer: Sendable {
     ///   - target: What the closure is about. It is not kept alive, and without it nothing is called.
     ///   - duration: The time until the deadline. With zero, or less, the closure is called soon. More than a century
     ///     counts as a century.
-    ///   - expired: The closure. It is given the target, and must not capture it. One that captures nothing costs no memory.
+    ///   - expired: The closure. It is given the target, which it keeps if it captures it. One that captures nothing costs no memory.
     /// - Returns: The deadline, which is armed as long as it is held.
     ///
     /// Complexity: O(log n) for n deadlines that are armed, and the same to disarm it.

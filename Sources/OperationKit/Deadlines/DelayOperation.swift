@@ -10,6 +10,7 @@ import Foundation
 ///
 /// No thread waits, but on a queue it takes a place. `OperationQueue.addOperation(_:after:clock:)` delays an operation without
 /// one. Time is measured with ``AsyncOperation/clock``. Where the `sleep` of that throws, or returns early, the time counts as over.
+/// Once it was started it is kept until it ends, also without a queue.
 ///
 /// Cancelling it ends it immediately, with `CancellationError` or the reason. What depends on it then runs: use
 /// ``AsyncOperation/requireSuccess(of:)`` where it must not.
@@ -33,7 +34,8 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
 
     override func startWork() {
         guard duration > .zero else { return _ = finish() }
-        let deadline = timer.arm(for: self, after: duration) { ($0 as? DelayOperation)?.finish() }
+        // Keeps the operation until it ends: one that was started by hand may be held by nothing else.
+        let deadline = timer.arm(for: self, after: duration) { [self] _ in finish() }
         // From here on the operation holds it. If it has ended meanwhile, it is disarmed by its release.
         _ = observeFinish(deadline)
     }

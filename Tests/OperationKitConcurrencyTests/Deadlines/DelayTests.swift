@@ -34,6 +34,18 @@ import Testing
         #expect(clock.deadlines.isEmpty)
     }
 
+    @Test("A delay that nothing else holds ends, and is released then") func dropped() async {
+        let leaks = LeakTracker()
+        do {
+            let delay = leaks.track(delay())
+            delay.asyncCompletionBlock = { [log] _ in log.add("ended") }
+            delay.start()
+        }
+        await clock.pass(.seconds(5))
+        await leaks.expectAllReleased()
+        #expect(log.events == ["ended"])
+    }
+
     @Test("A delay of no time ends when it starts", arguments: [0, -1]) func noTime(seconds: Int) {
         let delay = delay(.seconds(seconds))
         delay.start()
