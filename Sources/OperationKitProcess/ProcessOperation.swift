@@ -38,6 +38,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     private let lock = NSLock()
     private var settings = Settings()
     private var child: ChildProcess?
+    private var isStopped = false
 
     private struct Settings {
         var environment: [String: String]?
@@ -115,7 +116,14 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     /// Starts the program. Don't call this method yourself.
     public override func main(input: Data) {
         guard isExecuting, !isFinished else { return }
-        let settings = lock.withLock { self.settings }
+        launch(input, lock.withLock { settings })
+    }
+
+    /// Starts the program, or tries to once more a little later.
+    ///
+    /// The system does not run a file that is open for writing. One that this process has just written and closed counts as open as long
+    /// as another program is being started, on any thread, which has inherited the descriptor and has not come to close it.
+    private func launch(_ input: Data, _ settings: Settings, after delay: Duration = .zero) {
         do {
             let child = try ChildProcess.launch(
                 LaunchRequest(
@@ -125,16 +133,37 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
             ) { end in
                 self.ended(end, accepts: settings.acceptedStatuses)
             }
-            lock.withLock { self.child = child }
+            let isStopped = lock.withLock {
+                self.child = child
+                return self.isStopped
+            }
             ProcessMonitor.shared.watch(child)
+            if isStopped { ProcessMonitor.shared.terminate(child, gracePeriod: settings.gracePeriod) }
+        } catch .launchFailed(_, ETXTBSY) where delay < Self.longestDelay {
+            let next = max(delay * 2, .milliseconds(1))
+            let pause = DelayOperation(for: next)
+            pause.asyncCompletionBlock = { [self] _ in
+                if isCancelled || isFinished {
+                    finish(withError: CancellationError())
+                } else {
+                    launch(input, settings, after: next)
+                }
+            }
+            pause.start()
         } catch {
             finish(withError: error)
         }
     }
 
+    /// Half a second passes in all before it counts as an error that the file is open for writing.
+    private static var longestDelay: Duration { .milliseconds(256) }
+
     /// Asks the program to end. Don't call this method yourself.
     public override func didCancel() {
-        let (child, gracePeriod) = lock.withLock { (self.child, settings.gracePeriod) }
+        let (child, gracePeriod) = lock.withLock {
+            isStopped = true
+            return (self.child, settings.gracePeriod)
+        }
         if let child { ProcessMonitor.shared.terminate(child, gracePeriod: gracePeriod) }
     }
 

@@ -1,0 +1,138 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKitProcess
+
+/// What is started under its name, and what cannot be started.
+@Suite("Launches of processes", .hangGuard)
+struct ProcessLaunchTests {
+    private let queue = OperationQueue()
+    private let folder = TemporaryFolder()
+
+    private func failure(of operation: ProcessOperation) async throws -> ProcessError {
+        let error = await #expect(throws: ProcessError.self) { try await queue.run(operation) }
+        return try #require(error)
+    }
+
+    // MARK: - Names
+
+    @Test("A path with spaces, quotes and line breaks is that of the program and of its directory")
+    func oddNames() async throws {
+        let odd = folder.url.appendingPathComponent("a 'b' \"c\"\nd $e")
+        try FileManager.default.createDirectory(at: odd, withIntermediateDirectories: false)
+        let program = try folder.script("a 'b' \"c\"\nd $e/run it", "#!/bin/sh\npwd; printf %s \"$1\"\n")
+        let output = try await queue.run(ProcessOperation(program, ["x'\n\"y"], directory: odd))
+        #expect(output.text.hasSuffix("/a 'b' \"c\"\nd $e\nx'\n\"y"))
+    }
+
+    @Test("A relative folder of PATH is one of the current directory, wherever the program runs")
+    func relativePath() async throws {
+        _ = try folder.script("hello", "#!/bin/sh\npwd\n")
+        let up = FileManager.default.currentDirectoryPath.split(separator: "/").map { _ in ".." }.joined(separator: "/")
+        let output = try await queue.run(
+            ProcessOperation(
+                "hello", directory: URL(fileURLWithPath: "/"),
+                environment: ["PATH": "missing:\(up)\(folder.url.path):/bin"]))
+        #expect(output.text == "/")
+    }
+
+    // MARK: - What cannot be started
+
+    @Test(
+        "A file that the system cannot run is an error of the launch", arguments: ["\u{1}\u{2}", "#!/no/such/shell\n"])
+    func noProgram(_ text: String) async throws {
+        let error = try await failure(of: ProcessOperation(try folder.script("file", text)))
+        guard case .launchFailed(_, let code) = error else {
+            Issue.record("\(error)")
+            return
+        }
+        #expect([ENOEXEC, ENOENT].contains(code))
+    }
+
+    @Test("A path that is not one of this system, or would be cut, is an error, and no file is made")
+    func badPaths() async throws {
+        let web = try #require(URL(string: "https://example.com\(folder.url.path)/web"))
+        #expect(
+            try await failure(of: ProcessOperation("pwd", directory: web))
+                == .invalidDirectory(command: "pwd", directory: web.absoluteString))
+        let toWeb = ProcessOperation("pwd")
+        toWeb.standardOutput = .file(web)
+        #expect(
+            try await failure(of: toWeb)
+                == .invalidOutput(command: "pwd", path: web.absoluteString, code: EINVAL))
+        let toFolder = ProcessOperation("pwd")
+        toFolder.standardError = .file(folder.url)
+        #expect(
+            try await failure(of: toFolder)
+                == .invalidOutput(command: "pwd", path: folder.url.path, code: EISDIR))
+        for variables in [["A": "b\0c"], ["A\0": "b"]] {
+            guard case .invalidArgument = try await failure(of: ProcessOperation("pwd", environment: variables)) else {
+                Issue.record("A variable was cut")
+                return
+            }
+        }
+        #expect(folder.names.isEmpty)
+    }
+
+    @Test("A named pipe that no program reads is an error instead of a thread that waits")
+    func namedPipe() async throws {
+        let path = folder.url.appendingPathComponent("pipe").path
+        #expect(unsafe mkfifo(path, 0o600) == 0)
+        let operation = ProcessOperation("true")
+        operation.standardOutput = .file(URL(fileURLWithPath: path))
+        #expect(try await failure(of: operation) == .invalidOutput(command: "true", path: path, code: ENXIO))
+    }
+
+    #if os(Linux)
+    enum BusyFile: CaseIterable { case forAMoment, forEver, cancelled }
+
+    @Test(
+        "A program that is open for writing runs once it is closed, or is an error soon", arguments: BusyFile.allCases)
+    func openForWriting(_ kind: BusyFile) async throws {
+        let path = try folder.script("busy", "#!/bin/sh\necho hello")
+        let writing = unsafe open(path, O_WRONLY | O_CLOEXEC)
+        let operation = ProcessOperation(path)
+        operation.start()
+        #expect(operation.isExecuting && operation.processIdentifier == nil)
+        if kind == .cancelled { operation.cancel() }
+        if kind == .forAMoment { close(writing) }
+        switch kind {
+        case .forAMoment: #expect(try await operation.value.text == "hello")
+        case .cancelled: await #expect(throws: CancellationError.self) { try await operation.finished() }
+        case .forEver:
+            await #expect(throws: ProcessError.launchFailed(command: path, code: ETXTBSY)) {
+                try await operation.finished()
+            }
+        }
+        if kind != .forAMoment { close(writing) }
+    }
+
+    @Test("Too many open files are an error, and the next program runs")
+    func noDescriptors() async {
+        await #expect(processExitsWith: .success) {
+            var limit = rlimit()
+            let resource = __rlimit_resource_t(7)
+            unsafe getrlimit(resource, &limit)
+            let most = limit.rlim_cur
+            // The limit is one for numbers, and there may be gaps below the highest: only the lowest free one is left.
+            let lowest = unsafe open("/dev/null", O_RDONLY)
+            close(lowest)
+            var failures = 0
+            for _ in 0..<3 {
+                let operation = ProcessOperation("true")
+                // On this thread, and for no longer than needed: Dispatch traps when it cannot open a file about its threads.
+                limit.rlim_cur = rlim_t(lowest + 1)
+                unsafe setrlimit(resource, &limit)
+                operation.start()
+                limit.rlim_cur = most
+                unsafe setrlimit(resource, &limit)
+                do { try await operation.finished() } catch is ProcessError { failures += 1 }
+            }
+            _ = try await OperationQueue().run(ProcessOperation("true"))
+            exit(failures == 3 ? EXIT_SUCCESS : EXIT_FAILURE)
+        }
+    }
+    #endif
+}
