@@ -8,11 +8,17 @@ extension AsyncOperation {
     /// An operation that is only executing may end without it.
     package var isAtWork: Bool { withState { $0.lifecycle.reachedMain && $0.lifecycle.isExecuting } }
 
+    /// Whether a task waits for the end of the operation.
+    package var isAwaited: Bool {
+        withState { state in
+            var observers = state.observers
+            return observers.removeAll().contains { $0 is TaskWaiter }
+        }
+    }
+
     /// Suspends until a task waits for the end of the operation, in `finished()` for example.
     package func becomesAwaited(_ location: SourceLocation = #_sourceLocation) async {
-        await eventually("no task waits for \(name ?? "the operation")", location) {
-            withState { !$0.waiters.isEmpty }
-        }
+        await eventually("no task waits for \(name ?? "the operation")", location) { isAwaited }
     }
 }
 
@@ -32,7 +38,7 @@ package func expectWait(for operation: AsyncOperation, heldUpSince began: Gate, 
         try await operation.finished()
         hasReturned.value = true
     }
-    await eventually("the task does not wait") { operation.withState { !$0.waiters.isEmpty } || hasReturned.value }
+    await eventually("the task does not wait") { operation.isAwaited || hasReturned.value }
     #expect(!hasReturned.value)
     goOn.open()
     await ending.value

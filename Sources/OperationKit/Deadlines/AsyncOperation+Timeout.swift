@@ -68,9 +68,9 @@ extension AsyncOperation {
             let deadline = (clock?.timer ?? timer).arm(for: self, after: duration) {
                 ($0 as? AsyncOperation)?.cancelWait(id)
             }
-            let wakeup = await wait(id)
+            let isOver = await wait(id)
             deadline.disarm()
-            if wakeup == .cancelled {
+            if !isOver {
                 try Task.checkCancellation()
                 return false
             }

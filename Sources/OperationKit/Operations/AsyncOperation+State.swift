@@ -12,8 +12,7 @@ extension AsyncOperation {
         /// Created when it is first read.
         var progress: OperationProgress?
         /// What the work has registered for its own cancellation.
-        var cancellationHandlers = CancellationHandlers.idle
-        var waiters = Waiters<CheckedContinuation<Wakeup, Never>>()
+        var cancellationHandlers = CancellationHandlers.waiting([])
         /// When and where the operation started to execute, until its end is delivered; `nil` if that is not recorded.
         var execution: ExecutionRecord?
         /// Notified once the operation is finished, after Foundation.
@@ -51,9 +50,9 @@ extension AsyncOperation {
         }
 
         /// Foundation has been notified of the end. The caller notifies the waiters and observers that are returned.
-        mutating func announced() -> (waiting: [CheckedContinuation<Wakeup, Never>], [any FinishObserving]) {
+        mutating func announced() -> [any FinishObserving] {
             isAnnounced = true
-            return (waiters.finished(), observers.removeAll())
+            return observers.removeAll()
         }
     }
 }

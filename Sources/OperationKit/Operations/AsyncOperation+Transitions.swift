@@ -108,9 +108,7 @@ extension AsyncOperation {
         deliver(ended)
         if !wasExecuting { detachFromDependencies() }
 
-        let (waiting, observers) = withState { $0.announced() }
-        for observer in observers { observer.operationFinished(self, error: error, &list) }
-        for continuation in waiting { continuation.resume(returning: .finished) }
+        for observer in withState({ $0.announced() }) { observer.operationFinished(self, error: error, &list) }
     }
 }
 
@@ -211,34 +209,63 @@ extension AsyncOperation {
     /// Suspends until the operation is finished, whatever its outcome. Throws only when the waiting task is cancelled.
     final func waitForFinish() async throws {
         if withState(\.isOver) { return }
-        if await wait(TaskWaiter()) == .cancelled { throw CancellationError() }
+        if await !wait(TaskWaiter()) { throw CancellationError() }
     }
 
     /// Suspends until the operation is finished, the waiting task is cancelled, or ``cancelWait(_:)`` is called.
     ///
-    /// - Parameter id: Identifies the wait.
-    /// - Returns: Why the wait has ended.
-    final func wait(_ id: TaskWaiter) async -> Wakeup {
+    /// - Returns: Whether the operation is finished.
+    final func wait(_ waiter: TaskWaiter) async -> Bool {
         await withTaskCancellationHandler {
-            await waitForFinishUncancellably(id)
+            await waitForFinishUncancellably(waiter)
         } onCancel: {
-            cancelWait(id)
+            cancelWait(waiter)
         }
     }
 
     /// Resumes a task that waits, or that is about to wait, unless the operation has finished.
-    final func cancelWait(_ id: TaskWaiter) {
-        let continuation = withState { $0.waiters.cancelled(id, isFinished: $0.isOver) }
-        continuation?.resume(returning: .cancelled)
+    final func cancelWait(_ waiter: TaskWaiter) {
+        let continuation = withState { state -> TaskWaiter.Continuation? in
+            if state.isOver { return nil }
+            waiter.isCancelled = true
+            _ = state.observers.remove(waiter)
+            return waiter.continuation.take()
+        }
+        continuation?.resume(returning: false)
     }
 
     /// Suspends until the operation is finished, or ``cancelWait(_:)`` is called, whatever happens to the waiting task.
     @discardableResult
-    final func waitForFinishUncancellably(_ id: TaskWaiter = TaskWaiter()) async -> Wakeup {
-        await withCheckedContinuation { continuation in
-            let answer = withState { $0.waiters.registered(continuation, as: id, isFinished: $0.isOver) }
-            if let answer { continuation.resume(returning: answer) }
+    final func waitForFinishUncancellably(_ waiter: TaskWaiter = TaskWaiter()) async -> Bool {
+        await withCheckedContinuation { resume($0, by: waiter) }
+    }
+
+    /// Resumes a continuation as soon as the wait is over, which it may be already.
+    final func resume(_ continuation: TaskWaiter.Continuation, by waiter: TaskWaiter) {
+        let answer = withState { state -> Bool? in
+            if waiter.isCancelled { return false }
+            if state.isOver { return true }
+            waiter.continuation = continuation
+            state.observers.add(waiter)
+            return nil
         }
+        if let answer { continuation.resume(returning: answer) }
+    }
+}
+
+/// One wait of a task for the end of an operation, whose lock guards it.
+///
+/// The continuation is resumed exactly once. A wait can be cancelled before its continuation arrives, because a task's
+/// cancellation handler may run first.
+final class TaskWaiter: FinishObserving, @unchecked Sendable {
+    typealias Continuation = CheckedContinuation<Bool, Never>
+
+    fileprivate var continuation: Continuation?
+    fileprivate var isCancelled = false
+
+    /// Without the lock: a wait is not cancelled after the end of the operation.
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
+        continuation.take()?.resume(returning: true)
     }
 }
 

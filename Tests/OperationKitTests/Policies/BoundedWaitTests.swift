@@ -26,7 +26,7 @@ import Testing
         await clock.pass(.seconds(5))
         #expect(try await !isFinished)
         #expect(operation.isExecuting && !operation.isCancelled)
-        #expect(operation.withState { $0.waiters.isEmpty })
+        #expect(!operation.isAwaited)
         operation.finish()
     }
 
@@ -45,7 +45,7 @@ import Testing
         await operation.becomesAwaited()
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(operation.withState { $0.waiters.isEmpty } && !operation.isCancelled)
+        #expect(!operation.isAwaited && !operation.isCancelled)
         await clock.expectNoSleepers()
     }
 
