@@ -84,51 +84,50 @@ private final class FinishDependent: AsyncOperation, @unchecked Sendable {
     }
 }
 #else
-/// An operation that depends on the watched one, on no queue.
+private final class FinishDependent: EndDependent, @unchecked Sendable {
+    private let observer: FinishObserver
+
+    init(on observer: FinishObserver) {
+        self.observer = observer
+    }
+
+    override func operationEnded() {
+        observer.report()
+    }
+}
+
+/// An operation that depends on another one, on no queue, to notice its end.
 ///
 /// On Linux an operation that finishes asks each of its dependents whether it `isReady`, on its own thread and without
 /// holding a lock. So the dependent need not be started, nor be on a queue.
 ///
-/// It keeps itself alive until then, because the watched operation holds its dependents unretained.
-private final class FinishDependent: Operation, @unchecked Sendable {
-    private struct Watch {
-        let observer: FinishObserver
-        var itself: FinishDependent?
-    }
+/// It keeps itself alive until then, because the other operation holds its dependents unretained.
+class EndDependent: Operation, @unchecked Sendable {
+    private let ends = AtomicCounter()
 
-    /// `nil` once the watch is over.
-    private let watch: Locked<Watch?>
-
-    init(on observer: FinishObserver) {
-        watch = Locked(Watch(observer: observer))
-    }
-
-    func observe(_ operation: Operation) {
-        watch.withLock { $0?.itself = self }
+    final func observe(_ operation: Operation) {
+        _ = unsafe Unmanaged.passRetained(self)
         // Foundation also asks here whether it is ready, in case the operation has finished.
         addDependency(operation)
     }
 
-    /// An operation that is finishing at this moment has retained it.
-    func end(_ operation: Operation) {
-        let ended = takeWatch()
+    /// Called once, on the thread that ended the operation.
+    func operationEnded() {}
+
+    /// Ends the watch. An operation that is finishing at this moment has retained the dependent.
+    final func end(_ operation: Operation) {
+        let isFirst = ends.add(1) == 1
         removeDependency(operation)
-        withExtendedLifetime(ended) {}
+        if isFirst { unsafe Unmanaged.passUnretained(self).release() }
     }
 
-    /// Ends the watch. What it held is released after unlocking, by the caller.
-    private func takeWatch() -> Watch? {
-        watch.withLock { $0.take() }
-    }
-
-    override var isReady: Bool {
-        let isReady = super.isReady
-        if isReady {
-            let ended = takeWatch()
-            ended?.observer.report()
-            withExtendedLifetime(ended) {}
+    final override var isReady: Bool {
+        guard super.isReady else { return false }
+        if ends.add(1) == 1 {
+            operationEnded()
+            unsafe Unmanaged.passUnretained(self).release()
         }
-        return isReady
+        return true
     }
 }
 #endif

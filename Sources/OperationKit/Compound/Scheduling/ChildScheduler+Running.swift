@@ -147,7 +147,7 @@ extension ChildScheduler {
     #if !canImport(ObjectiveC)
     private func enqueueStarter(of child: ChildReference) {
         let starter = ForeignChildStarter(child, self)
-        ForeignChildObserver(child, self, starter).observe()
+        ForeignChildObserver(child, self, starter).observe(child.operation)
         queue.addChild(starter)
         starter.announceReadiness()
         starter.pollReadiness()
@@ -158,7 +158,7 @@ extension ChildScheduler {
         #if canImport(ObjectiveC)
         FinishObserver(child.operation) { self.foreignChildEnded(child) }
         #else
-        ForeignChildObserver(child, self).observe()
+        ForeignChildObserver(child, self).observe(child.operation)
         #endif
     }
 
@@ -235,13 +235,12 @@ extension AsyncOperation {
 }
 
 #if !canImport(ObjectiveC)
-/// Reports the end of a child that is no `AsyncOperation`, on the thread that ended it: see ``FinishObserver``.
-private final class ForeignChildObserver: Operation, @unchecked Sendable {
+/// Reports the end of a child that is no `AsyncOperation`, on the thread that ended it.
+private final class ForeignChildObserver: EndDependent, @unchecked Sendable {
     private let child: ChildReference
     private let scheduler: ChildScheduler
     /// Takes the place of the child on the private queue, if it has one there.
     private let starter: ForeignChildStarter?
-    private let reports = AtomicCounter()
 
     init(_ child: ChildReference, _ scheduler: ChildScheduler, _ starter: ForeignChildStarter? = nil) {
         self.child = child
@@ -249,20 +248,9 @@ private final class ForeignChildObserver: Operation, @unchecked Sendable {
         self.starter = starter
     }
 
-    /// Keeps itself alive until the end, because the child holds its dependents unretained.
-    func observe() {
-        _ = unsafe Unmanaged.passRetained(self)
-        addDependency(child.operation)
-    }
-
-    override var isReady: Bool {
-        guard super.isReady else { return false }
-        if reports.add(1) == 1 {
-            scheduler.foreignChildEnded(child)
-            starter?.childEnded()
-            unsafe Unmanaged.passUnretained(self).release()
-        }
-        return true
+    override func operationEnded() {
+        scheduler.foreignChildEnded(child)
+        starter?.childEnded()
     }
 }
 #endif
