@@ -99,11 +99,6 @@ extension AsyncOperation {
     }
 }
 
-extension GateOrder {
-    /// The time begins in which the work has to end.
-    fileprivate static let timeout = GateOrder(30)
-}
-
 extension AsyncOperation {
     /// Begins the time in which the work has to end.
     private final func beginTimeout() {

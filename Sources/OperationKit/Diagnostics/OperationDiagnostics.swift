@@ -24,7 +24,7 @@ public enum OperationDiagnostics {
     /// `all`. Without it, `starts` if the library was built for debugging, and `off` otherwise.
     ///
     /// The variable is read when the first operation starts, and not again. To decide it in code, call `setenv` before.
-    public static let level = Level(ExecutionRecording.current)
+    public static let level = Level(rawValue: ExecutionRecording.current.rawValue) ?? .off
 
     /// Called with each ``MisuseReport``. The default handler prints the description to standard error.
     ///
@@ -49,7 +49,7 @@ public enum OperationDiagnostics {
     /// - Parameter age: How long an operation must have been executing to be returned.
     /// - Returns: The operations. A caller that keeps them keeps them alive.
     public static func operations(executingLongerThan age: Duration) -> [AsyncOperation] {
-        ExecutionRecording.current.registry?.operations(executingLongerThan: age, at: .now) ?? []
+        ExecutionRecording.registry?.operations(executingLongerThan: age, at: .now) ?? []
     }
 
     /// The operations of a queue that have not finished, with a line for each: its state, or why it has not started.
@@ -92,24 +92,10 @@ public enum OperationDiagnostics {
     }
 }
 
-extension OperationDiagnostics.Level {
-    init(_ recording: ExecutionRecording) {
-        self =
-            switch recording {
-            case .off: .off
-            case .starts: .starts
-            case .all: .all
-            }
-    }
-}
-
 // What the other products of the package ask beside the public interface.
 extension AsyncOperation {
     /// Whether the operation consists of others.
     package final var isComposite: Bool { children != nil }
-
-    /// The names of the resources that the operation has requested, until its end.
-    package final var requestedResourceNames: [String] { heldResourceNames }
 
     /// What messages call the class, or what the library makes operations of the class from.
     package static var nameInMessages: String { typeTitle }
@@ -136,9 +122,4 @@ extension AsyncOperation {
             children.map { ($0.operation, $0.operation.displayName(at: $0.index)) }, snapshot.omitted, snapshot.summary
         )
     }
-}
-
-extension Operation {
-    /// What messages call the operation.
-    package final var nameInMessages: String { displayName }
 }

@@ -108,32 +108,25 @@ final class ExecutionRegistry: Sendable {
 
 /// How much this process records of the operations that execute: what the environment variable
 /// `OPERATIONKIT_DIAGNOSTICS` says.
-enum ExecutionRecording: Sendable {
+enum ExecutionRecording: String {
     case off
     /// When and where they started.
     case starts
     /// The call stacks of their starts, too.
-    case all(ExecutionRegistry)
+    case all
 
     static let current = Self(environment: ProcessInfo.processInfo.environment)
 
-    init(environment: [String: String]) {
-        switch environment["OPERATIONKIT_DIAGNOSTICS"] {
-        case "off": self = .off
-        case "starts": self = .starts
-        case "all": self = .all(ExecutionRegistry())
-        default:
-            #if DEBUG
-            self = .starts
-            #else
-            self = .off
-            #endif
-        }
-    }
-
     /// All operations that are executing, if they are recorded.
-    var registry: ExecutionRegistry? {
-        if case .all(let registry) = self { registry } else { nil }
+    static let registry = current == .all ? ExecutionRegistry() : nil
+
+    init(environment: [String: String]) {
+        #if DEBUG
+        let usual = Self.starts
+        #else
+        let usual = Self.off
+        #endif
+        self = environment["OPERATIONKIT_DIAGNOSTICS"].flatMap(Self.init) ?? usual
     }
 
     /// Reports a mistake, unless nothing is recorded.
@@ -145,7 +138,7 @@ enum ExecutionRecording: Sendable {
     /// What is recorded of an operation that is about to execute. To be called on the thread that starts it.
     func record(of operation: AsyncOperation) -> ExecutionRecord? {
         if case .off = self { return nil }
-        return ExecutionRecord(operation, registry, .shared, at: .now)
+        return ExecutionRecord(operation, Self.registry, .shared, at: .now)
     }
 }
 

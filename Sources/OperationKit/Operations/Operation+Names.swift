@@ -3,7 +3,7 @@ import Foundation
 extension Operation {
     /// The name of the operation in messages: its own, or its type. Where the library has made the operation, what it
     /// was made from takes the place of the type.
-    final var displayName: String {
+    package final var displayName: String {
         ownName ?? fallbackName
     }
 

@@ -42,20 +42,14 @@ extension StartGate {
     var waitDescription: String? { nil }
 }
 
-/// Where a gate is among others. A policy says where its own gates are.
-struct GateOrder: Comparable, Sendable {
+/// Where a gate is among others.
+enum GateOrder: Comparable {
     /// Values are handed over, and the success of what the operation depends on is checked.
-    static let first = GateOrder(0)
+    case first
+    /// What the operation needs is there, and its time begins.
+    case conditions, resources, timeout
     /// What the gates needed is released.
-    static let last = GateOrder(.max)
-
-    private let number: Int
-
-    init(_ number: Int) {
-        self.number = number
-    }
-
-    static func < (earlier: Self, later: Self) -> Bool { earlier.number < later.number }
+    case last
 }
 
 /// What an operation got from a gate, and has until its end.

@@ -116,7 +116,7 @@ extension OperationGraph {
             operations.append(operation)
         }
 
-        add(operation, name: operation.nameInMessages, parent: nil)
+        add(operation, name: operation.displayName, parent: nil)
         // Composites may be nested to any depth, so this doesn't recurse.
         var next = 0
         while next < operations.count {
@@ -132,7 +132,7 @@ extension OperationGraph {
         for (position, operation) in operations.enumerated() {
             for dependency in operation.dependencies {
                 let id = ObjectIdentifier(dependency)
-                if positions[id] == nil { add(dependency, name: dependency.nameInMessages, parent: nil) }
+                if positions[id] == nil { add(dependency, name: dependency.displayName, parent: nil) }
                 if let from = positions[id] { edges.append(Edge(from: from, to: position)) }
             }
         }

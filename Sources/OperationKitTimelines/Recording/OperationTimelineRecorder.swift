@@ -86,7 +86,7 @@ struct ObservedFacts {
             dependencies = operation.observedDependencies
         case .started, .cancelled: dependencies = operation.observedDependencies
         case .running:
-            resources = operation.requestedResourceNames
+            resources = operation.heldResourceNames
             limit = (operation as? CompoundOperation)?.maxConcurrentOperationCount
             if let limit, limit < 0 { self.limit = nil }
         case .retrying(_, let error, _): self.error = error.sentence

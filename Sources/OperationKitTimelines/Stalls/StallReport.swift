@@ -123,7 +123,7 @@ extension StallReport {
         if operation.isFinished { return nil }
         self.operation = id
         self.age = age
-        name = operation.nameInMessages
+        name = operation.displayName
         title = operation.titleInMessages
         type = Swift.type(of: operation)
         state = operation.activityInMessages

@@ -42,7 +42,7 @@ extension AsyncOperation {
                         nanoseconds: event.nanoseconds),
                     of: self)
             }
-            if events.last?.isEnd == true {
+            if case .finished? = events.last?.kind {
                 _ = withState { _ in exchange(&queue.observers, with: []) }
             }
             events.removeAll(keepingCapacity: true)

@@ -10,13 +10,7 @@ final class EventQueue: @unchecked Sendable {
     private static let identifiers = AtomicCounter()
 
     /// An event that has not been delivered.
-    struct Entry {
-        let kind: OperationEvent.Kind
-        let nanoseconds: Int64
-        let observers: ObserverList
-
-        var isEnd: Bool { if case .finished = kind { true } else { false } }
-    }
+    typealias Entry = (kind: OperationEvent.Kind, nanoseconds: Int64, observers: ObserverList)
 
     let id = OperationID(UInt64(identifiers.add(1)))
     /// The observers of the operation itself.
@@ -33,7 +27,7 @@ final class EventQueue: @unchecked Sendable {
     func happened(_ kind: OperationEvent.Kind, outer: ObserverList) -> Bool {
         let all = outer.followed(by: observers)
         if all.isEmpty { return false }
-        entries.append(Entry(kind: kind, nanoseconds: OperationEvent.now, observers: all))
+        entries.append((kind, OperationEvent.now, all))
         return !exchange(&isDelivering, with: true)
     }
 

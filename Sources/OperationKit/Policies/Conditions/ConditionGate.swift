@@ -1,10 +1,5 @@
 import Foundation
 
-extension GateOrder {
-    /// Conditions are evaluated.
-    fileprivate static let conditions = GateOrder(10)
-}
-
 /// Evaluates a condition before an operation runs.
 final class ConditionGate: StartGate {
     private enum State {

@@ -1,10 +1,5 @@
 import Foundation
 
-extension GateOrder {
-    /// Circuit breakers are asked, and resources are requested.
-    static let resources = GateOrder(20)
-}
-
 /// What one operation requires, from the request to the end of the operation.
 ///
 /// ```
@@ -272,7 +267,7 @@ extension MissingResource<AsyncOperation> {
 
 extension AsyncOperation {
     /// The names of the resources that the operation has requested, until its end.
-    final var heldResourceNames: [String] {
+    package final var heldResourceNames: [String] {
         let lease = withState { $0.gates?.lease } as? ResourceLease
         return lease?.requestID == nil ? [] : lease?.request.resources.map(\.resource.name) ?? []
     }
