@@ -102,7 +102,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         lock.withLock { isProgressObserved = true }
     }
 
-    fileprivate func releaseObject() {
+    override func releaseWork() {
         // Release the object after unlocking; its deinitializer may run arbitrary code.
         _ = lock.withLock { object.take() }
     }
@@ -285,14 +285,12 @@ private final class CollectionChildren<Item: Sendable>: ChildGroup, @unchecked S
         run?.progressObserved()
         return []
     }
-    func outcomeWasDelivered() { run?.releaseObject() }
 
     // A run is never consumed, and describes itself as a leaf does.
     func detach() {}
     func removeAll() -> [Operation] { [] }
     func operations(atMost limit: Int) -> [Operation]? { [] }
-    func recordDependencies(of composite: AsyncOperation) -> CompositeDependencies? { nil }
-    func recordedDependencies(of composite: AsyncOperation) -> CompositeDependencies? { nil }
+    func dependencies(of composite: AsyncOperation, recording: Bool) -> CompositeDependencies? { nil }
     func snapshot(atMost count: Int) -> ChildSnapshot? { nil }
     func childWasCancelled(_ child: Operation) {}
     func childProgressed(

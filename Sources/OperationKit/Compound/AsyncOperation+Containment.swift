@@ -30,7 +30,7 @@ extension AsyncOperation {
     ///   - add: Adds the dependency.
     final func addDependency(on operation: Operation, _ add: () -> Void) {
         // Recorded before the check, so that another thread that puts the operation inside after the check finds it.
-        guard let dependencies = children?.recordDependencies(of: self) else { return add() }
+        guard let dependencies = children?.dependencies(of: self, recording: true) else { return add() }
         dependencies.add(operation) {
             if operation.isInside(self) {
                 let error = CompoundOperationError.dependencyCycle(
@@ -58,7 +58,7 @@ extension AsyncOperation {
     }
 
     /// What the composite was made to depend on; `nil` if that is nothing, or it has started.
-    private var recordedDependencies: CompositeDependencies? { children?.recordedDependencies(of: self) }
+    private var recordedDependencies: CompositeDependencies? { children?.dependencies(of: self, recording: false) }
 
     /// The composite itself, and those around it, up to the first one that has started.
     private var pendingComposites: some Sequence<AsyncOperation> {

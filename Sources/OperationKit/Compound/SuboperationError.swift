@@ -3,23 +3,23 @@ public import Foundation
 /// The failure of one child of a compound.
 public struct SuboperationError: Error {
     /// The name of the child, or its type and index.
-    public var name: String { storage.name }
+    public internal(set) var name: String
     /// The place of the child in the order in which children were added, from 0.
-    public var index: Int { storage.index }
+    public internal(set) var index: Int
     /// The error that the child ended with.
-    public var error: any Error { (storage.error as? SkippedError)?.error ?? storage.error }
+    public var error: any Error { (outcomeError as? SkippedError)?.error ?? outcomeError }
     /// How many children the compound had, where known.
-    public var siblingCount: Int? { storage.siblingCount }
+    public internal(set) var siblingCount: Int?
     /// How many other children did not run because of this failure.
     ///
     /// They required the success of the child, or of one that did not run either, or are composites in which nothing
     /// else went wrong. Each child is counted once, for the one of its dependencies that was added first.
-    public var blockedCount: Int { storage.blockedCount }
+    public internal(set) var blockedCount: Int
 
     /// The error with which a composite ends that passes this failure on as its own.
-    var outcomeError: any Error { storage.error }
+    var outcomeError: any Error { box.error }
 
-    private var storage: Storage
+    private var box: ErrorBox
 
     /// Describes the failure of a child.
     ///
@@ -30,12 +30,12 @@ public struct SuboperationError: Error {
     ///   - siblingCount: How many children there were, itself included.
     ///   - blockedCount: How many of the others did not run because of the failure.
     public init(name: String, index: Int, error: any Error, siblingCount: Int? = nil, blockedCount: Int = 0) {
-        storage = Storage(
-            name: name, index: index, error: error, siblingCount: siblingCount, blockedCount: blockedCount)
+        (self.name, self.index, self.siblingCount, self.blockedCount) = (name, index, siblingCount, blockedCount)
+        box = ErrorBox(error)
     }
 
     /// Whether this is the same report of the same failure.
-    func isSame(as other: SuboperationError) -> Bool { storage === other.storage }
+    func isSame(as other: SuboperationError) -> Bool { box === other.box }
 
     /// The failures among the outcomes of numbered units, in their order. A cancellation is no failure.
     static func failures(of outcomes: [(any Error)?], unitName: String) -> [SuboperationError] {
@@ -64,20 +64,11 @@ extension SuboperationError: LocalizedError, CustomNSError, CustomStringConverti
 extension SuboperationError {
     /// What a failure consists of. Errors of compounds that are nested deep are freed here without recursion: by nested
     /// calls, a few thousand of them would overflow the stack of a worker thread.
-    private final class Storage: @unchecked Sendable {
-        let name: String
-        let index: Int
-        let siblingCount: Int?
-        let blockedCount: Int
-        /// Changes only while the storage is freed.
+    private final class ErrorBox: @unchecked Sendable {
         private(set) var error: any Error
 
-        init(name: String, index: Int, error: any Error, siblingCount: Int?, blockedCount: Int) {
-            self.name = name
-            self.index = index
+        init(_ error: any Error) {
             self.error = error
-            self.siblingCount = siblingCount
-            self.blockedCount = blockedCount
         }
 
         deinit {
@@ -87,7 +78,7 @@ extension SuboperationError {
             while var (failures, others) = errors.popLast().map(Self.inside) {
                 while let error = others.popLast() { errors.append(error) }
                 while var failure = failures.popLast() {
-                    if isKnownUniquelyReferenced(&failure.storage) { errors.append(failure.storage.takeError()) }
+                    if isKnownUniquelyReferenced(&failure.box) { errors.append(failure.box.takeError()) }
                 }
             }
         }

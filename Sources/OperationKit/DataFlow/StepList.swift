@@ -112,10 +112,12 @@ final class StepList: Sendable {
 
     /// The failure as the user counts steps.
     func renumbered(_ failure: SuboperationError) -> SuboperationError {
-        let (place, count) = state.withLock { state in
-            (state.places.isEmpty ? failure.index : state.places[failure.index], state.count)
+        var failure = failure
+        state.withLock { state in
+            if !state.places.isEmpty { failure.index = state.places[failure.index] }
+            failure.siblingCount = state.count
         }
-        return SuboperationError(name: failure.name, index: place, error: failure.error, siblingCount: count)
+        return failure
     }
 }
 

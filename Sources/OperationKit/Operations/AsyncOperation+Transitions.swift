@@ -83,7 +83,6 @@ extension AsyncOperation {
         block = nil
         if hasGates { withdrawGates() }
         releaseWork()
-        children?.outcomeWasDelivered()
         let lease = hasGates ? takeLease(error: error) : nil
 
         // On Linux, Foundation listens only to `isExecuting` becoming true.

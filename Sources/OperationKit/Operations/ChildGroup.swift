@@ -56,17 +56,14 @@ protocol ChildGroup: AnyObject, Sendable {
     /// one.
     func removeAll() -> [Operation]
 
-    /// Returns the object that records what the composite depends on, and keeps it until the composite starts.
+    /// What the composite depends on, as far as it is recorded, so that cycles through composites are found.
     ///
-    /// - Returns: `nil` where nothing has to be recorded: the composite has started, or has given its children away, or what
-    ///   is inside it are no operations.
-    func recordDependencies(of composite: AsyncOperation) -> CompositeDependencies?
-
-    /// The object that records what the composite depends on, if there is one.
-    func recordedDependencies(of composite: AsyncOperation) -> CompositeDependencies?
-
-    /// Called once, after `asyncCompletionBlock` and before the composite becomes finished.
-    func outcomeWasDelivered()
+    /// - Parameters:
+    ///   - composite: The composite.
+    ///   - recording: Whether recording begins now, if it has not.
+    /// - Returns: `nil` where nothing is recorded: the composite has started, or has given its children away, or what is
+    ///   inside it are no operations.
+    func dependencies(of composite: AsyncOperation, recording: Bool) -> CompositeDependencies?
 
     /// The children that have not finished, as they are now, at most `count` of them.
     func snapshot(atMost count: Int) -> ChildSnapshot?

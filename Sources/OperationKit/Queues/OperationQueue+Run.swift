@@ -172,7 +172,7 @@ extension OperationQueue {
     }
 
     private func throwFailures(of operations: [Operation]) throws {
-        var collection = FailureCollection(rules: .init(policy: .continueAll, countsCancellations: false))
+        var collection = FailureCollection(policy: .continueAll)
         let given = Set(operations.map { ObjectIdentifier($0) })
         var isCancelled = false
         for (index, operation) in operations.enumerated() {
@@ -183,10 +183,10 @@ extension OperationQueue {
             if failure.isCancellation { isCancelled = true }
             _ = collection.add(failure, isCancelling: false)
         }
-        let (failures, _) = collection.take(ofChildren: operations.count)
+        let errors = collection.take(ofChildren: operations.count).errors
         let error = CompoundOperationError.error(
-            name: displayName, failures.errors,
-            isCancelled: isCancelled && (Task.isCancelled || failures.errors.isEmpty), reason: nil)
+            name: displayName, errors,
+            isCancelled: isCancelled && (Task.isCancelled || errors.isEmpty), reason: nil)
         if let error { throw error }
     }
 }

@@ -132,7 +132,7 @@ import Testing
             #expect(children.operation === run)
             #expect(children.removeAll().isEmpty && children.operations(atMost: 10)?.isEmpty == true)
             #expect(children.snapshot(atMost: 10) == nil && children.childProgressed(child, to: 1) == nil)
-            #expect(children.recordDependencies(of: run) == nil && children.recordedDependencies(of: run) == nil)
+            #expect(children.dependencies(of: run, recording: true) == nil)
             #expect(children.weightedUnits == nil && children.progressDescription == nil)
         }
         try expectNone()

@@ -73,7 +73,7 @@ extension ChildScheduler {
         var rejection: ChildStateMachine.Rejection?
         update { machine in
             let effects = machine.adding(&registrations, inPlaceOf: expected)
-            rejection = effects.others?.rejection
+            rejection = effects.others?.value.rejection
             return effects
         }
         return rejection

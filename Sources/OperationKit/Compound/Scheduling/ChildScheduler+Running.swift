@@ -203,10 +203,10 @@ extension ChildScheduler: FinishObserving {
     private func failure(of child: ChildReference, error: (any Error)?) -> ChildFailure? {
         guard let error, collectsFailures, body?.awaits(ObjectIdentifier(child.operation)) != true else { return nil }
         let isCancellation = error.isCancellation
-        if isCancellation, !failureRules.countsCancellations { return nil }
+        if isCancellation, !countsCancellations { return nil }
         let blocked = (child.operation as? AsyncOperation)?.skippedError
         // A composite that ends with the error of its first failure passes on what kept that child from running.
-        let reported = failureRules.countsCancellations ? blocked ?? error : error
+        let reported = countsCancellations ? blocked ?? error : error
         let index = machine.withLock { $0.ordinal(of: child) }
         return ChildFailure(
             SuboperationError(name: child.operation.displayName(at: index), index: index, error: reported),

@@ -25,12 +25,13 @@ final class ChildScheduler: Sendable {
     static let batch = 256
 
     private let initialLimit: Int
-    let failureRules: FailureCollection.Rules
-    var failurePolicy: FailurePolicy { failureRules.policy }
+    let failurePolicy: FailurePolicy
 
     let machine: Locked<ChildStateMachine>
     /// What descriptions call the children.
     let unit: String
+    /// Whether a child that was cancelled counts as one that failed.
+    let countsCancellations: Bool
     /// Whether failures of children are reported to the composite. If not, nothing is kept of a child that has ended.
     let collectsFailures: Bool
     /// The `async` body of the composite, if it has one.
@@ -51,9 +52,11 @@ final class ChildScheduler: Sendable {
         self.unit = unit
         self.body = body
         self.collectsFailures = collectsFailures
-        failureRules = .init(policy: failurePolicy, countsCancellations: countsCancellations)
+        self.failurePolicy = failurePolicy
+        self.countsCancellations = countsCancellations
         initialLimit = limit
-        var machine = ChildStateMachine(limit: limit, failureRules: failureRules)
+        var machine = ChildStateMachine(
+            limit: limit, failurePolicy: failurePolicy, countsCancellations: countsCancellations)
         machine.queue = CompositeQueue.probed(limit: limit)
         self.machine = Locked(machine)
     }
@@ -94,7 +97,7 @@ final class ChildScheduler: Sendable {
     }
 
     private func perform(_ effects: ChildStateMachine.Effects, _ list: inout Trampoline) -> ChildReference? {
-        let others = effects.others
+        let others = effects.others?.value
         if let report = others?.progress { return perform(report, &list) }
         effects.ended?.detachFromDependencies()
         if let settings = effects.settings { apply(settings) }
@@ -242,20 +245,20 @@ extension ChildScheduler {
 extension ChildScheduler {
     /// Makes the children those of a composite.
     func attach(to composite: AsyncOperation, _ handlers: CompositeHandlers) {
-        let previous = machine.withLock { $0.composite.attach(to: composite, handlers) }
+        let previous = machine.withLock { $0.attached(to: composite, handlers) }
         withExtendedLifetime(previous) {}
     }
 
     /// Takes the children away from their composite. They stay together, for another one to take.
     func detach() {
-        machine.withLock { $0.composite.detach() }
+        machine.withLock { $0.composite = nil }
     }
 }
 
 extension ChildScheduler: ChildGroup {
-    var operation: AsyncOperation? { machine.withLock { $0.composite.composite } }
+    var operation: AsyncOperation? { machine.withLock(\.composite) }
 
-    private var handlers: CompositeHandlers? { machine.withLock { $0.composite.handlers } }
+    private var handlers: CompositeHandlers? { machine.withLock(\.handlers) }
 
     var unitCount: Int64 { OperationProgress.fineUnitCount }
 
@@ -284,24 +287,16 @@ extension ChildScheduler: ChildGroup {
         run()
     }
 
-    func outcomeWasDelivered() {
-        handlers?.outcomeWasDelivered()
-    }
-
     func snapshot(atMost count: Int) -> ChildSnapshot? {
         var (snapshot, handlers) = machine.withLock { machine in
-            (ChildSnapshot(of: machine.schedule, atMost: count, unit: unit), machine.composite.handlers)
+            (ChildSnapshot(of: machine.schedule, atMost: count, unit: unit), machine.handlers)
         }
         handlers?.describe(&snapshot)
         return snapshot
     }
 
-    func recordDependencies(of composite: AsyncOperation) -> CompositeDependencies? {
-        machine.withLock { $0.schedule.stage == .idle ? $0.composite.recordDependencies(of: composite) : nil }
-    }
-
-    func recordedDependencies(of composite: AsyncOperation) -> CompositeDependencies? {
-        machine.withLock { $0.composite.recordedDependencies(of: composite) }
+    func dependencies(of composite: AsyncOperation, recording: Bool) -> CompositeDependencies? {
+        machine.withLock { $0.dependencies(of: composite, recording: recording) }
     }
 
     func operations(atMost limit: Int) -> [Operation]? {

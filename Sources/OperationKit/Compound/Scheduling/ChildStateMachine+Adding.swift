@@ -47,10 +47,10 @@ extension ChildStateMachine {
     /// later finds the new ones among them.
     private func requests(to operations: some Collection<Operation>) -> Effects {
         guard schedule.cancelsNewChildren || isProgressObserved else { return Effects() }
-        return Effects(
-            requests: ChildRequests(
-                cancel: schedule.cancelsNewChildren ? Array(operations) : [],
-                reportProgress: isProgressObserved ? Array(operations) : []))
+        let requests = ChildRequests(
+            cancel: schedule.cancelsNewChildren ? Array(operations) : [],
+            reportProgress: isProgressObserved ? Array(operations) : [])
+        return Effects(others: Reference(Others(requests: requests)))
     }
 
     private func rejection(of registrations: [ChildRegistration]) -> Rejection? {
@@ -145,7 +145,7 @@ extension ChildStateMachine {
         running: (composite: AsyncOperation?, dependencies: CompositeDependencies?), slots: Range<Int>,
         isCancelled: Bool
     ) {
-        let running = composite.run()
+        let running = begun()
         unregistered = []
         if schedule.table.hasDependencies { externals.removeAll() }
         schedule.prepared()

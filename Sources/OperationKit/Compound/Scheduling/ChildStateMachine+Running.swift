@@ -91,7 +91,7 @@ extension ChildStateMachine {
         ledger.ended(child.slot, weight: Int64(schedule.table.records[child.slot].weight))
         guard let report = progressReport(end: end) else { return removed(end) }
         schedule.ending(child.slot)
-        return Effects(progress: report)
+        return Effects(others: Reference(Others(progress: report)))
     }
 
     /// The progress that the end of a child has brought was reported.
@@ -109,8 +109,7 @@ extension ChildStateMachine {
         guard let failure = end.failure else { return effects(next: next(for: end.turn), ended: ended) }
         let cancelsChildren = failures.add(failure, isCancelling: schedule.cancelsNewChildren)
         if cancelsChildren { schedule.cancellationStarted() }
-        let discarded = failures.takeDiscarded()
-        return effects(next: next(for: end.turn), ended: ended, cancelsChildren: cancelsChildren).discarding(discarded)
+        return effects(next: next(for: end.turn), ended: ended, cancelsChildren: cancelsChildren)
     }
 
     /// The body of the composite has ended.
@@ -152,7 +151,7 @@ extension ChildStateMachine {
     /// The amount of work has changed, or some is done that is no child's.
     mutating func workChanged(_ change: (inout ProgressLedger) -> Void) -> Effects {
         change(&ledger)
-        return progressReport().map { Effects(progress: $0) } ?? Effects()
+        return Effects(others: progressReport().map { Reference(Others(progress: $0)) })
     }
 
     /// A report of the progress, if it is observed and has changed.
@@ -161,7 +160,7 @@ extension ChildStateMachine {
     /// smaller than the unit in which progress is counted is not reported: otherwise each level would report to all those
     /// above it.
     private mutating func progressReport(end: ChildEnd? = nil) -> ProgressReport? {
-        guard isProgressObserved, let running = composite.running else { return nil }
+        guard isProgressObserved, let running else { return nil }
         let fraction = ledger.fraction
         if abs(fraction - reportedFraction) * Double(OperationProgress.fineUnitCount) < 0.01 { return nil }
         reportedFraction = fraction
@@ -179,7 +178,8 @@ extension ChildStateMachine {
     mutating func cancellationStarted(by thread: ObjectIdentifier) -> Effects {
         schedule.cancellationStarted()
         if schedule.cancellation == .complete || !cancellingThreads.insert(thread).inserted { return Effects() }
-        return Effects(requests: ChildRequests(cancel: operations, cancellingThread: thread))
+        return Effects(
+            others: Reference(Others(requests: ChildRequests(cancel: operations, cancellingThread: thread))))
     }
 
     /// The children, at any depth, are about to be cancelled together with others.
@@ -218,8 +218,10 @@ extension ChildStateMachine {
     /// The private queue was given its settings.
     ///
     /// - Returns: The settings to give it next, because they have changed meanwhile; or else what had to wait for them.
-    mutating func settingsApplied(_ applied: QueueSettings) -> (next: QueueSettings?, held: HeldBySettings) {
-        if let next = settings.wrote(applied) { return (next, HeldBySettings()) }
-        return (nil, exchange(&held, with: HeldBySettings()))
+    mutating func settingsApplied(
+        _ applied: QueueSettings
+    ) -> (next: QueueSettings?, held: (leavingWorkers: [ChildWorker], queued: [ChildReference])) {
+        if let next = settings.wrote(applied) { return (next, ([], [])) }
+        return (nil, exchange(&held, with: ([], [])))
     }
 }

@@ -14,7 +14,6 @@ import Foundation
 /// | ``ExternalDependencies`` | what children wait for that is no child |
 /// | ``FailureCollection`` | how children failed |
 /// | ``ProgressLedger`` | how much of the work is done |
-/// | ``ParentReference`` | whose children these are |
 struct ChildStateMachine {
     var schedule: ReadySchedule
     var externals = ExternalDependencies()
@@ -24,7 +23,14 @@ struct ChildStateMachine {
     var isProgressObserved = false
     /// The fraction that was reported last.
     var reportedFraction = 0.0
-    var composite = ParentReference()
+    /// The composite that children belong to.
+    weak var composite: AsyncOperation?
+    /// What the composite does itself.
+    var handlers: CompositeHandlers?
+    /// The composite, kept alive while it runs.
+    private(set) var running: AsyncOperation?
+    /// What the composite was made to depend on; `nil` if that is nothing, or it has started.
+    private var dependencies: CompositeDependencies?
     /// The private queue, once it was needed.
     var queue: CompositeQueue?
     /// Whether the composite has a body that has not ended, and keeps it from ending as a child does.
@@ -35,19 +41,13 @@ struct ChildStateMachine {
     var cancellingThreads: Set<ObjectIdentifier> = []
     /// The settings that the private queue is given.
     var settings: CoalescingWriter<QueueSettings>
-    var held = HeldBySettings()
-
     /// What must not happen before the private queue has the settings that another thread is about to give it: a lower limit, as a
-    /// rule, without which the queue would start one child too many.
-    struct HeldBySettings {
-        var leavingWorkers: [ChildWorker] = []
-        /// Children that the queue is handed then.
-        var queued: [ChildReference] = []
-    }
+    /// rule, without which the queue would start one child too many. The queue is handed the children then.
+    var held: (leavingWorkers: [ChildWorker], queued: [ChildReference]) = ([], [])
 
-    init(limit: Int, failureRules: FailureCollection.Rules) {
-        schedule = ReadySchedule(limit: limit, keepsOrder: failureRules.countsCancellations)
-        failures = FailureCollection(rules: failureRules)
+    init(limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false) {
+        schedule = ReadySchedule(limit: limit, keepsOrder: countsCancellations)
+        failures = FailureCollection(policy: failurePolicy, countsCancellations: countsCancellations)
         settings = CoalescingWriter(schedule.queueSettings)
     }
 
@@ -85,32 +85,21 @@ extension ChildStateMachine {
         var cancelsChildren = false
         /// The settings to give the private queue. ``ChildStateMachine/settingsApplied(_:)`` follows.
         var settings: QueueSettings?
-        var others: Others?
+        var others: Reference<Others>?
     }
 
     /// The rare effects of an event.
-    final class Others {
+    struct Others {
         /// The progress to report. Nothing else follows then, before it has been reported.
-        let progress: ProgressReport?
-        let externals: ExternalDependencies.Changes?
-        let requests: ChildRequests?
+        var progress: ProgressReport?
+        var externals: ExternalDependencies.Changes?
+        var requests: ChildRequests?
         /// Why children were not added.
-        let rejection: Rejection?
+        var rejection: Rejection?
         /// The composite, once all its children have ended.
-        let finished: Completion?
+        var finished: Completion?
         /// Only to be released.
         var discarded: [any Sendable] = []
-
-        init(
-            progress: ProgressReport? = nil, externals: ExternalDependencies.Changes? = nil,
-            requests: ChildRequests? = nil, rejection: Rejection? = nil, finished: Completion? = nil
-        ) {
-            self.progress = progress
-            self.externals = externals
-            self.requests = requests
-            self.rejection = rejection
-            self.finished = finished
-        }
     }
 
     /// How far the composite has come.
@@ -146,30 +135,6 @@ extension ChildStateMachine {
         let composite: AsyncOperation
         let handlers: CompositeHandlers?
         let failures: ChildFailures
-        /// Only to be released.
-        let discarded: [any Sendable]
-    }
-}
-
-extension ChildStateMachine.Effects {
-    /// Nothing but a report of the progress: everything else follows after it.
-    init(progress: ChildStateMachine.ProgressReport) {
-        self.init(others: .init(progress: progress))
-    }
-
-    /// The same effects, and what is to be released after unlocking.
-    func discarding(_ discarded: [any Sendable]) -> Self {
-        if discarded.isEmpty { return self }
-        var effects = self
-        let others = effects.others ?? .init()
-        others.discarded = discarded
-        effects.others = others
-        return effects
-    }
-
-    /// Nothing but requests to children.
-    init(requests: ChildStateMachine.ChildRequests) {
-        self.init(others: .init(requests: requests))
     }
 }
 
@@ -187,7 +152,8 @@ extension ChildStateMachine {
         let isFinished = schedule.stage == .running && schedule.table.remaining == 0 && !hasRunningBody
         let finished = isFinished ? finish() : nil
         let externals = externals.takeChanges(isStarted: schedule.isStarted)
-        let hasOthers = finished != nil || externals != nil || rejection != nil
+        let discarded = failures.discarded.isEmpty ? [] : exchange(&failures.discarded, with: [])
+        let hasOthers = finished != nil || externals != nil || rejection != nil || !discarded.isEmpty
         let newSettings = settings.changed(to: schedule.queueSettings)
         // Another thread sets them.
         let isHeld = newSettings == nil && settings.isWriting
@@ -197,68 +163,46 @@ extension ChildStateMachine {
             workerPriority: requestsWorker ? schedule.places.workerPriority : .normal,
             cancelsChildren: cancelsChildren, settings: newSettings,
             others: hasOthers
-                ? Others(externals: externals, rejection: rejection, finished: finished) : nil)
+                ? Reference(
+                    Others(externals: externals, rejection: rejection, finished: finished, discarded: discarded)) : nil)
     }
 
     /// All children have ended. Happens once.
     private mutating func finish() -> Completion? {
-        guard let running = composite.finish() else { return nil }
+        guard let running = running.take() else { return nil }
         externals.removeAll()
         schedule.finished()
-        let (failures, discarded) = failures.take(ofChildren: schedule.table.added)
         return Completion(
-            composite: running, handlers: composite.handlers, failures: failures, discarded: discarded)
+            composite: running, handlers: handlers, failures: failures.take(ofChildren: schedule.table.added))
     }
 }
 
 // MARK: - The composite
 
-/// The composite that children belong to, and what it does itself.
-struct ParentReference {
-    private(set) weak var composite: AsyncOperation?
-    private(set) var handlers: CompositeHandlers?
-    /// The composite, kept alive while it runs.
-    private(set) var running: AsyncOperation?
-    /// What the composite was made to depend on; `nil` if that is nothing, or it has started.
-    private var dependencies: CompositeDependencies?
-
+extension ChildStateMachine {
     /// - Returns: What belonged to the composite before, to be released after unlocking.
-    mutating func attach(
+    mutating func attached(
         to composite: AsyncOperation, _ handlers: CompositeHandlers
     ) -> (CompositeHandlers?, CompositeDependencies?) {
         self.composite = composite
         return (exchange(&self.handlers, with: handlers), dependencies.take())
     }
 
-    /// The composite is made to depend on an operation before it has started.
-    mutating func recordDependencies(of composite: AsyncOperation) -> CompositeDependencies? {
+    /// What `composite` depends on, if the children are its own. Recording begins, if it is wanted, before they start.
+    mutating func dependencies(of composite: AsyncOperation, recording: Bool) -> CompositeDependencies? {
         guard self.composite === composite else { return nil }
-        let recorded = dependencies ?? CompositeDependencies(of: composite)
-        dependencies = recorded
-        return recorded
-    }
-
-    func recordedDependencies(of composite: AsyncOperation) -> CompositeDependencies? {
-        self.composite === composite ? dependencies : nil
-    }
-
-    mutating func detach() {
-        composite = nil
+        if recording, schedule.stage == .idle, dependencies == nil {
+            dependencies = CompositeDependencies(of: composite)
+        }
+        return dependencies
     }
 
     /// The composite starts its children.
     ///
     /// - Returns: The composite, and what it depended on, to be released after unlocking.
-    mutating func run() -> (composite: AsyncOperation?, dependencies: CompositeDependencies?) {
+    mutating func begun() -> (composite: AsyncOperation?, dependencies: CompositeDependencies?) {
         running = composite
         return (running, dependencies.take())
-    }
-
-    /// The children have ended.
-    ///
-    /// - Returns: The composite, which is not kept alive any more.
-    mutating func finish() -> AsyncOperation? {
-        running.take()
     }
 }
 
@@ -271,8 +215,6 @@ struct CompositeHandlers: Sendable {
     /// Whether the description of the progress counts the children. Not where users count them differently, as steps
     /// and jobs.
     var countsChildren = false
-    /// Called once, after `asyncCompletionBlock` and before the composite becomes finished.
-    var outcomeWasDelivered: @Sendable () -> Void = {}
     /// Called instead of `start` if the children only have to end, on the thread that starts the composite.
     var willDrain: @Sendable () -> Void = {}
     /// Called for descriptions, on any thread, with a snapshot to be put in the words of the composite.

@@ -25,22 +25,10 @@ final class ExternalDependency: @unchecked Sendable {
 /// ``ChildStateMachine`` this value calls nothing: which operations to observe, and which observers are not needed any
 /// more, is taken with ``takeChanges(isStarted:)``, for ``ChildScheduler`` to do.
 struct ExternalDependencies {
-    /// What has to be done for external dependencies after unlocking.
-    struct Changes {
-        /// Operations that children wait for now.
-        let toObserve: [Operation]
-        /// The observers of operations that are no external dependencies any more. An observer and what it observes hold
-        /// each other until it is ended.
-        let staleObservers: [FinishObserver]
-        /// To be released after unlocking only: these may be the last references.
-        private let released: [Operation]
-
-        fileprivate init(toObserve: [Operation], staleObservers: [FinishObserver], released: [Operation]) {
-            self.toObserve = toObserve
-            self.staleObservers = staleObservers
-            self.released = released
-        }
-    }
+    /// What has to be done after unlocking: observe operations that children wait for now, and end the observers of
+    /// those that are no external dependencies any more, because an observer and what it observes hold each other until
+    /// then. The others are only to be released, because these may be the last references.
+    typealias Changes = (toObserve: [Operation], staleObservers: [FinishObserver], released: [Operation])
 
     private var dependencies: [ObjectIdentifier: ExternalDependency] = [:]
     /// The external dependencies of each child, by its slot.
@@ -52,14 +40,10 @@ struct ExternalDependencies {
     /// Takes what has to be done after unlocking. Nothing is observed before the children may start.
     mutating func takeChanges(isStarted: Bool) -> Changes? {
         if unobserved.isEmpty, staleObservers.isEmpty, released.isEmpty { return nil }
-        if !isStarted, staleObservers.isEmpty, released.isEmpty { return nil }
-        defer {
-            if isStarted { unobserved = [] }
-            staleObservers = []
-            released = []
-        }
-        return Changes(
-            toObserve: isStarted ? unobserved : [], staleObservers: staleObservers, released: released)
+        return (
+            isStarted ? exchange(&unobserved, with: []) : [], exchange(&staleObservers, with: []),
+            exchange(&released, with: [])
+        )
     }
 }
 

@@ -33,14 +33,6 @@ struct ChildFailures: Sendable {
 /// child, or because it recovered from what happened inside it, the first child that it kept from running is reported
 /// instead.
 struct FailureCollection {
-    /// What counts as a failure, and what the first one means.
-    struct Rules {
-        let policy: FailurePolicy
-        /// Whether a child that was cancelled counts as one that failed, as long as the others are not cancelled. Failures
-        /// come in the order in which they happened then, and each counts for itself.
-        let countsCancellations: Bool
-    }
-
     /// An operation that failed, and the children that did not run because of it.
     private struct Cause {
         let identifier: ObjectIdentifier
@@ -59,14 +51,17 @@ struct FailureCollection {
 
         /// The failure to report: that of the operation itself, or of the first child that it kept from running.
         func report(siblingCount: Int) -> SuboperationError? {
-            guard let reported = failure ?? firstBlocked else { return nil }
-            return SuboperationError(
-                name: reported.name, index: reported.index, error: reported.outcomeError, siblingCount: siblingCount,
-                blockedCount: failure == nil ? blockedCount - 1 : blockedCount)
+            var reported = failure ?? firstBlocked
+            reported?.siblingCount = siblingCount
+            reported?.blockedCount = failure == nil ? blockedCount - 1 : blockedCount
+            return reported
         }
     }
 
-    let rules: Rules
+    private let policy: FailurePolicy
+    /// Whether a child that was cancelled counts as one that failed, as long as the others are not cancelled. Failures
+    /// come in the order in which they happened then, and each counts for itself.
+    private let countsCancellations: Bool
     private var causes: [Cause] = []
     /// The indices of the causes. Created when the first child did not run because of another operation.
     private var indices: [ObjectIdentifier: Int]?
@@ -76,10 +71,11 @@ struct FailureCollection {
     /// Whether a child has failed by itself, or did not run because of another one. So nothing is passed on.
     private var hasCauseInside = false
     /// What is not needed any more, to be released after unlocking: the types of errors and operations may be users' own.
-    private var discarded: [any Sendable] = []
+    var discarded: [any Sendable] = []
 
-    init(rules: Rules) {
-        self.rules = rules
+    init(policy: FailurePolicy, countsCancellations: Bool = false) {
+        self.policy = policy
+        self.countsCancellations = countsCancellations
     }
 
     /// Adds the end of a child, if it counts as a failure.
@@ -89,14 +85,14 @@ struct FailureCollection {
     ///   - isCancelling: Whether the children are being cancelled, or are cancelled.
     /// - Returns: Whether the others have to be cancelled.
     mutating func add(_ failure: ChildFailure, isCancelling: Bool) -> Bool {
-        if failure.isCancellation, !rules.countsCancellations || isCancelling { return false }
-        if let cause = failure.cause, !rules.countsCancellations {
+        if failure.isCancellation, !countsCancellations || isCancelling { return false }
+        if let cause = failure.cause, !countsCancellations {
             addBlocked(failure.report, by: cause)
         } else {
             causes[index(of: failure.operation)].failure = failure.report
             addCauseInside()
         }
-        return rules.policy == .cancelRemaining && !isCancelling
+        return policy == .cancelRemaining && !isCancelling
     }
 
     private mutating func addBlocked(_ report: SuboperationError, by cause: RootCause) {
@@ -120,11 +116,6 @@ struct FailureCollection {
         if let outside = outsideCause.take() { discarded.append(outside.cause) }
     }
 
-    /// Takes what is to be released after unlocking.
-    mutating func takeDiscarded() -> [any Sendable] {
-        exchange(&discarded, with: [])
-    }
-
     /// The index of an operation among the causes, to which it is added if it is not there. As long as no child is
     /// known that did not run because of another operation, each operation comes only once.
     ///
@@ -141,15 +132,15 @@ struct FailureCollection {
     /// Takes the failures, once all children have ended.
     ///
     /// - Parameter count: How many children there were.
-    /// - Returns: The failures, in the order of the children, or in that in which they happened; and what has to be released
-    ///   after unlocking.
-    mutating func take(ofChildren count: Int) -> (failures: ChildFailures, discarded: [any Sendable]) {
-        if causes.isEmpty { return (ChildFailures(), []) }
+    /// - Returns: The failures, in the order of the children, or in that in which they happened.
+    mutating func take(ofChildren count: Int) -> ChildFailures {
+        if causes.isEmpty { return ChildFailures() }
         var failures = ChildFailures(errors: causes.compactMap { $0.report(siblingCount: count) })
         failures.cause = outsideCause?.cause
         let discarded = discarded + causes.compactMap(\.firstBlocked)
-        self = FailureCollection(rules: rules)
-        if !rules.countsCancellations { failures.errors.sort { $0.index < $1.index } }
-        return (failures, discarded)
+        self = FailureCollection(policy: policy, countsCancellations: countsCancellations)
+        self.discarded = discarded
+        if !countsCancellations { failures.errors.sort { $0.index < $1.index } }
+        return failures
     }
 }

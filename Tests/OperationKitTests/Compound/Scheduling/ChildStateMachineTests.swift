@@ -15,11 +15,9 @@ import Testing
 
         init(children count: Int, limit: Int = 1, isProgressObserved: Bool = false, isStarted: Bool = false) {
             operations = (0..<count).map { _ in AsyncOperation() }
-            machine = ChildStateMachine(
-                limit: limit, failureRules: .init(policy: .continueAll, countsCancellations: false))
+            machine = ChildStateMachine(limit: limit, failurePolicy: .continueAll)
             if isProgressObserved { _ = machine.progressObserved() }
-            _ = machine.composite.attach(
-                to: compound, CompositeHandlers(start: {}, finished: { _, _ in }))
+            _ = machine.attached(to: compound, CompositeHandlers(start: {}, finished: { _, _ in }))
             _ = machine.addedInitially(operations)
             if isStarted { _ = start() }
         }
@@ -185,9 +183,9 @@ import Testing
 }
 
 extension ChildStateMachine.Effects {
-    fileprivate var progress: ChildStateMachine.ProgressReport? { others?.progress }
-    fileprivate var rejection: ChildStateMachine.Rejection? { others?.rejection }
-    fileprivate var finished: ChildStateMachine.Completion? { others?.finished }
+    fileprivate var progress: ChildStateMachine.ProgressReport? { others?.value.progress }
+    fileprivate var rejection: ChildStateMachine.Rejection? { others?.value.rejection }
+    fileprivate var finished: ChildStateMachine.Completion? { others?.value.finished }
 }
 
 @Suite("Ready queue") struct ReadyQueueTests {
