@@ -94,8 +94,11 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
             }
         }
         return CollectionWork(
-            source: ArraySource(items, names, unitSize: unitSize, perform: perform), limit: limit,
-            failurePolicy: failurePolicy, tasks: tasks)
+            names, count: unitCount(items.count, size: unitSize), limit: limit, failurePolicy: failurePolicy,
+            tasks: tasks
+        ) { [unitSize] item in
+            perform(items, unitRange(item.index, size: unitSize, count: items.count)) { item.end($0) }
+        }
     }
 }
 
@@ -113,12 +116,11 @@ extension CollectionStrategy.Method {
         case .completion(let perform):
             // A run of its own makes sure that there is one end.
             let names = ItemNames(type: names.type, unit: names.unit, firstIndex: index)
-            let source = ArraySource(items, names, unitSize: max(items.count, 1)) { items, _, completion in
-                perform(items, unit, completion)
+            let work = CollectionWork(names, count: 1, limit: 1, failurePolicy: .continueAll) { item in
+                perform(items, unit) { item.end($0) }
             }
             let error = await withCheckedContinuation { continuation in
-                CollectionDriver(CollectionWork(source: source, limit: 1, failurePolicy: .continueAll))
-                    .start { slots, _ in continuation.resume(returning: slots[0]) }
+                CollectionDriver(work).start { slots, _ in continuation.resume(returning: slots[0]) }
             }
             if let error { throw error }
         case .async(let perform):

@@ -47,7 +47,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     // Both are gone when the macro has been consumed, or has ended. Freed before the steps, which take long chains apart.
     /// Hands the input to the first step. A closure alone would be wrapped in another one each time that it is handed on.
     private var sink: Reference<@Sendable (Input) -> Void>?
-    private var source: OutputSource<Output>?
+    private var source: (any OutputSource<Output>)?
     private let steps: StepList
     private var failure: SuboperationError?
 
@@ -58,13 +58,13 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     ///   - progressWeight: The step's share in the progress, in proportion to those of the others.
     public convenience init(_ first: IOOperation<Input, Output>, progressWeight: Int64 = 1) {
         let sink: @Sendable (Input) -> Void = { [weak first] in first?.input = $0 }
-        self.init(steps: StepList(), sink: Reference(sink), source: OutputSource(first))
+        self.init(steps: StepList(), sink: Reference(sink), source: first)
         append(first, weight: progressWeight)
         adoptInput(of: first)
     }
 
     private init(
-        steps: StepList, sink: Reference<@Sendable (Input) -> Void>?, source: OutputSource<Output>
+        steps: StepList, sink: Reference<@Sendable (Input) -> Void>?, source: any OutputSource<Output>
     ) {
         self.steps = steps
         self.sink = sink
@@ -101,7 +101,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         withExtendedLifetime(sink) {}
         if let failure = failures.errors.first {
             childrenFinished(with: .failure(failure.outcomeError), &list)
-        } else if let output = source?.output() {
+        } else if let output = source?.output {
             childrenFinished(with: .success(output), &list)
         } else {
             childrenFinished(with: .failure(CancellationError()), &list)
@@ -121,7 +121,7 @@ extension MacroOperation {
     public func then<Next>(
         _ next: IOOperation<Output, Next>, progressWeight: Int64 = 1
     ) -> MacroOperation<Input, Next> {
-        extended(to: OutputSource(next)) { macro, source in
+        extended(to: next) { macro, source in
             macro.append(next, after: source, weight: progressWeight)
         }
     }
@@ -145,10 +145,9 @@ extension MacroOperation {
         _ next: IOOperation<Earlier, Next>, inputFrom earlier: IOOperation<EarlierInput, Earlier>,
         progressWeight: Int64 = 1
     ) -> MacroOperation<Input, Next> {
-        extended(to: OutputSource(next)) { macro, source in
+        extended(to: next) { macro, source in
             guard macro.requireSteps([earlier]) else { return }
-            let output = OutputSource(earlier).output
-            macro.append(next, after: [source.operation, earlier], weight: progressWeight) { output() }
+            macro.append(next, after: [source, earlier], weight: progressWeight) { [weak earlier] in earlier?.output }
         }
     }
 
@@ -165,11 +164,10 @@ extension MacroOperation {
         _ next: IOOperation<(First, Second), Next>, inputFrom first: IOOperation<FirstInput, First>,
         _ second: IOOperation<SecondInput, Second>, progressWeight: Int64 = 1
     ) -> MacroOperation<Input, Next> {
-        extended(to: OutputSource(next)) { macro, source in
+        extended(to: next) { macro, source in
             guard macro.requireSteps([first, second]) else { return }
-            let (one, two) = (OutputSource(first).output, OutputSource(second).output)
-            macro.append(next, after: [source.operation, first, second], weight: progressWeight) {
-                joined(one(), two())
+            macro.append(next, after: [source, first, second], weight: progressWeight) { [weak first, weak second] in
+                joined(first?.output, second?.output)
             }
         }
     }
@@ -195,11 +193,12 @@ extension MacroOperation {
         progressWeight: Int64 = 1
     ) -> MacroOperation<Input, (First, Second)> {
         let join = IOBlockOperation<(First, Second), (First, Second)>(name: "join") { $0 }
-        return extended(to: OutputSource(join)) { macro, source in
-            let (one, two) = (OutputSource(first).output, OutputSource(second).output)
+        return extended(to: join) { macro, source in
             macro.append(first, after: source, weight: progressWeight)
             macro.append(second, after: source, weight: progressWeight)
-            macro.append(join, after: [first, second], weight: nil) { joined(one(), two()) }
+            macro.append(join, after: [first, second], weight: nil) { [weak first, weak second] in
+                joined(first?.output, second?.output)
+            }
         }
     }
 
@@ -214,22 +213,22 @@ extension MacroOperation {
         concurrently next: [IOOperation<Output, Next>], progressWeight: Int64 = 1
     ) -> MacroOperation<Input, [Next]> {
         let join = IOBlockOperation<[Next], [Next]>(name: "join") { $0 }
-        return extended(to: OutputSource(join)) { macro, source in
+        return extended(to: join) { macro, source in
             for step in next { macro.append(step, after: source, weight: progressWeight) }
-            let outputs = next.map { OutputSource($0).output }
-            macro.append(join, after: next.isEmpty ? [source.operation] : next, weight: nil) {
+            let steps = next.map(WeakReference.init)
+            macro.append(join, after: next.isEmpty ? [source] : next, weight: nil) {
                 // If an output is missing, its step has failed, and the work of this one is not started.
-                let values = outputs.compactMap { $0() }
-                return values.count == outputs.count ? values : nil
+                let values = steps.compactMap { $0.object?.output }
+                return values.count == steps.count ? values : nil
             }
         }
     }
 
     /// Returns a new macro with the steps of this one, and what `append` adds to them.
     private func extended<Next>(
-        to newSource: OutputSource<Next>, append: (MacroOperation<Input, Next>, OutputSource<Output>) -> Void
+        to newSource: any OutputSource<Next>, append: (MacroOperation<Input, Next>, any OutputSource<Output>) -> Void
     ) -> MacroOperation<Input, Next> {
-        var taken: (Reference<@Sendable (Input) -> Void>?, OutputSource<Output>)?
+        var taken: (Reference<@Sendable (Input) -> Void>?, any OutputSource<Output>)?
         let refusal = consume {
             if let source = self.source.take() { taken = (sink.take(), source) }
         }
@@ -246,10 +245,10 @@ extension MacroOperation {
     }
 
     private func append<StepInput, StepOutput>(
-        _ step: IOOperation<StepInput, StepOutput>, after source: OutputSource<StepInput>,
+        _ step: IOOperation<StepInput, StepOutput>, after source: any OutputSource<StepInput>,
         weight: Int64
     ) {
-        append(step, after: [source.operation], weight: weight, input: source.output)
+        append(step, after: [source], weight: weight) { [weak source] in source?.output }
     }
 
     /// Appends a step. If it is part of another operation, the macro ends with ``ChainError/alreadyUsed(operation:chain:)``.

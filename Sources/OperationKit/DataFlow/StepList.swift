@@ -121,17 +121,10 @@ final class StepList: Sendable {
     }
 }
 
-/// The last step of a chain, and how to read its output.
-struct OutputSource<Output: Sendable>: Sendable {
-    let operation: AsyncOperation
-    /// Does not hold the operation.
-    let output: @Sendable () -> Output?
+/// An operation that is known by the type of its output only.
+protocol OutputSource<Output>: OutputOperation {}
 
-    init<Input>(_ operation: IOOperation<Input, Output>) {
-        self.operation = operation
-        output = { [weak operation] in operation?.output }
-    }
-}
+extension IOOperation: OutputSource {}
 
 extension IOOperation {
     /// Gives the steps or jobs to a longer chain.
