@@ -96,6 +96,9 @@ extension Result where Success: Sendable, Failure == any Error {
 
 // What a body does.
 extension ChildScheduler {
+    /// Whether the body is to run no more children, because the composite was cancelled.
+    var isStopped: Bool { cancelsNewChildren || body?.isCancelled == true }
+
     /// Runs an operation as a child, and returns when it has ended, in whatever way, and has given its place back. Its failure is
     /// the caller's to handle.
     ///

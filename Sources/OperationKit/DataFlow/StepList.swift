@@ -106,7 +106,7 @@ final class StepList: Sendable {
 
     /// Before the start, describes the steps only by their number.
     private func describe(_ snapshot: inout ChildSnapshot) {
-        guard snapshot.blockedReason == .notStarted else { return }
+        guard snapshot.readyText == nil else { return }
         snapshot.summary = ["\(snapshot.children.count + snapshot.omitted) steps"]
     }
 

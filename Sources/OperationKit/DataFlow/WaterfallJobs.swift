@@ -22,6 +22,8 @@ final class WaterfallJobs: Sendable {
         var jobs: [QueuedJob] = []
         var count = 0
         var started = 0
+        /// What a failure of the job at work is called.
+        var name = ""
         var failure: SuboperationError?
     }
 
@@ -75,6 +77,15 @@ extension WaterfallJobs {
             return state.jobs.reduce(0) { $0 + $1.weight }
         }
         children.changeProgress { $0.added(total) }
+        do {
+            return try await output(of: input)
+        } catch {
+            if !error.isCancellation || !children.isStopped { recordFailure(error) }
+            throw error
+        }
+    }
+
+    private func output(of input: Value) async throws -> Value {
         var value = input
         while true {
             let progress = try await children.body?.call { [value] in try self.makeValues(from: value) }
@@ -100,7 +111,7 @@ extension WaterfallJobs {
             if children.cancelsNewChildren { throw CancellationError() }
             if children.isSuspended { return .suspended(value) }
             guard let job = nextJob() else { return .done(value) }
-            switch try recordingFailure({ try job.job(value) }, of: job) {
+            switch try job.job(value) {
             case .value(let next):
                 value = next
                 children.changeProgress { $0.done(job.weight) }
@@ -120,41 +131,28 @@ extension WaterfallJobs {
             try await children.runChild(operation, weight: job.weight)
         } catch {
             if isNamed { operation.name = nil }
-            recordFailure(error, of: job.name ?? Self.name(ofJob: index))
             throw error
         }
         if let output = output() { return output }
-        let error = operation.error ?? IOOperationError.missingOutput(operation: operation.displayName)
-        recordFailure(error, of: operation.displayName(at: index))
-        throw error
+        let name = operation.displayName(at: state.withLock { $0.started - 1 })
+        state.withLock { $0.name = name }
+        throw operation.error ?? IOOperationError.missingOutput(operation: operation.displayName)
     }
 
     private func nextJob() -> QueuedJob? {
         state.withLock { state in
-            let job = state.jobs.popLast()
-            if job != nil { state.started += 1 }
+            guard let job = state.jobs.popLast() else { return nil }
+            state.name = job.name ?? Self.name(ofJob: state.started)
+            state.started += 1
             return job
         }
     }
 
-    /// The index of the job that was started last.
-    private var index: Int { state.withLock { $0.started - 1 } }
-
-    private func recordingFailure(_ body: () throws -> Made, of job: QueuedJob) throws -> Made {
-        do {
-            return try body()
-        } catch {
-            recordFailure(error, of: job.name ?? Self.name(ofJob: index))
-            throw error
-        }
-    }
-
     /// Records that a job has failed, or was cancelled by itself.
-    private func recordFailure(_ error: any Error, of name: String) {
-        if error.isCancellation, children.cancelsNewChildren { return }
+    private func recordFailure(_ error: any Error) {
         state.withLock { state in
             state.failure = SuboperationError(
-                name: name, index: state.started - 1, error: error, siblingCount: state.count)
+                name: state.name, index: state.started - 1, error: error, siblingCount: state.count)
         }
     }
 }

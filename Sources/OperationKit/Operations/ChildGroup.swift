@@ -131,19 +131,14 @@ struct ChildSnapshot: Sendable {
         case started
     }
 
-    /// Why no further child starts.
-    enum BlockedReason: Equatable, Sendable {
-        case notStarted, suspended, cancelling
-        case limit(Int)
-    }
-
     /// First those that have started, then the others, both in the order in which they were added.
     var children: [Child]
     /// How many others have not ended.
     var omitted: Int
     /// Remarks on all children together.
     var summary: [String]
-    var blockedReason: BlockedReason?
+    /// What keeps the children from starting that could; `nil` as long as the composite has not started.
+    var readyText: String?
 }
 
 // What a composite asks its group of children. A leaf has no group.

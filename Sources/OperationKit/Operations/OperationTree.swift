@@ -79,7 +79,7 @@ struct OperationTree {
             tree.describe(child.operation, name: child.operation.displayName(at: child.index)) { wait in
                 ChildSnapshot.reason(
                     child.stage, wait: wait, isReady: child.stage != .queued || child.operation.isReady,
-                    blockedReason: snapshot.blockedReason)
+                    readyText: snapshot.readyText)
             }
         }
     }
@@ -87,17 +87,13 @@ struct OperationTree {
 
 extension ChildSnapshot {
     /// Says why a child that waits for other operations or not has not started, if there is something to say.
-    static func reason(_ stage: Stage, wait: String?, isReady: Bool, blockedReason: BlockedReason?) -> String? {
-        if let wait, stage == .waiting || stage == .queued { return wait }
-        switch (stage, blockedReason) {
-        case (.started, _): return "starting"
-        case (.queued, _) where !isReady: return "not ready by itself"
-        case (_, .notStarted): return nil
-        case (.waiting, _): return "about to become ready"
-        case (_, .suspended): return "ready, but the children are suspended"
-        case (_, .cancelling): return "ready, but the children are being cancelled"
-        case (_, .limit(let limit)): return "ready, but the limit of \(limit) is reached"
-        case (_, nil): return "ready, waiting for a thread"
+    static func reason(_ stage: Stage, wait: String?, isReady: Bool, readyText: String?) -> String? {
+        switch stage {
+        case .started: "starting"
+        case .waiting where wait != nil, .queued where wait != nil: wait
+        case .queued where !isReady: "not ready by itself"
+        case .waiting where readyText != nil: "about to become ready"
+        case .waiting, .ready, .queued: readyText
         }
     }
 }

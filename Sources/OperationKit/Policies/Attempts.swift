@@ -112,7 +112,7 @@ final class Attempts: Sendable {
     }
 
     /// Whether no further attempt is to begin.
-    var isStopped: Bool { children.cancelsNewChildren || children.body?.isCancelled == true }
+    var isStopped: Bool { children.isStopped }
 
     func checkStopped() throws {
         if isStopped { throw CancellationError() }

@@ -125,8 +125,25 @@ import Testing
 
 /// Why a child has not started: where it stands × why no further one begins, from values.
 @Suite("Descriptions: reasons", .hangGuard) struct ChildSnapshotTests {
-    private typealias BlockedReason = ChildSnapshot.BlockedReason
-    private static let blockedReasons: [BlockedReason?] = [.notStarted, .suspended, .cancelling, .limit(2), nil]
+    /// A composite of a width of 2 with two children.
+    private static func schedule(isStarted: Bool = true, _ change: (inout ReadySchedule) -> Void = { _ in })
+        -> ReadySchedule
+    {
+        var schedule = ReadySchedule(limit: 2)
+        for operation in [AsyncOperation(), AsyncOperation()] {
+            schedule.registered(schedule.added(operation), priority: .normal)
+        }
+        guard isStarted else { return schedule }
+        schedule.prepared()
+        schedule.started()
+        change(&schedule)
+        return schedule
+    }
+
+    private static let schedules = [
+        schedule(isStarted: false), schedule { $0.suspensionChanged(to: true) }, schedule { $0.cancellationStarted() },
+        schedule { while $0.startNext() != nil {} }, schedule(),
+    ]
 
     // not begun | suspended | cancelling | limit 2 | none
     static let table: [(ChildPhase, isReady: Bool, [String?])] = [
@@ -158,13 +175,13 @@ import Testing
     func reasons(phase: ChildPhase, isReady: Bool, reasons: [String?]) {
         let wait = "waiting for “b”, starting"
         let waits = [.added, .waiting, .queued].contains(phase)
-        for (blockedReason, reason) in zip(Self.blockedReasons, reasons) {
+        for (readyText, reason) in zip(Self.schedules.map(\.readyText), reasons) {
+            func text(wait: String?) -> String? {
+                ChildSnapshot.reason(phase.stage, wait: wait, isReady: isReady, readyText: readyText)
+            }
+            #expect(text(wait: nil) == reason, "\(readyText as Any)")
             #expect(
-                ChildSnapshot.reason(phase.stage, wait: nil, isReady: isReady, blockedReason: blockedReason) == reason,
-                "\(blockedReason as Any)")
-            #expect(
-                ChildSnapshot.reason(phase.stage, wait: wait, isReady: isReady, blockedReason: blockedReason)
-                    == (waits ? wait : reason),
+                text(wait: wait) == (waits ? wait : reason),
                 "Who waits for another one says so, unless that does not matter any more.")
         }
     }

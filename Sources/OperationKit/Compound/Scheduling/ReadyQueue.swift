@@ -4,12 +4,7 @@ import Foundation
 ///
 /// Complexity: additions in increasing order, the common case, and their removals cost O(1); others cost O(log n).
 struct ReadyQueue {
-    struct Entry: Comparable {
-        let ordinal: Int
-        let slot: Int
-
-        static func < (left: Entry, right: Entry) -> Bool { left.ordinal < right.ordinal }
-    }
+    typealias Entry = (ordinal: Int, slot: Int)
 
     /// For each priority, most urgent first.
     private var levels = [Level](repeating: Level(), count: level(of: .veryLow) + 1)
@@ -22,7 +17,8 @@ struct ReadyQueue {
         count += 1
     }
 
-    mutating func popFirst() -> Entry? {
+    /// - Returns: The slot of the first child.
+    mutating func popFirst() -> Int? {
         guard let level = levels.firstIndex(where: { !$0.isEmpty }) else { return nil }
         count -= 1
         return levels[level].popFirst()
@@ -37,22 +33,22 @@ struct ReadyQueue {
     private struct Level {
         private var run: [Entry] = []
         private var head = 0
-        private var heap: [Entry] = []
+        private var late = IndexedHeap<Int, Int>()
 
-        var isEmpty: Bool { head == run.count && heap.isEmpty }
+        var isEmpty: Bool { head == run.count && late.isEmpty }
 
         mutating func insert(_ entry: Entry) {
-            if let last = run.last, head < run.count, entry < last {
-                push(entry)
+            if let last = run.last, head < run.count, entry.ordinal < last.ordinal {
+                _ = late.insert(entry.slot, key: entry.ordinal)
             } else {
                 run.append(entry)
             }
         }
 
         /// Valid only if the level is not empty.
-        mutating func popFirst() -> Entry {
+        mutating func popFirst() -> Int {
             // Those in the heap come before the last of the run, so the run is not empty before the heap is.
-            if let first = heap.first, first < run[head] { return popHeap() }
+            if let first = late.first, first.key < run[head].ordinal, let slot = late.popFirst() { return slot }
             defer {
                 head += 1
                 // Forget what was taken once it is the larger half, so that a queue that is fed forever stays small.
@@ -61,31 +57,7 @@ struct ReadyQueue {
                     head = 0
                 }
             }
-            return run[head]
-        }
-
-        private mutating func push(_ entry: Entry) {
-            heap.append(entry)
-            var child = heap.count - 1
-            while child > 0, heap[child] < heap[(child - 1) / 2] {
-                heap.swapAt(child, (child - 1) / 2)
-                child = (child - 1) / 2
-            }
-        }
-
-        private mutating func popHeap() -> Entry {
-            heap.swapAt(0, heap.count - 1)
-            let first = heap.removeLast()
-            var parent = 0
-            var left = 1
-            while left < heap.count {
-                let smaller = left + 1 < heap.count && heap[left + 1] < heap[left] ? left + 1 : left
-                guard heap[smaller] < heap[parent] else { break }
-                heap.swapAt(smaller, parent)
-                parent = smaller
-                left = parent * 2 + 1
-            }
-            return first
+            return run[head].slot
         }
     }
 }

@@ -141,8 +141,7 @@ extension ReadySchedule {
         guard isStarted, case .waiting = table.records[slot].phase else { return }
         guard table.records[slot].open == 0 || cancellation == .complete || waitsForNothing(slot) else { return }
         table.records[slot].phase = .ready
-        ready.insert(
-            .init(ordinal: table.records[slot].ordinal, slot: slot), priority: table.records[slot].priority)
+        ready.insert((table.records[slot].ordinal, slot), priority: table.records[slot].priority)
     }
 
     private func waitsForNothing(_ slot: Int) -> Bool {
@@ -156,7 +155,7 @@ extension ReadySchedule {
 extension ReadySchedule {
     /// Takes the next child, which is `starting` from now on; `nil` if none may start.
     mutating func startNext() -> Int? {
-        guard mayStart, let slot = ready.popFirst()?.slot else { return nil }
+        guard mayStart, let slot = ready.popFirst() else { return nil }
         table.records[slot].phase = .starting
         places.childStarted()
         return slot
@@ -274,7 +273,7 @@ extension ChildSnapshot {
             children: children, omitted: table.remaining - children.count,
             summary: ["\(table.ended) of \(table.added) \(unit) have ended"]
                 + (places.isSuspended ? ["suspended"] : []),
-            blockedReason: schedule.isStarted ? schedule.blockedReason : .notStarted)
+            readyText: schedule.readyText)
     }
 }
 
@@ -291,13 +290,14 @@ extension ChildPhase {
 }
 
 extension ReadySchedule {
-    /// Why no further child may start, if none may.
-    fileprivate var blockedReason: ChildSnapshot.BlockedReason? {
+    /// What is said of children that could start, once the composite has.
+    var readyText: String? {
+        if !isStarted { return nil }
         switch cancellation {
-        case .complete: return nil
-        case .inProgress: return .cancelling
-        case .none where places.isSuspended: return .suspended
-        case .none: return places.hasPlaceForChild ? nil : .limit(places.limit)
+        case .inProgress: return "ready, but the children are being cancelled"
+        case .none where places.isSuspended: return "ready, but the children are suspended"
+        case .none where !places.hasPlaceForChild: return "ready, but the limit of \(places.limit) is reached"
+        case .none, .complete: return "ready, waiting for a thread"
         }
     }
 }

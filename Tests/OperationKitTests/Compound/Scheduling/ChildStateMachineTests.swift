@@ -198,13 +198,13 @@ extension ChildStateMachine.Effects {
             var ordinals = (0..<count).map { $0 }
             let late = ordinals.removeLast()
             for ordinal in ordinals.shuffled(using: &random) {
-                queue.insert(.init(ordinal: ordinal, slot: ordinal), priority: priorities[ordinal % 3])
+                queue.insert((ordinal, ordinal), priority: priorities[ordinal % 3])
             }
             let first = queue.popFirst()
-            #expect(first?.ordinal == (count == 1 ? nil : 0))
-            queue.insert(.init(ordinal: late, slot: late), priority: priorities[late % 3])
+            #expect(first == (count == 1 ? nil : 0))
+            queue.insert((late, late), priority: priorities[late % 3])
             var order: [Int] = []
-            while let entry = queue.popFirst() { order.append(entry.ordinal) }
+            while let ordinal = queue.popFirst() { order.append(ordinal) }
             let expected = (0..<count).dropFirst(count == 1 ? 0 : 1).sorted { ($0 % 3, $0) < ($1 % 3, $1) }
             #expect(order == expected && queue.isEmpty)
         }
