@@ -30,4 +30,12 @@ extension Duration {
         return Duration(
             secondsComponent: Int64(whole) + Int64((fraction - rest) / second), attosecondsComponent: Int64(rest))
     }
+
+    /// The whole nanoseconds, or the most that there can be.
+    package var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, overflowed) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
+        return overflow || overflowed ? (seconds < 0 ? .min : .max) : sum
+    }
 }

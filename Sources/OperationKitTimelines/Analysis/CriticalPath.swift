@@ -122,8 +122,53 @@ extension TimelineCauses {
             (starts[first] == nil ? 0 : 1, ends[first]) < (starts[second] == nil ? 0 : 1, ends[second])
         }
         guard let last else { return [] }
-        var search = PathSearch(self, from: last)
-        return search.path()
+        var next: Moment? = .end(last)
+        // What comes after this is on the path already.
+        var time = ends[last]
+        var steps: [Step] = []
+        // The last step that took no time.
+        var omitted: Step?
+        // What is on the path already: at equal times, causes may form a cycle.
+        var visited: Set<Moment> = []
+
+        // Adds a step, unless it takes no time, and goes on to what comes before it. If the operation had to wait for
+        // something else after its cause, it says when it began.
+        func append(_ position: Int, _ cause: Cause, begins: Duration? = nil) {
+            let from = min(cause.from, time)
+            let waited = begins.map { min(max(.zero, $0 - from), time - from) } ?? .zero
+            let step = Step(operation: id(position), reason: cause.reason, from: from, to: time, waited: waited)
+            if from < time { steps.append(step) } else { omitted = step }
+            (time, next) = (from, cause.previous)
+        }
+        func followStart(of position: Int) {
+            for wait in entries[position].waits.reversed() where wait.from <= time {
+                if let (resource, holder) = waitCause(of: position, wait), !visited.contains(.end(holder)) {
+                    let cause: Cause = (.resource(resource, from: id(holder)), ends[holder], .end(holder))
+                    return append(position, cause, begins: runs[position])
+                }
+                append(position, (.condition(wait.reason), wait.from, nil), begins: wait.to ?? time)
+            }
+            let cause = startCause(of: position)
+            let isKnown = cause.previous.map { !visited.contains($0) } ?? true
+            append(position, isKnown ? cause : unknownCause, begins: starts[position])
+        }
+
+        while let moment = next {
+            let isNew = visited.insert(moment).inserted
+            switch moment {
+            case .end(let position):
+                time = min(time, ends[position])
+                if let child = lastChildren[position], !visited.contains(.end(child)) {
+                    append(position, (.children(last: id(child)), ends[child], .end(child)))
+                } else {
+                    next = .start(position)
+                }
+            case .start(let position) where isNew && starts[position] != nil: followStart(of: position)
+            case .start(let position): append(position, unknownCause, begins: starts[position])
+            }
+        }
+        // If all of them took no time, there is one nevertheless.
+        return steps.isEmpty ? omitted.map { [$0] } ?? [] : steps.reversed()
     }
 
     /// The longest chain of recorded dependencies and nesting, in which some operations take no time.
@@ -157,75 +202,6 @@ extension TimelineCauses {
         case .end(let position) where starts[position] != nil:
             [.start(position)] + index.children[position].map(Moment.end)
         case .start, .end: []
-        }
-    }
-}
-
-extension TimelineCauses {
-    /// Follows the critical path backward.
-    private struct PathSearch {
-        private let causes: TimelineCauses
-        private var next: Moment?
-        /// What comes after this is on the path already.
-        private var time: Duration
-        private var steps: [Step] = []
-        /// The last step that took no time.
-        private var omitted: Step?
-        /// What is on the path already: at equal times, causes may form a cycle.
-        private var visited: Set<Moment> = []
-
-        init(_ causes: TimelineCauses, from last: Int) {
-            (self.causes, next, time) = (causes, .end(last), causes.ends[last])
-        }
-
-        mutating func path() -> [Step] {
-            while let moment = next {
-                let isNew = visited.insert(moment).inserted
-                switch moment {
-                case .end(let position): followEnd(of: position)
-                case .start(let position) where isNew && causes.starts[position] != nil: followStart(of: position)
-                case .start(let position): append(position, causes.unknownCause, begins: causes.starts[position])
-                }
-            }
-            // If all of them took no time, there is one nevertheless.
-            return steps.isEmpty ? omitted.map { [$0] } ?? [] : steps.reversed()
-        }
-
-        private mutating func followEnd(of position: Int) {
-            time = min(time, causes.ends[position])
-            if let child = causes.lastChildren[position], !visited.contains(.end(child)) {
-                append(position, (.children(last: causes.id(child)), causes.ends[child], .end(child)))
-            } else {
-                next = .start(position)
-            }
-        }
-
-        private mutating func followStart(of position: Int) {
-            for wait in causes.entries[position].waits.reversed() where wait.from <= time {
-                if let (resource, holder) = causes.waitCause(of: position, wait), !visited.contains(.end(holder)) {
-                    let cause: Cause = (.resource(resource, from: causes.id(holder)), causes.ends[holder], .end(holder))
-                    return append(position, cause, begins: causes.runs[position])
-                }
-                append(position, (.condition(wait.reason), wait.from, nil), begins: wait.to ?? time)
-            }
-            let cause = causes.startCause(of: position)
-            let isKnown = cause.previous.map { !visited.contains($0) } ?? true
-            append(position, isKnown ? cause : causes.unknownCause, begins: causes.starts[position])
-        }
-
-        /// Adds a step, unless it takes no time, and goes on to what comes before it.
-        ///
-        /// - Parameters:
-        ///   - position: The operation.
-        ///   - cause: What it waited for.
-        ///   - begins: When it began after that, if it had to wait for something else.
-        private mutating func append(_ position: Int, _ cause: Cause, begins: Duration? = nil) {
-            let from = min(cause.from, time)
-            let waited = begins.map { min(max(.zero, $0 - from), time - from) } ?? .zero
-            let step = Step(
-                operation: causes.id(position), reason: cause.reason, from: from, to: time, waited: waited)
-            if from < time { steps.append(step) } else { omitted = step }
-            (time, next) = (from, cause.previous)
         }
     }
 }

@@ -101,7 +101,7 @@ struct TimelineCauses {
     /// A composite does no work.
     func work(of position: Int) -> [Range<Duration>] {
         guard let run = runs[position] else { return [] }
-        return TimelineSegment.segments(of: entries[position], end: ends[position]).compactMap { segment in
+        return entries[position].segments(end: ends[position]).compactMap { segment in
             let from = max(segment.from, run)
             return segment.kind == .executing && from < segment.to ? from..<segment.to : nil
         }

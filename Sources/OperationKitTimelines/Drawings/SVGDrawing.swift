@@ -177,7 +177,7 @@ struct SVGDrawing {
         let reason = steps[entry.id]?.first?.explanation(naming: index.name)
         elements.append("<g><title>\(timeline.details(of: entry, criticalReason: reason).xml)</title>")
         addLabel(entry.name, depth: index.depths[position], y: y)
-        for segment in TimelineSegment.segments(of: entry, end: timeline.duration) {
+        for segment in entry.segments(end: timeline.duration) {
             bar(segment.kind, from: segment.from, to: segment.to, y: y)
         }
         var lastPixel = -1

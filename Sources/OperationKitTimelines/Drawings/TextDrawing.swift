@@ -98,7 +98,7 @@ private struct TimelineTextDrawing {
 
     private mutating func bar(of entry: OperationTimeline.Entry) -> String {
         var cells = [TimelineMark?](repeating: nil, count: scale.length)
-        let segments = TimelineSegment.segments(of: entry, end: timeline.duration)
+        let segments = entry.segments(end: timeline.duration)
         // What comes later is drawn above what was before, so that short work after a long wait can be seen.
         for segment in segments where segment.from <= scale.end {
             for cell in scale.cells(segment.from, segment.to) { cells[cell] = segment.kind }

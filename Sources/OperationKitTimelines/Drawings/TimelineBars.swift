@@ -36,38 +36,31 @@ enum TimelineMark: String, CaseIterable, Sendable {
     }
 }
 
-/// A part of the bar of an operation.
-struct TimelineSegment: Equatable, Sendable {
-    let kind: TimelineMark
-    let from: Duration
-    let to: Duration
-
+extension OperationTimeline.Entry {
     /// The parts of a bar, oldest first. There is at least one, which may be of no length.
     ///
-    /// - Parameters:
-    ///   - entry: The operation.
-    ///   - end: The end of the timeline, up to which an unfinished operation is drawn.
+    /// - Parameter end: The end of the timeline, up to which an unfinished operation is drawn.
     /// - Returns: The parts.
-    static func segments(of entry: OperationTimeline.Entry, end: Duration) -> [TimelineSegment] {
-        let finish = entry.finished ?? end
-        let work = entry.isComposite ? TimelineMark.composite : .executing
-        var segments: [TimelineSegment] = []
+    func segments(end: Duration) -> [(kind: TimelineMark, from: Duration, to: Duration)] {
+        let finish = finished ?? end
+        let work = isComposite ? TimelineMark.composite : .executing
+        var segments: [(kind: TimelineMark, from: Duration, to: Duration)] = []
         // Joins what follows each other and is of the same kind.
         func append(_ kind: TimelineMark, _ from: Duration, _ to: Duration) {
             let last = segments.last.flatMap { $0.kind == kind && $0.to == from ? segments.popLast() : nil }
-            segments.append(TimelineSegment(kind: kind, from: last?.from ?? from, to: max(from, to)))
+            segments.append((kind, last?.from ?? from, max(from, to)))
         }
-        let begin = entry.workStart
-        let start = entry.started ?? begin
-        if let added = entry.added ?? (start == nil ? entry.firstTime : nil), added < start ?? .latest {
+        let begin = workStart
+        let start = started ?? begin
+        if let added = added ?? (start == nil ? firstTime : nil), added < start ?? .latest {
             append(.pending, added, start ?? finish)
         }
-        if let started = entry.started, begin != started, entry.running != nil || !entry.waits.isEmpty {
+        if let started, begin != started, running != nil || !waits.isEmpty {
             // Without waits, the time before `main()` is that of the preparation alone.
-            append(entry.waits.isEmpty ? work : .waiting, started, begin ?? finish)
+            append(waits.isEmpty ? work : .waiting, started, begin ?? finish)
         }
         guard var from = begin else { return segments }
-        for pause in entry.pauses(end: end) where pause.lowerBound >= from {
+        for pause in pauses(end: end) where pause.lowerBound >= from {
             append(work, from, pause.lowerBound)
             append(.waiting, pause.lowerBound, pause.upperBound)
             from = pause.upperBound
@@ -153,12 +146,11 @@ extension Double {
 extension Duration {
     /// The duration for people to read, with about three digits.
     var shortText: String {
-        let (seconds, attoseconds) = components
+        let seconds = components.seconds
         if self < .zero { return "−" + (.zero - self).shortText }
         if seconds >= 86_400 { return "\(seconds / 86_400) d \(seconds / 3_600 % 24) h" }
         if seconds >= 3_600 { return "\(seconds / 3_600) h \(seconds / 60 % 60) min" }
         if seconds >= 60 { return "\(seconds / 60) min \(seconds % 60) s" }
-        let nanoseconds = seconds * 1_000_000_000 + attoseconds / 1_000_000_000
         for (unit, name) in [(Int64(1_000_000_000), "s"), (1_000_000, "ms"), (1_000, "µs")] where nanoseconds >= unit {
             // Rounded down: 999.9 ms is not 1 s.
             let (whole, rest) = (nanoseconds / unit, nanoseconds % unit / (unit / 1_000))

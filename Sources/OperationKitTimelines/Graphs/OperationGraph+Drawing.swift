@@ -126,7 +126,9 @@ extension OperationGraph {
         let nodes = selection.map { position in
             let entry = timeline.entries[position]
             return Node(
-                name: entry.name, typeName: entry.typeName, state: State(of: entry),
+                name: entry.name, typeName: entry.typeName,
+                state: State(
+                    entry.outcome, isExecuting: entry.begin != nil, isCancelled: entry.cancelled != nil),
                 parent: index.parents[position].flatMap { numbers[$0] }, remarks: [])
         }
         let edges = selection.enumerated().flatMap { number, position in
@@ -134,20 +136,5 @@ extension OperationGraph {
                 .map { Edge(from: $0, to: number) }
         }
         self.init(nodes: nodes, edges: edges, omittedCount: timeline.entries.count - selection.count)
-    }
-}
-
-extension OperationGraph.State {
-    /// How far an operation of a timeline has come.
-    fileprivate init(of entry: OperationTimeline.Entry) {
-        self =
-            switch entry.outcome {
-            case .success: .succeeded
-            case .cancelled: .cancelled
-            case .failed: .failed
-            case .skipped: .skipped
-            case nil where entry.started != nil || entry.running != nil: .executing
-            case nil: entry.cancelled == nil ? .waiting : .cancelled
-            }
     }
 }

@@ -141,19 +141,24 @@ extension OperationGraph {
 }
 
 extension OperationGraph.State {
-    /// How far an operation has come, as it says itself.
-    fileprivate init(of operation: Operation) {
-        guard operation.isFinished else {
-            self = operation.isExecuting ? .executing : operation.isCancelled ? .cancelled : .waiting
-            return
-        }
-        let failable = operation as? any FailableOperation
+    init(_ outcome: OperationTimeline.Outcome?, isExecuting: Bool, isCancelled: Bool) {
         self =
-            switch failable?.error {
-            case let error? where error.isCancellation: .cancelled
-            case DependencyError.dependencyFailed?: .skipped
-            case .some: .failed
-            case nil: failable == nil && operation.isCancelled ? .cancelled : .succeeded
+            switch outcome {
+            case .success: .succeeded
+            case .cancelled: .cancelled
+            case .failed: .failed
+            case .skipped: .skipped
+            case nil: isExecuting ? .executing : isCancelled ? .cancelled : .waiting
             }
+    }
+
+    /// The state of an operation of any class.
+    fileprivate init(of operation: Operation) {
+        let isFinished = operation.isFinished
+        let failable = operation as? any FailableOperation
+        let outcome: OperationTimeline.Outcome =
+            failable?.error.map { .init($0) } ?? (failable == nil && operation.isCancelled ? .cancelled : .success)
+        self.init(
+            isFinished ? outcome : nil, isExecuting: operation.isExecuting, isCancelled: operation.isCancelled)
     }
 }

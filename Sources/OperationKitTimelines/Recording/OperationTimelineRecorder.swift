@@ -89,7 +89,7 @@ struct ObservedFacts {
             resources = operation.heldResourceNames
             limit = (operation as? CompoundOperation)?.maxConcurrentOperationCount
             if let limit, limit < 0 { self.limit = nil }
-        case .retrying(_, let error, _): self.error = error.sentence
+        case .retrying(_, let error, _): self.error = error.eventText
         case .finished(let error): outcome = error.map(OperationTimeline.Outcome.init)
         case .waiting: break
         }
@@ -98,11 +98,11 @@ struct ObservedFacts {
 
 extension OperationTimeline.Outcome {
     /// The outcome of an operation that finished with an error.
-    fileprivate init(_ error: any Error) {
+    init(_ error: any Error) {
         switch error {
         case _ where error.isCancellation: self = .cancelled
-        case DependencyError.dependencyFailed: self = .skipped(error.sentence.shortened)
-        default: self = .failed(error.sentence.shortened)
+        case DependencyError.dependencyFailed: self = .skipped(error.eventText.shortened)
+        default: self = .failed(error.eventText.shortened)
         }
     }
 }
@@ -111,13 +111,6 @@ extension AsyncOperation {
     /// The identifiers of the operations that this one depends on.
     fileprivate final var observedDependencies: [OperationID] {
         dependencies.compactMap { ($0 as? AsyncOperation)?.observationID }
-    }
-}
-
-extension Error {
-    /// The error's sentence, or else its value.
-    fileprivate var sentence: String {
-        (self as? any LocalizedError)?.errorDescription ?? "\(self)"
     }
 }
 

@@ -174,13 +174,3 @@ extension KeyedEncodingContainer {
         try encodeIfPresent(time?.nanoseconds, forKey: key)
     }
 }
-
-extension Duration {
-    /// The whole nanoseconds, or the most that there can be.
-    var nanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, overflowed) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return overflow || overflowed ? (seconds < 0 ? .min : .max) : sum
-    }
-}

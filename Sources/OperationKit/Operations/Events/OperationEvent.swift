@@ -72,8 +72,7 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
 
     /// The time from the first event of the process to now, in nanoseconds.
     static var now: Int64 {
-        let (seconds, attoseconds) = (ContinuousClock.now - origin).components
-        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+        (ContinuousClock.now - origin).nanoseconds
     }
 
     /// A line such as “load” retries after attempt 1 failed.
@@ -102,7 +101,7 @@ extension OperationEvent.Kind: CustomStringConvertible {
 
 extension Error {
     /// The error in events and timelines: its sentence, or else its value.
-    var eventText: String {
+    package var eventText: String {
         (self as? any LocalizedError)?.errorDescription ?? "\(self)"
     }
 }
