@@ -43,8 +43,8 @@ extension OperationQueue {
         addOperation(operation)
         operation.announceReadiness()
         delayOperation.start()
-        // An operation that is cancelled ends before its delay, and the delay ends soon after. Until then the delay must not be
-        // released, and neither must the operation: Foundation notifies it without holding it.
+        // An operation that is cancelled ends before its delay, and the delay ends soon after. Until then the operation must not be
+        // released: Foundation notifies it without holding it.
         FinishObserver(operation) { delayOperation.cancel() }
         FinishObserver(delayOperation) { withExtendedLifetime(operation) {} }
         return delayOperation
