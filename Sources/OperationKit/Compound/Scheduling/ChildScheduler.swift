@@ -256,9 +256,9 @@ extension ChildScheduler {
 }
 
 extension ChildScheduler: ChildGroup {
-    var operation: AsyncOperation? { machine.withLock(\.composite) }
+    var operation: AsyncOperation? { machine.withLock { $0.composite } }
 
-    private var handlers: CompositeHandlers? { machine.withLock(\.handlers) }
+    private var handlers: CompositeHandlers? { machine.withLock { $0.handlers } }
 
     var unitCount: Int64 { OperationProgress.fineUnitCount }
 
