@@ -289,3 +289,13 @@ private struct StalledOperations {
         await #expect(processExitsWith: .failure) { OperationDiagnostics.reportStalls(longerThan: .zero) }
     }
 }
+
+extension StallWatcher {
+    /// The number of operations that are watched.
+    fileprivate var count: Int { state.withLock { $0.watches.count } }
+
+    /// Waits until the reports up to now have been handed over.
+    fileprivate func waitForReports() {
+        queue.sync {}
+    }
+}

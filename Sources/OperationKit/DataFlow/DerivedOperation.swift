@@ -16,7 +16,7 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
     private var sequel: Sequel?
     private var makeResult: MakeResult?
     private let steps: StepList
-    private let sourceType: AsyncOperation.Type
+    private let sourceTitle: String
 
     /// Creates an operation that has not started.
     ///
@@ -29,7 +29,7 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
         self.makeResult = makeResult
         // Neither of the two steps that there are at most means anything for the other.
         steps = StepList(failurePolicy: .continueAll, body: sequel == nil ? nil : CompositeBody())
-        sourceType = source.derivedFrom
+        sourceTitle = source.title
         super.init()
         becomeComposite(of: steps.children)
         name = source.name
@@ -48,9 +48,7 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
     // What users know of it.
     override class var typeTitle: String { IOOperation<Input, Output>.typeTitle }
 
-    override var derivedFrom: AsyncOperation.Type { sourceType }
-
-    override var ownTitle: String? { sourceType.typeTitle }
+    override var ownTitle: String? { sourceTitle }
 
     override func main(input: Input) {}
 

@@ -214,7 +214,7 @@ final class LatestDeadline: Sendable {
 /// A sleep that turns out to be too long is replaced by a shorter one, in a task of its own if tasks sleep. One that is too short,
 /// because the earliest deadline was disarmed, is left alone: it ends, nothing is due, and the next one begins. So operations
 /// that end in time cost no sleep each, as their deadlines are armed and disarmed in turn.
-struct TimerStateMachine<Element> {
+struct TimerStateMachine<Element: Sendable>: Sendable {
     private var deadlines = IndexedHeap<Duration, Element>()
     /// The sleep that goes on; those of other tasks are over, or to be cancelled.
     private(set) var sleep: TimerSleep?
@@ -261,8 +261,6 @@ struct TimerStateMachine<Element> {
         return (due, sleep)
     }
 }
-
-extension TimerStateMachine: Sendable where Element: Sendable {}
 
 /// A sleep of a task. When it ends, the task reports ``TimerStateMachine/woke(_:at:)``, whether or not it was cancelled.
 struct TimerSleep: Equatable, Sendable {

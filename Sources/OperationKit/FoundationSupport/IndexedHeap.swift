@@ -2,17 +2,15 @@
 /// before its turn.
 ///
 /// Complexity: insertions and removals cost O(log n). The memory of many elements is given back when the last of them goes.
-struct IndexedHeap<Key: Comparable, Element> {
-    typealias ID = HeapElementID
-
+struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
     /// Where an element stays while its place in the heap changes.
-    fileprivate struct Slot {
+    private struct Slot {
         var element: Element?
         var insertion: UInt64
         var place: UInt32
     }
 
-    fileprivate struct Node {
+    private struct Node {
         let key: Key
         let insertion: UInt64
         let slot: UInt32
@@ -40,7 +38,7 @@ struct IndexedHeap<Key: Comparable, Element> {
     }
 
     /// - Returns: The identifier under which the element can be removed.
-    mutating func insert(_ element: Element, key: Key) -> ID {
+    mutating func insert(_ element: Element, key: Key) -> HeapElementID {
         lastInsertion += 1
         let place = UInt32(nodes.count)
         let entry = Slot(element: element, insertion: lastInsertion, place: place)
@@ -54,7 +52,7 @@ struct IndexedHeap<Key: Comparable, Element> {
         }
         nodes.append(Node(key: key, insertion: lastInsertion, slot: slot))
         moveUp(from: nodes.count - 1)
-        return ID(slot: slot, insertion: lastInsertion)
+        return HeapElementID(slot: slot, insertion: lastInsertion)
     }
 
     mutating func popFirst() -> Element? {
@@ -62,7 +60,7 @@ struct IndexedHeap<Key: Comparable, Element> {
     }
 
     /// - Returns: The element, or `nil` if it is not there any more.
-    mutating func remove(_ id: ID) -> Element? {
+    mutating func remove(_ id: HeapElementID) -> Element? {
         guard id.slot < slots.count, case let slot = slots[Int(id.slot)], slot.insertion == id.insertion else {
             return nil
         }
@@ -121,7 +119,3 @@ struct HeapElementID: Hashable, Sendable {
     fileprivate let slot: UInt32
     fileprivate let insertion: UInt64
 }
-
-extension IndexedHeap.Node: Sendable where Key: Sendable {}
-extension IndexedHeap.Slot: Sendable where Element: Sendable {}
-extension IndexedHeap: Sendable where Key: Sendable, Element: Sendable {}

@@ -155,7 +155,7 @@ struct UncheckedSendable<Value>: @unchecked Sendable {
 ///
 /// A thread whose value is left to another one goes on before the target has it. What must not happen before that is left to
 /// that thread, too: see ``isWriting``.
-struct CoalescingWriter<Value: Equatable> {
+struct CoalescingWriter<Value: Equatable & Sendable>: Sendable {
     /// The value that the target has, or is going to have.
     private(set) var latest: Value
     /// Whether a thread is about to write.
@@ -185,5 +185,3 @@ struct CoalescingWriter<Value: Equatable> {
         return isWriting ? latest : nil
     }
 }
-
-extension CoalescingWriter: Sendable where Value: Sendable {}

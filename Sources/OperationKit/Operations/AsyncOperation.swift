@@ -297,9 +297,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// What this operation is called in messages if it has no name.
     final var title: String { ownTitle ?? type(of: self).typeTitle }
 
-    /// The class of the operation from which this one was derived, by `map` for example; otherwise its own.
-    var derivedFrom: AsyncOperation.Type { type(of: self) }
-
     /// Calls ``main()``. Classes that seal it start their work here instead, where callers cannot reach it.
     func startWork() {
         main()

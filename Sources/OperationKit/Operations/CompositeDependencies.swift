@@ -17,7 +17,7 @@ final class CompositeDependencies: Sendable {
     }
 
     /// For each operation, by its address, what records the composites that depend on it.
-    private static let table = Locked<[ObjectIdentifier: [ObjectIdentifier: WeakReference<CompositeDependencies>]]>([:])
+    static let table = Locked<[ObjectIdentifier: [ObjectIdentifier: WeakReference<CompositeDependencies>]]>([:])
 
     private let state: Locked<State>
 
@@ -85,10 +85,5 @@ final class CompositeDependencies: Sendable {
         if found.isEmpty { return [] }
         var seen: Set<ObjectIdentifier> = []
         return found.filter { seen.insert(ObjectIdentifier($0)).inserted }.compactMap(\.composite)
-    }
-
-    /// How many composites are in the table because they were made to depend on an operation.
-    static func count(waitingFor operation: Operation) -> Int {
-        table.withLock { $0[ObjectIdentifier(operation)]?.count ?? 0 }
     }
 }

@@ -46,7 +46,7 @@ final class MisuseReporter: Sendable {
 
     typealias Handler = @Sendable (MisuseReport) -> Void
 
-    private let queue = DispatchQueue(label: "MisuseReport")
+    let queue = DispatchQueue(label: "MisuseReport")
     private let current = Locked<Handler?>(MisuseReporter.print)
 
     var handler: Handler? {
@@ -61,11 +61,6 @@ final class MisuseReporter: Sendable {
     /// Reports asynchronously: the reporting thread may hold arbitrary locks.
     func report(_ report: MisuseReport) {
         queue.async { self.handler?(report) }
-    }
-
-    /// Waits until the reports up to now have been handed over.
-    func waitForReports() {
-        queue.sync {}
     }
 
     private static func print(_ report: MisuseReport) {

@@ -7,7 +7,7 @@ import OperationKit
 /// A composite waits for what is inside it, so it is not looked at as long as a child of it executes: that child is watched
 /// itself. One in which children come and go works.
 final class StallWatcher: OperationObserver {
-    private struct Watch {
+    struct Watch {
         let operation: WeakOperation
         let parent: OperationID?
         let start: Duration
@@ -20,7 +20,7 @@ final class StallWatcher: OperationObserver {
         func isDue(at time: Duration) -> Bool { !isReported && lastActivity <= time }
     }
 
-    private struct State {
+    struct State {
         var watches: [OperationID: Watch] = [:]
         var isAlarmSet = false
         var isStopped = false
@@ -38,14 +38,14 @@ final class StallWatcher: OperationObserver {
         }
     }
 
-    private let state = Guarded(State())
+    let state = Guarded(State())
     private let threshold: Duration
     private let time: TimeSource
     /// Whether it is the time of the system, on which no thread has to be there to wait.
     private let isSystemTime: Bool
     private let handler: @Sendable (StallReport) -> Void
     /// On which operations are examined, and the handler is called.
-    private let queue = DispatchQueue(label: "OperationKit.stalls", qos: .userInitiated)
+    let queue = DispatchQueue(label: "OperationKit.stalls", qos: .userInitiated)
 
     init(threshold: Duration, clock: some Clock<Duration>, handler: @escaping @Sendable (StallReport) -> Void) {
         self.threshold = threshold.bounded
@@ -63,14 +63,6 @@ final class StallWatcher: OperationObserver {
             return state.watches
         }
         withExtendedLifetime(released) {}
-    }
-
-    /// The number of operations that are watched.
-    var count: Int { state.withLock { $0.watches.count } }
-
-    /// Waits until the reports up to now have been handed over.
-    func waitForReports() {
-        queue.sync {}
     }
 
     // MARK: - Events
@@ -166,7 +158,7 @@ final class StallWatcher: OperationObserver {
 
 /// A reference to an operation that does not keep it alive. An object, because a copy of a weak reference may hold
 /// the operation for a moment, and be the last one to release it, with a lock held.
-private final class WeakOperation: @unchecked Sendable {
+final class WeakOperation: @unchecked Sendable {
     // Not changed after the initialization.
     private(set) weak var operation: AsyncOperation?
 

@@ -298,8 +298,9 @@ extension ScheduleExplorer {
             let external = child.waitsFor.contains(ScheduleExplorer.external) ? 1 : 0
             if Int(schedule.table.records[child.slot].openExternal) != external { violation = "openExternal is wrong" }
         }
-        if let externalSlot, schedule.table.dependentCount(of: externalSlot) != waitingForExternal + abandoned {
-            violation = "\(schedule.table.dependentCount(of: externalSlot)) wait for the external dependency"
+        let dependents = externalSlot.map { schedule.table.records[$0].dependents.count }
+        if let dependents, dependents != waitingForExternal + abandoned {
+            violation = "\(dependents) wait for the external dependency"
         }
         let slots = children.filter { $0.stage != .ended && $0.stage != .watchedEnded }.map(\.slot)
         if Set(slots).count != slots.count { violation = "a slot is used twice" }

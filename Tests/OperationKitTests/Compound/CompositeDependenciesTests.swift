@@ -75,3 +75,10 @@ import Testing
     }
 }
 #endif
+
+extension CompositeDependencies {
+    /// How many composites are in the table because they were made to depend on an operation.
+    fileprivate static func count(waitingFor operation: Operation) -> Int {
+        table.withLock { $0[ObjectIdentifier(operation)]?.count ?? 0 }
+    }
+}

@@ -338,3 +338,10 @@ extension AsyncOperation {
         previous?.ended()
     }
 }
+
+extension MisuseReporter {
+    /// Waits until the reports up to now have been handed over.
+    func waitForReports() {
+        queue.sync {}
+    }
+}

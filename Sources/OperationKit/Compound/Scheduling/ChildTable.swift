@@ -221,9 +221,6 @@ extension ChildTable {
         if records[dependency].phase == .external { records[slot].openExternal -= 1 }
     }
 
-    /// How many children wait for a child, or for an external dependency.
-    func dependentCount(of slot: Int) -> Int { records[slot].dependents.count }
-
     /// Removes the children that have ended from the dependents of a child, or of an external dependency.
     ///
     /// Complexity: linear in its dependents.
