@@ -89,7 +89,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         switch work {
         case .success(let work):
             let driver = CollectionDriver(
-                work, qos: DispatchQoS(qualityOfService), itemEnded: { [weak self] in self?.reportProgress() })
+                work, qos: qualityOfService.equivalents.dispatch, itemEnded: { [weak self] in self?.reportProgress() })
             // A cancellation from here on finds the driver.
             if endCall(unitCount: work.count ?? 0, driver) { driver.cancel() }
             driver.start { slots, _ in self.finish(slots: slots) }

@@ -37,10 +37,7 @@ struct CollectionStateMachine {
     }
 
     /// What a worker has to do, and what else follows.
-    struct WorkerEffects: Equatable {
-        var step: Step
-        var action: Action?
-    }
+    typealias WorkerEffects = (step: Step, action: Action?)
 
     /// How far an item has come. The driver keeps it for the machine, as long as anything refers to the item.
     enum Item: Equatable {
@@ -118,7 +115,7 @@ extension CollectionStateMachine {
         expect(isReading, "itemRead")
         isReading = false
         // Where the run was stopped meanwhile, the item must not be performed.
-        return startedCount < end ? startNext() : WorkerEffects(step: .settle)
+        return startedCount < end ? startNext() : (.settle, nil)
     }
 
     /// The worker has found the end of the sequence, or has read no further because the run is stopping.
@@ -138,7 +135,7 @@ extension CollectionStateMachine {
         expect(item == .onStack || item == .endedOnStack, "returned")
         if item == .endedOnStack {
             item = .ended
-            return isSequence ? WorkerEffects(step: .settle) : nextStep()
+            return isSequence ? (.settle, nil) : nextStep()
         }
         item = .detached
         detachedCount += 1
@@ -192,17 +189,17 @@ extension CollectionStateMachine {
         guard startedCount < end, !isReading else { return stopWorker() }
         if !isSequence { return startNext() }
         isReading = true
-        return WorkerEffects(step: .read)
+        return (.read, nil)
     }
 
     private mutating func startNext() -> WorkerEffects {
         startedCount += 1
-        return WorkerEffects(step: .start(startedCount - 1), action: action())
+        return (.start(startedCount - 1), action())
     }
 
     private mutating func stopWorker() -> WorkerEffects {
         workers -= 1
-        return WorkerEffects(step: .stop, action: action())
+        return (.stop, action())
     }
 
     private mutating func stop() -> Action? {

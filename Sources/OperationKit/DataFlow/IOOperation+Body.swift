@@ -55,7 +55,7 @@ extension IOOperation {
         start()
         // A thread that belongs to no operation queue may be the main one.
         if let queue = OperationQueue.current, queue !== OperationQueue.main { children.body?.stay(asWorker: false) }
-        children.body?.start(priority: TaskPriority(qualityOfService)) {
+        children.body?.start(priority: qualityOfService.equivalents.priority) {
             let isSuccess = await body()
             if Task.isCancelled || children.cancelsNewChildren { self.cancel() }
             if !isSuccess { Trampoline.run { children.cancelAll(&$0) } }

@@ -44,11 +44,10 @@ import Foundation
 /// The steps start on threads of a private queue, whose quality of service is that of the macro when it starts. The
 /// completion block is called on the thread on which the last step ended. Steps are released as they finish.
 public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
-    // Both are gone when the macro has been consumed, or has ended. Freed before the steps, which take long chains apart.
-    /// Hands the input to the first step. A closure alone would be wrapped in another one each time that it is handed on.
-    private var sink: Reference<@Sendable (Input) -> Void>?
+    /// The last step. Gone when the macro has been consumed, or has ended. Freed before the steps, which take long chains apart.
     private var source: (any OutputSource<Output>)?
     private let steps: StepList
+    private weak var first: (any InputReceiver<Input>)?
     private var failure: SuboperationError?
 
     /// Creates a macro of one step.
@@ -57,17 +56,14 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     ///   - first: The first step. It gets the input of the macro. An input that it has already becomes that of the macro.
     ///   - progressWeight: The step's share in the progress, in proportion to those of the others.
     public convenience init(_ first: IOOperation<Input, Output>, progressWeight: Int64 = 1) {
-        let sink: @Sendable (Input) -> Void = { [weak first] in first?.input = $0 }
-        self.init(steps: StepList(), sink: Reference(sink), source: first)
+        self.init(steps: StepList(), first: first, source: first)
         append(first, weight: progressWeight)
         adoptInput(of: first)
     }
 
-    private init(
-        steps: StepList, sink: Reference<@Sendable (Input) -> Void>?, source: any OutputSource<Output>
-    ) {
+    private init(steps: StepList, first: (any InputReceiver<Input>)?, source: any OutputSource<Output>) {
         self.steps = steps
-        self.sink = sink
+        self.first = first
         self.source = source
         super.init()
         becomeComposite(of: steps.children)
@@ -87,18 +83,17 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
 
     private func startSteps() {
         guard let input = requiredInput() else { return }
-        lock.withLock { sink }?.value(input)
+        lock.withLock { first }?.input = input
         steps.run(for: self)
     }
 
     private func stepsFinished(failures: ChildFailures, _ list: inout Trampoline) {
         let failure = failures.errors.first.map { steps.renumbered($0) }
-        // Release both after unlocking; what they hold may run arbitrary code when it is freed.
-        let (sink, source) = lock.withLock {
+        // Release it after unlocking; what it holds may run arbitrary code when it is freed.
+        let source = lock.withLock {
             self.failure = failure
-            return (self.sink.take(), self.source.take())
+            return self.source.take()
         }
-        withExtendedLifetime(sink) {}
         if let failure = failures.errors.first {
             childrenFinished(with: .failure(failure.outcomeError), &list)
         } else if let output = source?.output {
@@ -228,16 +223,14 @@ extension MacroOperation {
     private func extended<Next>(
         to newSource: any OutputSource<Next>, append: (MacroOperation<Input, Next>, any OutputSource<Output>) -> Void
     ) -> MacroOperation<Input, Next> {
-        var taken: (Reference<@Sendable (Input) -> Void>?, any OutputSource<Output>)?
-        let refusal = consume {
-            if let source = self.source.take() { taken = (sink.take(), source) }
-        }
+        var taken: (any OutputSource<Output>)?
+        let refusal = consume { taken = source.take() }
         let macro = MacroOperation<Input, Next>(
-            steps: taken == nil ? StepList() : steps, sink: taken?.0, source: newSource)
+            steps: taken == nil ? StepList() : steps, first: taken == nil ? nil : first, source: newSource)
         macro.name = name
         macro.input = input
-        if let (_, source) = taken {
-            append(macro, source)
+        if let taken {
+            append(macro, taken)
         } else {
             macro.steps.refuse { chain in refusal ?? ChainError.alreadyStarted(chain: chain) }
         }

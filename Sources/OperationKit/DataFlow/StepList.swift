@@ -124,7 +124,14 @@ final class StepList: Sendable {
 /// An operation that is known by the type of its output only.
 protocol OutputSource<Output>: OutputOperation {}
 
-extension IOOperation: OutputSource {}
+/// An operation that is known by the type of its input only.
+protocol InputReceiver<Input>: AsyncOperation {
+    associatedtype Input: Sendable
+
+    var input: Input? { get set }
+}
+
+extension IOOperation: OutputSource, InputReceiver {}
 
 extension IOOperation {
     /// Gives the steps or jobs to a longer chain.

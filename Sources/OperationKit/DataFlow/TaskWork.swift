@@ -69,7 +69,7 @@ protocol TaskRunning<Input, Value>: AsyncOperation {
 extension TaskRunning {
     /// Starts the task. If its closure cancels it, the operation is cancelled too: soon, and before it ends.
     func startTask(with input: Input) {
-        let priority = TaskPriority(qualityOfService)
+        let priority = qualityOfService.equivalents.priority
         withState { state in
             // The closure is not called before the lock is released, so from its beginning on `Task.isCancelled` is what
             // the operation's `isCancelled` is. And nothing is called when the task is cancelled here.

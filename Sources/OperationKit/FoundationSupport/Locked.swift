@@ -8,12 +8,12 @@ import Synchronization
 ///
 /// An owner whose only mutable state is of this type is `Sendable` without `@unchecked`. `Synchronization.Mutex` would do
 /// the same, from macOS 15 on. An `NSLock` cannot be inherited from on Linux, and would be one more object for each value.
-@safe class Locked<Value: Sendable>: @unchecked Sendable {
+@safe package class Locked<Value: Sendable>: @unchecked Sendable {
     final let mutex: UnsafeMutablePointer<pthread_mutex_t>
     // The lock guarantees exclusive access; skip the run-time checks.
     @exclusivity(unchecked) final var value: Value
 
-    init(_ value: Value) {
+    package init(_ value: Value) {
         unsafe self.value = value
         unsafe mutex = .allocate(capacity: 1)
         unsafe mutex.initialize(to: pthread_mutex_t())
@@ -45,7 +45,7 @@ import Synchronization
     ///
     /// `body` must not call out, nor release an object whose deinitializer could run arbitrary code: return what was
     /// replaced, to release it after unlocking.
-    final func withLock<Answer>(_ body: (inout Value) throws -> Answer) rethrows -> Answer {
+    package final func withLock<Answer>(_ body: (inout Value) throws -> Answer) rethrows -> Answer {
         SchedulingProbe.reach(.locking)
         unsafe pthread_mutex_lock(mutex)
         defer {

@@ -84,7 +84,7 @@ extension AsyncOperation {
     /// That, and all that follows, is done on a thread of a dispatch queue: the one that calls this may belong to another operation,
     /// or be one that code of users must not block.
     final func gateOpened() {
-        DispatchQueue.global().performAsync(qos: DispatchQoS(qualityOfService)) {
+        DispatchQueue.global().performAsync(qos: qualityOfService.equivalents.dispatch) {
             // Not if the operation has been cancelled or given an outcome meanwhile.
             if self.withState({ $0.lifecycle.gateOpened() }) { self.perform(self.passGates()) }
         }

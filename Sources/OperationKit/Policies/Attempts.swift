@@ -1,39 +1,10 @@
 import Foundation
 
-/// An operation that was made for one attempt of another one, which ends with the result of an attempt.
-struct Attempt<Input: Sendable, Output: Sendable>: Sendable {
-    typealias Make = @Sendable (_ number: Int) throws -> Attempt<Input, Output>
-
-    let operation: AsyncOperation
-    /// Gives the operation its input, unless it has one.
-    fileprivate let giveInput: @Sendable (Input) -> Void
-    private let output: @Sendable () -> Output?
-
-    init(_ operation: IOOperation<Input, Output>) {
-        self.operation = operation
-        giveInput = { if operation.input == nil { operation.input = $0 } }
-        output = { operation.output }
-    }
-
-    /// The result of the operation, which has finished.
-    var result: Result<Output, any Error> {
-        if let error = operation.error { return .failure(error) }
-        if let output = output() { return .success(output) }
-        return .failure(IOOperationError.missingOutput(operation: operation.displayName))
-    }
-}
-
-extension Attempt where Input == Void, Output == Void {
-    /// An operation of any class, for which success is the output.
-    init(ofAnyClass operation: AsyncOperation) {
-        self.operation = operation
-        giveInput = { _ in }
-        output = { .some(()) }
-    }
-}
-
 /// The attempts of one operation: children that a closure makes while it runs.
 final class Attempts: Sendable {
+    /// Makes an operation with the input and the output of the composite, or of any class if both are `Void`.
+    typealias Make = @Sendable (_ number: Int) throws -> AsyncOperation
+
     let children: ChildScheduler
     /// What users call an attempt.
     private let noun: String
@@ -80,19 +51,18 @@ final class Attempts: Sendable {
     /// - Throws: The error of the closure, or one about the operation that it made. `CancellationError` if no further attempt is to
     ///   begin, because the composite was cancelled, or given an outcome.
     func next<Input, Output>(
-        of composite: AsyncOperation, input: Input, _ make: @escaping Attempt<Input, Output>.Make
-    ) async throws -> Attempt<Input, Output> {
+        of composite: IOOperation<Input, Output>, input: Input, _ make: @escaping Make
+    ) async throws -> AsyncOperation {
         let number = state.withLock(\.number) + 1
         try checkStopped()
-        guard let attempt = try await children.body?.call({ try make(number) }) else { throw CancellationError() }
-        try check(attempt.operation, made: number, for: composite)
+        guard let operation = try await children.body?.call({ try make(number) }) else { throw CancellationError() }
+        try check(operation, made: number, for: composite)
         try checkStopped()
-        attempt.giveInput(input)
-        let operation = attempt.operation
+        if let operation = operation as? IOOperation<Input, Output>, operation.input == nil { operation.input = input }
         operation.require(composite.requestOfAttempts)
         if operation.name == nil { operation.name = "\(composite.shortName), \(noun) \(number)" }
         state.withLock { $0.number = number }
-        return attempt
+        return operation
     }
 
     private func check(_ operation: AsyncOperation, made number: Int, for composite: AsyncOperation) throws {
@@ -149,6 +119,15 @@ final class Attempts: Sendable {
 
     private func text(_ number: Int) -> String {
         "\(noun) \(number)" + (maximum.map { " of \($0)" } ?? "")
+    }
+}
+
+extension IOOperation {
+    /// The result of an attempt that has finished. The success of an operation of any class is an output of type `Void`.
+    final func result(of attempt: AsyncOperation) -> Result<Output, any Error> {
+        if let error = attempt.error { return .failure(error) }
+        if let output = (attempt as? IOOperation)?.output ?? () as? Output { return .success(output) }
+        return .failure(IOOperationError.missingOutput(operation: attempt.displayName))
     }
 }
 

@@ -12,7 +12,7 @@ public import os
 public final class OperationSignposts: OperationObserver {
     private let signposter: OSSignposter
     /// The operations whose interval has begun. An end without a beginning would be a mistake.
-    private let begun = Guarded<Set<OperationID>>([])
+    private let begun = Locked<Set<OperationID>>([])
 
     /// Creates an observer.
     ///

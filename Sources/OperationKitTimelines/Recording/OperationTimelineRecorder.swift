@@ -25,7 +25,7 @@ public import OperationKit
 public final class OperationTimelineRecorder: OperationObserver {
     private let start = ContinuousClock.now
     private let startDate = Date()
-    private let rows: Guarded<TimelineRows>
+    private let rows: Locked<TimelineRows>
 
     /// Creates a recorder that has recorded nothing.
     ///
@@ -35,7 +35,7 @@ public final class OperationTimelineRecorder: OperationObserver {
         precondition(
             maximumCount > 0 && maximumCount < Int(Int32.max),
             "OperationKit: a timeline cannot be made for \(maximumCount) operations")
-        rows = Guarded(TimelineRows(maximumCount: maximumCount))
+        rows = Locked(TimelineRows(maximumCount: maximumCount))
     }
 
     /// What was recorded up to now. It begins with the first event.
@@ -111,19 +111,5 @@ extension AsyncOperation {
     /// The identifiers of the operations that this one depends on.
     fileprivate final var observedDependencies: [OperationID] {
         dependencies.compactMap { ($0 as? AsyncOperation)?.observationID }
-    }
-}
-
-/// A value that one thread at a time reads or changes. Nothing is called out, and nothing released, while it is locked.
-final class Guarded<Value: Sendable>: @unchecked Sendable {
-    private let lock = NSLock()
-    private var value: Value
-
-    init(_ value: Value) {
-        self.value = value
-    }
-
-    func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
-        lock.withLock { body(&value) }
     }
 }

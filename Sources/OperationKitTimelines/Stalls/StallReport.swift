@@ -56,10 +56,10 @@ extension OperationDiagnostics {
 
 /// Ends the reports of ``OperationKit/OperationDiagnostics/reportStalls(longerThan:clock:handler:)``.
 public final class StallMonitor: Sendable {
-    private let watcher: Guarded<StallWatcher?>
+    private let watcher: Locked<StallWatcher?>
 
     init(_ watcher: StallWatcher) {
-        self.watcher = Guarded(watcher)
+        self.watcher = Locked(watcher)
     }
 
     /// Ends the reports, and releases the handler and the clock.

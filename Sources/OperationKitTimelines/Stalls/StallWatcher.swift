@@ -38,7 +38,7 @@ final class StallWatcher: OperationObserver {
         }
     }
 
-    let state = Guarded(State())
+    let state = Locked(State())
     private let threshold: Duration
     private let time: TimeSource
     /// Whether it is the time of the system, on which no thread has to be there to wait.

@@ -67,5 +67,5 @@ extension Operation {
 }
 
 extension ReadySchedule {
-    mutating func addedChild() -> Int { added(.placeholder) }
+    mutating func addedChild() -> Int { table.insert(.placeholder) }
 }

@@ -37,7 +37,7 @@ struct ScheduleExplorer {
     /// Tells the schedule which child waits for which.
     private mutating func connect() {
         if children.contains(where: { $0.stage != .ended && $0.waitsFor.contains(ScheduleExplorer.external) }) {
-            externalSlot = schedule.addedExternal()
+            externalSlot = schedule.table.insertExternal()
         }
         for child in children where child.stage != .ended {
             for other in child.waitsFor.sorted() {
@@ -145,15 +145,15 @@ extension ScheduleExplorer {
             schedule.cancelled()
         case .suspend:
             budget.suspensions -= 1
-            schedule.suspensionChanged(to: true)
+            schedule.places.isSuspended = true
         case .resume:
-            schedule.suspensionChanged(to: false)
+            schedule.places.isSuspended = false
         case .limit(let limit):
             budget.limits.removeAll { $0 == limit }
-            schedule.limitChanged(to: limit)
+            schedule.places.limit = limit
         case .add(let other):
             budget.additions -= 1
-            var child = Child(slot: schedule.added(.placeholder, phase: hasStarted ? .adding : .added))
+            var child = Child(slot: schedule.table.insert(.placeholder, phase: hasStarted ? .adding : .added))
             if let other {
                 schedule.table.addDependency(of: child.slot, on: children[other].slot)
                 child.waitsFor = [other]
@@ -188,7 +188,7 @@ extension ScheduleExplorer {
             end(index)
         case .workerComes:
             onTheWay -= 1
-            schedule.workerStarted()
+            schedule.places.workerStarted()
             takeNext(isLast: false, looksAtQueue: false)
         case .isWatched(let index):
             children[index].stage = .watched
@@ -249,13 +249,13 @@ extension ScheduleExplorer {
     private var waitingForExternal: Int { children.count { $0.waitsFor.contains(ScheduleExplorer.external) } }
 
     private mutating func takeNext(isLast: Bool, looksAtQueue: Bool = true) {
-        if isLast || (looksAtQueue && !schedule.places.hasRoomForWorker) { return schedule.workerLeft() }
+        if isLast || (looksAtQueue && !schedule.places.hasRoomForWorker) { return schedule.places.workerLeft() }
         let expected = next
         let slot = schedule.startNext()
         if slot != expected.map({ children[$0].slot }) {
             violation = "slot \(String(describing: slot)) is next instead of child \(String(describing: expected))"
         }
-        guard slot != nil, let expected else { return schedule.workerLeft() }
+        guard slot != nil, let expected else { return schedule.places.workerLeft() }
         children[expected].stage = .starting
     }
 }

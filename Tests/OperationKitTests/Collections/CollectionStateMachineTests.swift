@@ -36,7 +36,7 @@ import Testing
             machine = Machine(count: count, limit: 2, stopsAtFirstFailure: false)
             #expect(machine.started() == .requestWorker)
             #expect(machine.cancelled() == .finish(isCancelled: true))
-            #expect(machine.workerStarted() == Machine.WorkerEffects(step: .stop))
+            #expect(machine.workerStarted() == (.stop, nil))
         }
     }
 }

@@ -131,7 +131,7 @@ import Testing
     {
         var schedule = ReadySchedule(limit: 2)
         for operation in [AsyncOperation(), AsyncOperation()] {
-            schedule.registered(schedule.added(operation), priority: .normal)
+            schedule.registered(schedule.table.insert(operation), priority: .normal)
         }
         guard isStarted else { return schedule }
         schedule.prepared()
@@ -141,7 +141,7 @@ import Testing
     }
 
     private static let schedules = [
-        schedule(isStarted: false), schedule { $0.suspensionChanged(to: true) }, schedule { $0.cancellationStarted() },
+        schedule(isStarted: false), schedule { $0.places.isSuspended = true }, schedule { $0.cancellationStarted() },
         schedule { while $0.startNext() != nil {} }, schedule(),
     ]
 

@@ -60,15 +60,6 @@ extension ChildScheduler {
 // MARK: - Starting children
 
 extension ChildScheduler {
-    /// What became of a child that a worker has started.
-    private enum Started {
-        case ended((any Error)?)
-        /// It will report its end.
-        case detached
-        /// The queue has to start it.
-        case needsQueue
-    }
-
     /// What a worker does: it starts one ready child after the other, until none is left or others have their turn.
     func work() {
         var next = update { $0.workerStarted() }
@@ -87,36 +78,31 @@ extension ChildScheduler {
     }
     #endif
 
-    /// - Returns: The next child for this worker.
-    private func work(on child: ChildReference, turn: WorkerStep) -> ChildReference? {
-        switch start(child) {
-        case .ended(let error): ended(child, error: error, turn: turn)
-        case .detached: update { $0.detached(child, turn: turn) }
-        case .needsQueue: update { $0.handedToQueue(child, turn: turn) }
-        }
-    }
-
     /// Starts a child on this thread, if that is safe. Foundation's own `start()` traps if the operation is not ready,
     /// and a dependency that is added at this moment would make it so. A queue starts an operation without checking
     /// again.
-    private func start(_ child: ChildReference) -> Started {
-        guard let operation = child.operation as? AsyncOperation else { return startForeign(child) }
-        if operation.hasToWait, !operation.isCancelled, !operation.countsRemovedDependency { return .needsQueue }
+    ///
+    /// - Returns: The next child for this worker.
+    private func work(on child: ChildReference, turn: WorkerStep) -> ChildReference? {
+        guard let operation = child.operation as? AsyncOperation else { return workOnForeign(child, turn: turn) }
+        if operation.hasToWait, !operation.isCancelled, !operation.countsRemovedDependency {
+            return update { $0.handedToQueue(child, turn: turn) }
+        }
         startOnWorker(operation)
-        if let outcome = operation.observeFinish(self) { return .ended(outcome.error) }
-        return .detached
+        if let outcome = operation.observeFinish(self) { return ended(child, error: outcome.error, turn: turn) }
+        return update { $0.detached(child, turn: turn) }
     }
 
-    private func startForeign(_ child: ChildReference) -> Started {
+    private func workOnForeign(_ child: ChildReference, turn: WorkerStep) -> ChildReference? {
         let operation = child.operation
-        if operation.isFinished { return .ended(operation.endingError) }
+        if operation.isFinished { return ended(child, error: operation.endingError, turn: turn) }
         let isExecuting = operation.isExecuting
         let isStartable = operation.isAsynchronous && (operation.isReady || operation.isCancelled)
-        if !isExecuting, !isStartable { return .needsQueue }
+        if !isExecuting, !isStartable { return update { $0.handedToQueue(child, turn: turn) } }
         observe(child)
         // It may have finished meanwhile: its `start()` copes with that.
         if !isExecuting { startOnWorker(operation) }
-        return .detached
+        return update { $0.detached(child, turn: turn) }
     }
 
     /// A worker starts many children, so what one of them leaves in the autorelease pool is released before the next

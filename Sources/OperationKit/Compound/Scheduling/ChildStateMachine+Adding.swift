@@ -112,7 +112,7 @@ extension ChildStateMachine {
     private mutating func insert(_ operation: Operation, weight: Int64, phase: ChildPhase) -> Int {
         ledger.added(ProgressLedger.weight(weight))
         guard let slot = externals.adopted(operation) else {
-            return schedule.added(operation, weight: weight, phase: phase)
+            return schedule.table.insert(operation, weight: weight, phase: phase)
         }
         schedule.adopted(slot, operation, weight: weight, phase: phase)
         return slot

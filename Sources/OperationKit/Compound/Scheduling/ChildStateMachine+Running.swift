@@ -23,7 +23,7 @@ struct ChildEnd {
 extension ChildStateMachine {
     /// A worker has arrived on a thread of the private queue.
     mutating func workerStarted() -> Effects {
-        schedule.workerStarted()
+        schedule.places.workerStarted()
         return effects(next: startNext())
     }
 
@@ -61,7 +61,7 @@ extension ChildStateMachine {
         case .none: return nil
         case .continues where schedule.places.hasRoomForWorker: return startNext()
         case .continues, .leaves:
-            schedule.workerLeft()
+            schedule.places.workerLeft()
             return nil
         }
     }
@@ -69,7 +69,7 @@ extension ChildStateMachine {
     /// The next child for a worker. If there is none, the worker leaves.
     private mutating func startNext() -> ChildReference? {
         if let slot = schedule.startNext(), let child = schedule.table.child(in: slot) { return child }
-        schedule.workerLeft()
+        schedule.places.workerLeft()
         return nil
     }
 }
@@ -206,12 +206,12 @@ extension ChildStateMachine {
     }
 
     mutating func limitChanged(to limit: Int) -> Effects {
-        schedule.limitChanged(to: limit)
+        schedule.places.limit = limit
         return effects()
     }
 
     mutating func suspensionChanged(to isSuspended: Bool) -> Effects {
-        schedule.suspensionChanged(to: isSuspended)
+        schedule.places.isSuspended = isSuspended
         return effects()
     }
 

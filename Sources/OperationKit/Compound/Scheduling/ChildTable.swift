@@ -88,7 +88,7 @@ extension ChildTable {
         if records.isEmpty { records.reserveCapacity(count) }
     }
 
-    mutating func insert(_ operation: Operation, weight: Int64, phase: ChildPhase) -> Int {
+    mutating func insert(_ operation: Operation, weight: Int64 = 1, phase: ChildPhase = .added) -> Int {
         let slot = takeSlot()
         adopt(slot, operation, weight: weight, phase: phase)
         return slot

@@ -54,7 +54,7 @@ extension ExternalDependencies {
     mutating func awaited(_ operation: Operation, by child: Int, in schedule: inout ReadySchedule) {
         let dependency =
             dependencies[ObjectIdentifier(operation)]
-            ?? add(ExternalDependency(operation, slot: schedule.addedExternal()), operation)
+            ?? add(ExternalDependency(operation, slot: schedule.table.insertExternal()), operation)
         schedule.table.addDependency(of: child, on: dependency.slot)
         dependency.waiting += 1
         awaited[child, default: []].append(dependency)

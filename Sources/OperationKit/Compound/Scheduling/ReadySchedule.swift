@@ -19,7 +19,7 @@ struct ReadySchedule {
 
     var table = ChildTable()
     private var ready = ReadyQueue()
-    private(set) var places: WorkerPlaces
+    var places: WorkerPlaces
     private(set) var stage = Stage.idle
     private(set) var cancellation = Cancellation.none
     /// Whether a child whose dependencies do not matter any more waits for its siblings nevertheless, so that the steps
@@ -44,33 +44,11 @@ struct ReadySchedule {
         }
         return QueueSettings(limit: places.effectiveLimit, isSuspended: places.isSuspended)
     }
-
-    mutating func limitChanged(to limit: Int) {
-        places.limit = limit
-    }
-
-    mutating func suspensionChanged(to isSuspended: Bool) {
-        places.isSuspended = isSuspended
-    }
 }
 
 // MARK: - Adding children
 
 extension ReadySchedule {
-    /// A child was added. It waits until ``registered(_:priority:)``.
-    ///
-    /// - Returns: Its slot.
-    mutating func added(_ operation: Operation, weight: Int64 = 1, phase: ChildPhase = .added) -> Int {
-        table.insert(operation, weight: weight, phase: phase)
-    }
-
-    /// Children wait for an operation that is none.
-    ///
-    /// - Returns: Its slot.
-    mutating func addedExternal() -> Int {
-        table.insertExternal()
-    }
-
     /// An external dependency becomes a child itself.
     mutating func adopted(_ slot: Int, _ operation: Operation, weight: Int64 = 1, phase: ChildPhase = .added) {
         table.adopt(slot, operation, weight: weight, phase: phase)
@@ -235,14 +213,6 @@ extension ReadySchedule {
     mutating func requestWorkerIfNeeded() -> Bool {
         guard isStarted, mayStart, !ready.isEmpty else { return false }
         return places.requestWorker(isCancelled: cancellation == .complete)
-    }
-
-    mutating func workerStarted() {
-        places.workerStarted()
-    }
-
-    mutating func workerLeft() {
-        places.workerLeft()
     }
 }
 

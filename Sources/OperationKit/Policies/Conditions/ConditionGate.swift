@@ -51,7 +51,8 @@ final class ConditionGate: StartGate {
             return true
         }
         guard begins else { return }
-        let task = startLibraryTask(priority: TaskPriority(operation.qualityOfService)) { [condition, weak self] in
+        let task = startLibraryTask(priority: operation.qualityOfService.equivalents.priority) {
+            [condition, weak self] in
             let answer = await condition.answer(for: operation)
             // The operation has ended, or the evaluation has cancelled its task.
             self?.evaluated(Task.isCancelled || !operation.awaitsMain ? .success(.skipped) : answer)

@@ -33,7 +33,7 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
     private let attempts: Attempts
 
     init(
-        after delay: Duration, maximumAttempts: Int, name: String?, attempts make: @escaping Attempt<Input, Output>.Make
+        after delay: Duration, maximumAttempts: Int, name: String?, attempts make: @escaping Attempts.Make
     ) {
         attempts = Attempts(of: "attempt", maximum: maximumAttempts)
         super.init()
@@ -66,7 +66,7 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
     ) {
         self.init(
             after: delay, maximumAttempts: maximumAttempts, name: name,
-            attempts: { Attempt(try makeOperation($0)) })
+            attempts: makeOperation)
     }
 
     /// How many attempts have begun.
@@ -85,12 +85,12 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
     // MARK: - The race
 
     private func race(
-        _ input: Input, after delay: Duration, _ maximumAttempts: Int, _ make: @escaping Attempt<Input, Output>.Make
+        _ input: Input, after delay: Duration, _ maximumAttempts: Int, _ make: @escaping Attempts.Make
     ) async throws -> Output {
         let (attempts, clock, winner) = (attempts, clock, FirstSuccess())
         // Each task returns the operation that has ended: an attempt, or the delay before the next one.
         return try await withThrowingTaskGroup(of: AsyncOperation.self) { group in
-            var running: [Attempt<Input, Output>] = []
+            var running: [AsyncOperation] = []
             var (isDue, isOpen) = (true, true)
             var pause: DelayOperation?
             var (output, failure): (Result<Output, any Error>?, (any Error)?)
@@ -103,11 +103,11 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                     do {
                         let attempt = try await attempts.next(of: self, input: input, make)
                         if winner.operation != nil { continue }
-                        winner.observe(attempt.operation)
+                        winner.observe(attempt)
                         running.append(attempt)
                         group.addTask {
-                            try await attempts.children.runChild(attempt.operation, weight: 1)
-                            return attempt.operation
+                            try await attempts.children.runChild(attempt, weight: 1)
+                            return attempt
                         }
                         guard attempts.count < maximumAttempts else { continue }
                         // First, so that the description says so as soon as the clock knows of the delay.
@@ -131,21 +131,22 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                 if !isOpen {
                     pause?.cancel()
                     attempts.delayEnded()
-                    if winner.operation != nil || output != nil { running.forEach { $0.operation.cancel() } }
+                    if winner.operation != nil || output != nil { running.forEach { $0.cancel() } }
                 }
                 guard !running.isEmpty, let ended = try await group.next() else { break }
-                guard let index = running.firstIndex(where: { $0.operation === ended }) else {
+                guard let index = running.firstIndex(where: { $0 === ended }) else {
                     isDue = isOpen && ended === pause
                     if isDue { attempts.delayEnded() }
                     continue
                 }
-                let attempt = running.remove(at: index)
+                running.remove(at: index)
+                let result = self.result(of: ended)
                 // The thread that ends an attempt may be held up before it tells the observers.
-                if case .success = attempt.result { winner.succeeded(ended) }
+                if case .success = result { winner.succeeded(ended) }
                 if let first = winner.operation {
                     isOpen = false
-                    if first === ended { output = output ?? attempt.result }
-                } else if case .failure(let error) = attempt.result {
+                    if first === ended { output = output ?? result }
+                } else if case .failure(let error) = result {
                     let isCancellation = error.isCancellation
                     if !isCancellation || failure == nil || attempts.isStopped && !isLate { failure = error }
                     isLate = isLate || attempts.isStopped && !isCancellation
@@ -193,6 +194,6 @@ extension HedgedOperation where Input == Void, Output == Void {
     ) {
         self.init(
             after: delay, maximumAttempts: maximumAttempts, name: name,
-            attempts: { Attempt(ofAnyClass: try makeOperation($0)) })
+            attempts: makeOperation)
     }
 }

@@ -36,7 +36,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
 
     init(
         every interval: Duration, maximumCount: Int?, continuesAfterFailure: Bool, name: String?,
-        predicate: @escaping @Sendable (Output) throws -> Bool, runs make: @escaping Attempt<Input, Output>.Make
+        predicate: @escaping @Sendable (Output) throws -> Bool, runs make: @escaping Attempts.Make
     ) {
         var ledger = ProgressLedger()
         if let maximumCount { ledger.added(ProgressLedger.weight(Int64(maximumCount))) }
@@ -89,7 +89,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
     ) {
         self.init(
             every: interval, maximumCount: maximumCount, continuesAfterFailure: continuesAfterFailure, name: name,
-            predicate: predicate, runs: { Attempt(try makeOperation($0)) })
+            predicate: predicate, runs: makeOperation)
     }
 
     /// How many runs have begun.
@@ -105,12 +105,12 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
     public override func main(input: Input) {}
 
     private func run(
-        _ input: Input, _ time: TimeSource, weight: Int64, _ make: @escaping Attempt<Input, Output>.Make
+        _ input: Input, _ time: TimeSource, weight: Int64, _ make: @escaping Attempts.Make
     ) async throws -> (result: Result<Output, any Error>, start: Duration) {
         let run = try await runs.next(of: self, input: input, make)
         let start = time.now()
-        try await runs.children.runChild(run.operation, weight: weight)
-        return (run.result, start)
+        try await runs.children.runChild(run, weight: weight)
+        return (result(of: run), start)
     }
 
     private func checkPolicy(_ interval: Duration, _ maximumCount: Int?) throws {
@@ -141,7 +141,7 @@ extension RepeatOperation where Input == Void, Output == Void {
     ) {
         self.init(
             every: interval, maximumCount: maximumCount, continuesAfterFailure: continuesAfterFailure, name: name,
-            predicate: { _ in try predicate() }, runs: { Attempt(ofAnyClass: try makeOperation($0)) })
+            predicate: { _ in try predicate() }, runs: makeOperation)
     }
 }
 

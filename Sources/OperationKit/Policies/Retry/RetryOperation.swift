@@ -47,7 +47,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     private var log: [RetryAttempt] = []
     private static var keptCount: Int { 1_000 }
 
-    init(_ policy: RetryPolicy, name: String?, attempts make: @escaping Attempt<Input, Output>.Make) {
+    init(_ policy: RetryPolicy, name: String?, attempts make: @escaping Attempts.Make) {
         scheduler = Attempts(of: "attempt", maximum: policy.maximumAttempts)
         super.init()
         self.name = name
@@ -61,16 +61,16 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
                 try await scheduler.wait(delay, on: clock)
             } attempt: { number in
                 let attempt = try await scheduler.next(of: self, input: input, make)
-                limitTime(of: attempt.operation, policy.attemptTimeout)
+                limitTime(of: attempt, policy.attemptTimeout)
                 let start = time.now()
                 let first = firstStart ?? start
                 firstStart = first
                 var entry = RetryAttempt(number: number, start: start - first)
                 record(entry)
-                try await scheduler.children.runChild(attempt.operation, weight: 1)
-                (entry.duration, entry.error) = (time.now() - start, attempt.operation.error)
+                try await scheduler.children.runChild(attempt, weight: 1)
+                (entry.duration, entry.error) = (time.now() - start, attempt.error)
                 record(entry)
-                return attempt.result
+                return result(of: attempt)
             }
         }
     }
@@ -87,7 +87,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
         _ policy: RetryPolicy = RetryPolicy(), name: String? = nil,
         makeOperation: @escaping @Sendable (_ attempt: Int) throws -> IOOperation<Input, Output>
     ) {
-        self.init(policy, name: name, attempts: { Attempt(try makeOperation($0)) })
+        self.init(policy, name: name, attempts: makeOperation)
     }
 
     /// The attempts that have begun, in their order, the one that runs included: their errors and times. Of more than a thousand,
@@ -144,7 +144,7 @@ extension RetryOperation where Input == Void, Output == Void {
         _ policy: RetryPolicy = RetryPolicy(), name: String? = nil,
         makeOperation: @escaping @Sendable (_ attempt: Int) throws -> AsyncOperation
     ) {
-        self.init(policy, name: name, attempts: { Attempt(ofAnyClass: try makeOperation($0)) })
+        self.init(policy, name: name, attempts: makeOperation)
     }
 }
 

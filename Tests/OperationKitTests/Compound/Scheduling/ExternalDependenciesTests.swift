@@ -20,7 +20,7 @@ import Testing
 
         mutating func add() {
             let child = Operation()
-            let slot = schedule.added(child)
+            let slot = schedule.table.insert(child)
             children.append(ChildReference(slot: slot, operation: child))
             externals.awaited(operation, by: slot, in: &schedule)
             schedule.registered(slot, priority: .normal)
@@ -45,7 +45,7 @@ import Testing
     @Test("What a child that is taken back waited for is not observed")
     func takenBack() {
         var scene = Scene()
-        let slot = scene.schedule.added(Operation())
+        let slot = scene.schedule.table.insert(Operation())
         let other = Operation()
         scene.externals.awaited(other, by: slot, in: &scene.schedule)
         scene.externals.notAwaited(other, by: slot, in: &scene.schedule)
