@@ -126,7 +126,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         get { super.qualityOfService }
         set {
             super.qualityOfService = newValue
-            scheduler.changeQualityOfService(to: newValue)
+            scheduler.machine.withLock { $0.queue }?.childQualityOfService = newValue
         }
     }
 

@@ -239,9 +239,10 @@ extension IOOperation {
                 operation: target.displayName, property: "input", dependency: source.displayName,
                 dependencyProperty: sourceProperty.name(in: Source.self))
             // The input may have been given before, and another binding may still set it.
-            target.addFinalStartHandler { target in
+            let final = StartHandler(order: .first) { target in
                 if (target as? IOOperation<Input, Output>)?.input == nil { throw error }
             }
+            target.withState { $0.gates?.add(final) }
         }
     }
 }

@@ -51,7 +51,7 @@ extension IOOperation {
     final func runBody(
         in children: ChildScheduler, start: () -> Void, _ body: @escaping @Sendable () async -> Bool
     ) {
-        children.bodyStarted()
+        children.machine.withLock { $0.hasRunningBody = true }
         start()
         // A thread that belongs to no operation queue may be the main one.
         if let queue = OperationQueue.current, queue !== OperationQueue.main { children.body?.stay(asWorker: false) }

@@ -117,7 +117,9 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         // With the type given: otherwise `Input?` would be inferred, which has another size.
         if Input.self == Void.self { return .some(void() as Input) }
         if let input { return input }
-        fail(beforeRunning: IOOperationError.missingInput(operation: displayName))
+        finish(withError: IOOperationError.missingInput(operation: displayName))
+        // A composite may have started to wait for its children.
+        if children != nil { perform(.drain) }
         return nil
     }
 

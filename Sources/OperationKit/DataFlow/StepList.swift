@@ -70,7 +70,7 @@ final class StepList: Sendable {
             return false
         }
         state.withLock { $0.append(isHidden: weight == nil) }
-        children.addAdopted(operation, weight: weight ?? 0)
+        children.update { $0.addedInitially(CollectionOfOne(operation), weight: weight ?? 0) }
         if weight == nil { operation.hideFromObservers() }
         if let composite = children.operation { operation.announceAddition(to: composite) }
         return true

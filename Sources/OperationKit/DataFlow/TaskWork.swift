@@ -9,9 +9,6 @@ struct TaskWork<Input, Output> {
     /// is touched.
     typealias Body = @Sendable (_ operation: AsyncOperation, _ input: Input) async throws -> Output
 
-    private enum Stage { case open, returned, discarded }
-
-    private var stage = Stage.open
     private var body: Body?
     private(set) var task: Task<Void, Never>?
     /// What the closure waits for between two attempts.
@@ -25,12 +22,13 @@ struct TaskWork<Input, Output> {
         self.body = body
     }
 
-    /// The task has been created.
+    /// The task has been created, which takes the closure after that.
     ///
     /// - Returns: Whether the operation has ended without it, so that the task has to be cancelled.
     mutating func created(_ task: Task<Void, Never>) -> Bool {
-        if stage == .open { self.task = task }
-        return stage == .discarded
+        if body == nil { return true }
+        self.task = task
+        return false
     }
 
     /// The task has started: it takes the closure.
@@ -41,14 +39,13 @@ struct TaskWork<Input, Output> {
 
     /// The closure has returned. What the task does from here on is to end the operation, and must not be cancelled.
     mutating func bodyReturned() {
-        if stage == .open { (stage, task) = (.returned, nil) }
+        task = nil
     }
 
     /// The operation ends.
     ///
     /// - Returns: The closure, if it has not been taken, and the task, if the closure has not returned.
     mutating func discard() -> (Body?, Task<Void, Never>?) {
-        if stage == .open { stage = .discarded }
         defer { (body, task) = (nil, nil) }
         return (body, task)
     }

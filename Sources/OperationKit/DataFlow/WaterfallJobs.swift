@@ -80,7 +80,12 @@ extension WaterfallJobs {
         do {
             return try await output(of: input)
         } catch {
-            if !error.isCancellation || !children.isStopped { recordFailure(error) }
+            if error.isCancellation, children.isStopped { throw error }
+            // A job has failed, or was cancelled by itself.
+            state.withLock { state in
+                state.failure = SuboperationError(
+                    name: state.name, index: state.started - 1, error: error, siblingCount: state.count)
+            }
             throw error
         }
     }
@@ -145,14 +150,6 @@ extension WaterfallJobs {
             state.name = job.name ?? Self.name(ofJob: state.started)
             state.started += 1
             return job
-        }
-    }
-
-    /// Records that a job has failed, or was cancelled by itself.
-    private func recordFailure(_ error: any Error) {
-        state.withLock { state in
-            state.failure = SuboperationError(
-                name: state.name, index: state.started - 1, error: error, siblingCount: state.count)
         }
     }
 }

@@ -30,12 +30,6 @@ extension AsyncOperation {
         addGate(StartHandler(order: order, body: body))
     }
 
-    /// Adds a closure from inside another one that was added as a binding. It is called after all bindings that were added before
-    /// the start.
-    final func addFinalStartHandler(_ body: @escaping @Sendable (AsyncOperation) throws -> Void) {
-        withState { $0.gates?.add(StartHandler(order: .first, body: body)) }
-    }
-
     /// Passes the gates from the current one on, until one of them takes time, or the operation ends. After the last one, it is
     /// decided whether `main()` is called.
     ///
@@ -102,13 +96,6 @@ extension AsyncOperation {
         let lease = withState { $0.gates?.lease.take() }
         lease?.workEnded(of: self, error: error)
         return lease
-    }
-
-    /// Ends an operation that cannot start its work, from inside its `main()`. A composite's children finish first.
-    final func fail(beforeRunning error: any Error) {
-        finish(withError: error)
-        // A composite starts its children to have them finish. These do not start.
-        if children != nil { perform(.drain) }
     }
 }
 

@@ -70,11 +70,6 @@ extension AsyncOperation {
         }
     }
 
-    /// Removes an observer. It may still be notified if the operation is finishing at this moment.
-    final func removeFinishObserver(_ observer: any FinishObserving) {
-        _ = withState { $0.observers.remove(observer) }
-    }
-
     /// The slot of the operation in the ``ChildTable`` of the composite to which it was added last.
     final var slot: Int? {
         get { withState { $0.slot } }

@@ -34,7 +34,7 @@ extension AsyncOperation {
                 }
                 next = if let decision { decision } else { passGates() }
             case .runMain:
-                startChildrenOrWork()
+                if let children { children.start() } else { startWork() }
                 next = withState { $0.lifecycle.mainReturned() }
             case .callDidCancel:
                 didCancel()

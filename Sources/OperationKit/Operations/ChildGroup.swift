@@ -156,11 +156,6 @@ extension AsyncOperation {
     /// Whether the children have become those of a longer chain.
     final var isConsumed: Bool { children != nil && ownChildren == nil }
 
-    /// Starts the children, or the work of a leaf.
-    final func startChildrenOrWork() {
-        if let children { children.start() } else { startWork() }
-    }
-
     /// Cancels the children of a composite that must not run, and waits for them.
     final func drainChildren(_ list: inout Trampoline) {
         if let children = ownChildren { return children.drain() }

@@ -34,7 +34,7 @@ final class FinishObserver: FinishObserving, Sendable {
     /// the operation is finishing at this moment.
     func end() {
         guard let ended = takeWatch() else { return }
-        (ended.operation as? AsyncOperation)?.removeFinishObserver(self)
+        (ended.operation as? AsyncOperation)?.withState { _ = $0.observers.remove(self) }
         ended.dependent?.end(ended.operation)
     }
 

@@ -112,7 +112,11 @@ extension OperationQueue {
         let waits = operations.map { (operation: $0, id: TaskWaiter()) }
         await withCancellationDelivered {
             for operation in operations { operation.cancel() }
-            for (operation, id) in waits { (operation as? AsyncOperation)?.cancelWaitIfUnstarted(id) }
+            for case (let operation as AsyncOperation, let id) in waits {
+                // One that was cancelled before its start ends only when the queue starts it.
+                let isUnstarted = operation.withState { $0.lifecycle.isPending && $0.lifecycle.isCancelled }
+                if isUnstarted { operation.cancelWait(id) }
+            }
         } during: {
             for operation in operations {
                 addOperation(operation)
@@ -221,13 +225,6 @@ extension Operation {
         if let operation = self as? AsyncOperation { return (operation, nil) }
         let signal = AsyncOperation()
         return (signal, FinishObserver(self) { signal.start() })
-    }
-}
-
-extension AsyncOperation {
-    /// Ends a wait for an operation that was cancelled before its start.
-    fileprivate final func cancelWaitIfUnstarted(_ id: TaskWaiter) {
-        if withState({ $0.lifecycle.isPending && $0.lifecycle.isCancelled }) { cancelWait(id) }
     }
 }
 

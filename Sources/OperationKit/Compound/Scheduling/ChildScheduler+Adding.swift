@@ -25,11 +25,6 @@ extension ChildScheduler {
             operation: operations[firstRejected].displayName, compound: composite.displayName)
     }
 
-    /// Adds a child that has been adopted, to a composite that has not started. Its dependencies are read at the start.
-    func addAdopted(_ operation: AsyncOperation, weight: Int64) {
-        update { $0.addedInitially(CollectionOfOne(operation), weight: weight) }
-    }
-
     /// Adds children, at any time before the last one has ended.
     ///
     /// They are counted from ``ChildStateMachine/adding(_:)`` on, so that the composite does not end meanwhile, and start only

@@ -71,13 +71,6 @@ extension ChildScheduler {
         }
     }
 
-    #if !canImport(ObjectiveC)
-    /// - Returns: Whether a worker without a child may give its place on the queue back. If not, it is ended later.
-    func mayLeave(_ worker: ChildWorker) -> Bool {
-        machine.withLock { $0.workerLeaves(worker) }
-    }
-    #endif
-
     /// Starts a child on this thread, if that is safe. Foundation's own `start()` traps if the operation is not ready,
     /// and a dependency that is added at this moment would make it so. A queue starts an operation without checking
     /// again.
@@ -273,7 +266,7 @@ final class ChildWorker: Operation, @unchecked Sendable {
 
     override func start() {
         scheduler.work()
-        if scheduler.mayLeave(self) { ends.add(1) }
+        if scheduler.machine.withLock({ $0.workerLeaves(self) }) { ends.add(1) }
     }
 
     /// Ends a worker that has returned from its `start()`.

@@ -182,11 +182,6 @@ extension ChildScheduler {
         set { update { $0.limitChanged(to: newValue) } }
     }
 
-    /// The quality of service with which children start. Before the start it is that of the composite.
-    func changeQualityOfService(to qualityOfService: QualityOfService) {
-        machine.withLock(\.queue)?.childQualityOfService = qualityOfService
-    }
-
     var isSuspended: Bool {
         get { machine.withLock { $0.schedule.places.isSuspended } }
         set { update { $0.suspensionChanged(to: newValue) } }
@@ -201,11 +196,6 @@ extension ChildScheduler {
         body?.cancel()
         let thread = ObjectIdentifier(Thread.current)
         update(&list) { $0.cancellationStarted(by: thread) }
-    }
-
-    /// The body of the composite is about to start. The composite does not end before ``bodyEnded()``.
-    func bodyStarted() {
-        machine.withLock { $0.hasRunningBody = true }
     }
 
     func bodyEnded() {

@@ -2,7 +2,7 @@ import Foundation
 
 /// The `async` body of a composite, as its scheduler knows it: the task, and the children that the body waits for.
 ///
-/// The body counts as an unfinished child of the scheduler, see ``ChildScheduler/bodyStarted()``. A failure of a child that
+/// The body counts as an unfinished child of the scheduler, see ``ChildStateMachine/hasRunningBody``. A failure of a child that
 /// the body waits for is the body's to handle.
 ///
 /// Where the system has task executors, the task runs on a thread of the library, with two exceptions that spare changes of
