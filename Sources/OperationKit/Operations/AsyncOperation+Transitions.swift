@@ -93,6 +93,9 @@ extension AsyncOperation {
         let seen = outerObservers
         var (ended, others, handlers) = withState { state in
             state.lifecycle.ended()
+            #if !canImport(ObjectiveC)
+            handOverCompletionBlock()
+            #endif
             let ended = state.note(.finished(error: error), seen)
             // In one step with the end, and after it for those who observe both.
             return (ended, lease?.release(), state.cancellationHandlers.ended())
@@ -103,7 +106,7 @@ extension AsyncOperation {
         #if canImport(ObjectiveC)
         if wasExecuting { didChange("isExecuting") }
         #endif
-        announceFinish()
+        didChange("isFinished")
         deliver(ended)
         if !wasExecuting { detachFromDependencies() }
 

@@ -232,9 +232,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Called by Foundation on a thread of its choice, once the operation is finished, and released then.
     ///
     /// Foundation documents that "this property is set to nil after the completion block begins executing"; on Linux it
-    /// keeps the block, and with it whatever the block captures, the operation itself for one. So it is given the block only
-    /// while the end is announced. A block that is set on a finished operation is dropped. Of two blocks, one of which
-    /// replaces the other while the operation ends, exactly one is called.
+    /// keeps the block, and with it whatever the block captures, the operation itself for one. So it is given one that calls
+    /// this and forgets it. A block that is set on a finished operation is dropped. Of two blocks, one of which replaces the
+    /// other while the operation ends, exactly one is called.
     open override var completionBlock: (@Sendable () -> Void)? {
         get { withState { unsafe $0.lifecycle.isFinished ? nil : storedCompletionBlock } }
         set {
@@ -243,18 +243,15 @@ open class AsyncOperation: Operation, @unchecked Sendable {
             withState { if !$0.lifecycle.isFinished { unsafe swap(&previous, &storedCompletionBlock) } }
         }
     }
-    #endif
 
-    /// Tells Foundation that the operation has finished.
-    final func announceFinish() {
-        #if !canImport(ObjectiveC)
-        // Nothing else accesses the block of a finished operation.
-        let block = unsafe storedCompletionBlock.take()
-        if block != nil { super.completionBlock = block }
-        defer { if block != nil { super.completionBlock = nil } }
-        #endif
-        didChange("isFinished")
+    /// Gives Foundation the block, in the step in which the operation becomes finished: a queue that finds it finished when its
+    /// `start()` has returned announces the end by itself, at any moment from then on. Foundation only stores the block.
+    final func handOverCompletionBlock() {
+        guard let block = unsafe storedCompletionBlock.take() else { return }
+        let relay = Locked<(@Sendable () -> Void)?>(block)
+        super.completionBlock = { relay.withLock { $0.take() }?() }
     }
+    #endif
 
     /// The state of the operation in one line, for `po`, logs and bug reports: its name, since when it executes, or what
     /// it waits for.

@@ -66,6 +66,37 @@ import Testing
         #expect(log.events == (isReplaced ? ["second"] : []))
     }
 
+    /// Calls a closure when it is released.
+    private final class AtRelease: Sendable {
+        private let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        deinit { body() }
+    }
+
+    @Test("`completionBlock` is called although the queue finds the operation finished before the end is announced")
+    func queueComesFirst() async {
+        let (ending, dependentBegan, called) = (Gate(), Gate(), Gate())
+        let operation = AsyncBlockOperation { finish in
+            // Released when the operation is finished, and Foundation has not been told.
+            finish.onCancel {
+                [
+                    hold = AtRelease {
+                        ending.open(); dependentBegan.pass()
+                    }
+                ] in _ = hold
+            }
+            Thread { finish() }.start()
+            ending.pass()
+        }
+        operation.completionBlock = { called.open() }
+        let dependent = BlockOperation { dependentBegan.open() }
+        dependent.addDependency(operation)
+        let queue = OperationQueue()
+        queue.addOperation(dependent)
+        queue.addOperation(operation)
+        await called.opened()
+    }
+
     @Test("A `completionBlock` that is set after the end is dropped", arguments: Kind.allCases)
     func setAfterEnd(kind: Kind) async {
         let tracker = LeakTracker()
