@@ -12,14 +12,18 @@ package final class ForeignOperation: Operation, @unchecked Sendable {
     private var finished = false
     private var mayStart: Bool
     private let endsInCancel: Bool
+    private let willFinish: @Sendable () -> Void
     private let work: Work
 
     /// Creates an operation whose work ends with `finish()`, on any thread, and that may be ready only after `becomeReady()`.
+    /// Each call of `finish()` calls `willFinish` first.
     package init(
-        _ name: String? = nil, isReady: Bool = true, endsInCancel: Bool = false, _ work: @escaping Work
+        _ name: String? = nil, isReady: Bool = true, endsInCancel: Bool = false,
+        willFinish: @escaping @Sendable () -> Void = {}, _ work: @escaping Work
     ) {
         mayStart = isReady
         self.endsInCancel = endsInCancel
+        self.willFinish = willFinish
         self.work = work
         super.init()
         self.name = name
@@ -55,6 +59,7 @@ package final class ForeignOperation: Operation, @unchecked Sendable {
 
     /// The first call finishes the operation.
     package func finish() {
+        willFinish()
         willChangeValue(forKey: "isExecuting")
         willChangeValue(forKey: "isFinished")
         let isFirst = lock.withLock {

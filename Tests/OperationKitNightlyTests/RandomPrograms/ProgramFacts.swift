@@ -98,8 +98,19 @@ struct ProgramFacts {
         actions(on: id).contains { if case .squeeze = $0.effect { true } else { false } }
     }
 
+    /// Whether an operation of another library, inside a compound, finishes in its own `cancel()`.
+    func endsInCancel(_ node: StressNode) -> Bool {
+        node.leaf?.kind == .foreign && parents[node.id] != nil && !isStep(node.id) && node.id % 3 == 1
+    }
+
+    /// Whether such an operation is ready only some time after it was made.
+    func isReadyLate(_ node: StressNode) -> Bool {
+        node.leaf?.kind == .foreign && parents[node.id] != nil && !isStep(node.id) && node.id % 3 == 2
+    }
+
     /// Whether its work may begin when it has ended already: that of a task does, if it was finished by others meanwhile.
     func mayBeLeftBehind(_ id: Int) -> Bool {
+        if let node = nodes[id], endsInCancel(node) { return true }
         guard nodes[id]?.leaf?.isTask == true else { return false }
         return actions(on: id).contains { if case .finish = $0.effect { true } else { false } }
     }

@@ -256,7 +256,9 @@ extension ProgramOracle {
             complain("\(node.name) was refused by n\(target) before the start")
         case .inside(let id):
             // Unless the leaf was ended by others while it worked.
-            guard facts.ancestors(of: id).contains(target), !isEndedByOthers(id) else { return }
+            guard facts.ancestors(of: id).contains(target), !isEndedByOthers(id), !facts.mayBeLeftBehind(id) else {
+                return
+            }
             complain("\(node.name) was refused by n\(target), although n\(id) was still working inside it")
         case .outside:
             break

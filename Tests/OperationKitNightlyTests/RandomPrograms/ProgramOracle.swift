@@ -78,6 +78,8 @@ extension ProgramOracle {
         if node.leaf != nil, ended != began { complain("\(node.name) began \(began) times and ended \(ended) times") }
         guard facts.isOperation(node) else { return }
         if !runs(node) {
+            // It finishes when it is cancelled, and not because of anything that the library does.
+            if facts.endsInCancel(node) { return }
             let rest = log.rest[node.id] ?? (false, false, false)
             let mayBeCancelled = ([node.id] + facts.ancestors(of: node.id)).contains { facts.isInterrupted($0) }
             if began + completed.count + finished.count > 0 || rest.isFinished || rest.isExecuting
@@ -165,7 +167,7 @@ extension ProgramOracle {
             let last = max(begin, log.completed[id]?.last?.position ?? -1)
             if last > end { complain("n\(id) outlived \(node.name)") }
             guard let inner = facts.nodes[id], let ended = log.ended[id]?.last else { continue }
-            if facts.isOperation(inner), !facts.isAsynchronous(inner), ended > end {
+            if facts.isOperation(inner), !facts.isAsynchronous(inner), !facts.mayBeLeftBehind(id), ended > end {
                 complain("n\(id) worked on when \(node.name) had ended")
             }
         }
@@ -175,6 +177,7 @@ extension ProgramOracle {
         guard let other = facts.nodes[id], isThere(id) || !facts.isOperation(other) else { return }
         let end = end(of: other)
         if end == nil, !facts.isAsynchronous(other), log.began[id] == nil { return }
+        if facts.endsInCancel(other) { return }
         if (end ?? .max) > begin { complain("\(node.name) began before n\(id) had ended") }
     }
 
@@ -197,7 +200,7 @@ extension ProgramOracle {
     private mutating func judgeLimit(_ node: StressNode) {
         guard let limit = node.limitedChildren?.limit, limit >= 0, !facts.isSqueezed(node.id) else { return }
         var changes: [(position: Int, change: Int)] = []
-        for child in facts.children(of: node.id) where !child.entry.isStarted {
+        for child in facts.children(of: node.id) where !child.entry.isStarted && !facts.endsInCancel(child) {
             guard let begin = beginning(of: child), var end = end(of: child) else { continue }
             // The work of a leaf is over before it is reported, unless it was finished by others meanwhile.
             if let ended = log.ended[child.id]?.first { end = min(end, ended) }

@@ -192,14 +192,19 @@ extension ProgramRun {
             }
         case .losing:
             return AsyncBlockOperation { [self] finish in lose(finish, node) }
+        case .foreign where facts.endsInCancel(node):
+            return foreignThatEndsInCancel(node)
         case .foreign:
-            return ForeignOperation { [self] operation in
+            let isReady = !facts.isReadyLate(node)
+            let operation = ForeignOperation(isReady: isReady) { [self] operation in
                 begin(node)
                 hop {
                     self.log.add(.ended(node.id))
                     operation.finish()
                 }
             }
+            if !isReady { hop { operation.becomeReady(announces: node.id.isMultiple(of: 2)) } }
+            return operation
         case .task:
             return TaskOperation<Void> { [self] in
                 begin(node)

@@ -75,6 +75,26 @@ extension ProgramRun {
         }
     }
 
+    /// An operation of another library that finishes in its own `cancel()`, which may come when its work has hardly begun.
+    func foreignThatEndsInCancel(_ node: StressNode) -> ForeignOperation {
+        let state = Shared((hasBegun: false, hasFinished: false, isLogged: false))
+        let log = log
+        /// Writes down the end of the work once, when the work has begun and the operation finishes.
+        let note: @Sendable (_ begins: Bool) -> Void = { begins in
+            state.change { state in
+                if begins { state.hasBegun = true } else { state.hasFinished = true }
+                guard state.hasBegun, state.hasFinished, !state.isLogged else { return }
+                state.isLogged = true
+                log.add(.ended(node.id))
+            }
+        }
+        return ForeignOperation(endsInCancel: true, willFinish: { note(false) }) { [self] operation in
+            begin(node)
+            note(true)
+            hop { operation.finish() }
+        }
+    }
+
     /// Works, and releases what ends the work, in the caller or on another thread.
     func lose<Output>(_ finish: FinishHandle<Output>, _ node: StressNode) {
         begin(node)

@@ -12,6 +12,7 @@ final class ProgramRun: @unchecked Sendable {
     }
 
     let program: StressProgram
+    let facts: ProgramFacts
     let log = StressLog()
     let tracker = LeakTracker()
     /// By node. Read and changed with the lock held.
@@ -40,6 +41,7 @@ final class ProgramRun: @unchecked Sendable {
 
     private init(_ program: StressProgram) {
         self.program = program
+        facts = ProgramFacts(program)
         observer = ProgramObserver(log)
         var parents: [Int: Int] = [:]
         for node in program.nodes { for child in node.children { parents[child.id] = node.id } }
