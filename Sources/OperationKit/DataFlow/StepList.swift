@@ -65,7 +65,7 @@ final class StepList: Sendable {
     ///   - weight: Its share in the progress; `nil` for a step that the user does not know of.
     /// - Returns: Whether the step was appended.
     func append(_ operation: AsyncOperation, weight: Int64?) -> Bool {
-        guard operation.adopt(into: children) else {
+        guard operation.setParent(children, from: nil) else {
             refuse(alreadyUsed: operation)
             return false
         }

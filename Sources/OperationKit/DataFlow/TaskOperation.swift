@@ -42,6 +42,8 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
 
     override var waitDescription: String? { lock.withLock { taskWork.wait } }
 
+    override var requestsForAttempts: Bool { taskWork.isRetried }
+
     override func cancellationTookEffect() {
         cancelTask()
     }
@@ -93,6 +95,8 @@ public final class IOTaskOperation<Input: Sendable, Output: Sendable>: IOOperati
     }
 
     override var waitDescription: String? { lock.withLock { taskWork.wait } }
+
+    override var requestsForAttempts: Bool { taskWork.isRetried }
 
     override func cancellationTookEffect() {
         cancelTask()

@@ -306,6 +306,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// What the work waits for, while it only lets time pass.
     var waitDescription: String? { nil }
 
+    /// Whether the operation makes attempts, gives what it requires to each of them, and holds nothing between two.
+    var requestsForAttempts: Bool { false }
+
     /// Drops the closures that hold the work. Called once, before the operation becomes finished.
     func releaseWork() {}
 

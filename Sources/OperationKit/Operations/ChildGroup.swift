@@ -88,6 +88,7 @@ extension Operation {
     ///
     /// - Returns: Whether it belonged to `previous` before. If not, nothing changes. Always `true` for a foreign
     ///   operation.
+    @discardableResult
     func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
         guard let operation = self as? AsyncOperation else { return true }
         let (current, isLate) = operation.withState { state in

@@ -139,22 +139,10 @@ extension AsyncOperation {
     }
 }
 
-// An operation that makes attempts gives what it requires to each of them, and holds nothing between two.
-
-/// An operation that makes attempts.
-protocol AttemptingOperation: AsyncOperation {
-    /// Whether each attempt requests what the operation requires, and not the operation itself. Does not change.
-    var requestsForAttempts: Bool { get }
-}
-
-extension AttemptingOperation {
-    var requestsForAttempts: Bool { true }
-}
-
 extension AsyncOperation {
     /// What each attempt of the operation requires beside its own, from `main()` on.
     final var requestOfAttempts: ResourceRequest? {
-        guard let operation = self as? any AttemptingOperation, operation.requestsForAttempts else { return nil }
+        guard requestsForAttempts else { return nil }
         return (withState { $0.gates?.lease } as? ResourceLease)?.request
     }
 

@@ -11,7 +11,7 @@ extension ChildScheduler {
         // Foreign operations can be adopted twice, so they are remembered.
         var foreign: Set<ObjectIdentifier> = []
         func adopt(_ operation: Operation) -> Bool {
-            guard operation.adopt(into: self) else { return false }
+            guard operation.setParent(self, from: nil) else { return false }
             return operation is AsyncOperation || foreign.insert(ObjectIdentifier(operation)).inserted
         }
         let firstRejected = operations.firstIndex { !adopt($0) }
@@ -47,7 +47,7 @@ extension ChildScheduler {
         if let error = selfDependencyError(of: registrations, in: composite)
             ?? insert(&registrations, inPlaceOf: expected)?.error(for: composite)
         {
-            for operation in operations { operation.relinquish(from: self) }
+            for operation in operations { operation.setParent(nil, from: self) }
             throw error
         }
         announce(operations, to: composite)
@@ -85,8 +85,8 @@ extension ChildScheduler {
     private func adopt(_ operations: [Operation], into composite: AsyncOperation) throws {
         for (index, operation) in operations.enumerated() {
             composite.requireNotInside(operation)
-            if operation.adopt(into: self) { continue }
-            for operation in operations[..<index] { operation.relinquish(from: self) }
+            if operation.setParent(self, from: nil) { continue }
+            for operation in operations[..<index] { operation.setParent(nil, from: self) }
             throw CompoundAdditionError.alreadyAdded(
                 operation: operation.displayName, compound: composite.displayName)
         }
@@ -120,19 +120,5 @@ extension ChildStateMachine.Rejection {
             return CompoundOperationError.dependencyCycle(
                 name: name, path: cycle.map { $0.operation.displayName(at: $0.index) })
         }
-    }
-}
-
-extension Operation {
-    /// Makes the operation a part of a composite.
-    ///
-    /// - Returns: Whether it was not part of one already. Always `true` for a foreign operation.
-    func adopt(into parent: any ChildGroup) -> Bool {
-        setParent(parent, from: nil)
-    }
-
-    /// Makes the operation a part of no composite.
-    func relinquish(from parent: any ChildGroup) {
-        _ = setParent(nil, from: parent)
     }
 }

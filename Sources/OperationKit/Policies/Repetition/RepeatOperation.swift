@@ -104,6 +104,8 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
     /// Does nothing: `start()` begins the first run.
     public override func main(input: Input) {}
 
+    override var requestsForAttempts: Bool { true }
+
     private func run(
         _ input: Input, _ time: TimeSource, weight: Int64, _ make: @escaping Attempts.Make
     ) async throws -> (result: Result<Output, any Error>, start: Duration) {
@@ -120,8 +122,6 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
         if let problem { throw RetryError.invalidPolicy(operation: displayName, problem: problem) }
     }
 }
-
-extension RepeatOperation: AttemptingOperation {}
 
 extension RepeatOperation where Input == Void, Output == Void {
     /// Creates an operation whose runs are operations of any class, compounds included.

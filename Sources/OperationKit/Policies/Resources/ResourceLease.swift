@@ -70,7 +70,7 @@ final class ResourceLease: StartGate, StartLease {
     }
 
     private func submit(_ operation: AsyncOperation) throws -> Bool {
-        if let operation = operation as? any AttemptingOperation, operation.requestsForAttempts {
+        if operation.requestsForAttempts {
             operation.withState { $0.gates?.lease = self }
             return true
         }

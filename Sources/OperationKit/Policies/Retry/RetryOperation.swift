@@ -104,6 +104,8 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// Does nothing: `start()` begins the first attempt.
     public override func main(input: Input) {}
 
+    override var requestsForAttempts: Bool { true }
+
     /// Records the begin of an attempt, or its end. What is not kept is released after unlocking: errors may be of users' types.
     private func record(_ attempt: RetryAttempt) {
         let removed = lock.withLock { () -> [RetryAttempt] in
@@ -123,8 +125,6 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
         operation.timeout = timeout
     }
 }
-
-extension RetryOperation: AttemptingOperation {}
 
 extension RetryOperation where Input == Void, Output == Void {
     /// Creates an operation whose attempts are operations of any class, compounds included.
@@ -211,12 +211,4 @@ extension AsyncOperation {
             named: { displayName }, clock: clock, wait: wait,
             requesting: { try await request?.granted(toAttemptOf: self) }, body)
     }
-}
-
-extension TaskOperation: AttemptingOperation {
-    var requestsForAttempts: Bool { taskWork.isRetried }
-}
-
-extension IOTaskOperation: AttemptingOperation {
-    var requestsForAttempts: Bool { taskWork.isRetried }
 }
