@@ -78,6 +78,28 @@ import Testing
         #expect(log.events == ["login", "stop login"])
     }
 
+    @Test("Nothing is evaluated for an operation that was cancelled, also if its prerequisite goes on and succeeds")
+    func cancelledAndSucceeding() async {
+        let leaks = LeakTracker()
+        let login = ScriptedOperation("login") { [log] _ in log.add("login") }
+        do {
+            let token = leaks.token("condition")
+            let (work, made) = (logged("work"), UncheckedSendable(login))
+            work.addCondition(
+                Needs(log: log) {
+                    token.use()
+                    return made.value
+                })
+            work.start()
+            await begun("login")
+            work.cancel()
+            #expect(work.isFinished)
+        }
+        login.finish()
+        await leaks.expectAllReleased()
+        #expect(log.events == ["login"])
+    }
+
     @Test("A prerequisite that is used already is an error that names it", arguments: 0..<5) func used(index: Int)
         async throws
     {
