@@ -239,7 +239,7 @@ extension ProgramOracle {
         // The queue may be about to end it, and then its outcome is known already.
         let isCancellation =
             if case .report(let report) = outcome {
-                report.isCancellation && report.failures.isEmpty
+                report.isCancellation
             } else {
                 [.cancelled, .reason(0), .given(0)].contains(outcome)
             }
