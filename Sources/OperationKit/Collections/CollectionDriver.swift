@@ -1,9 +1,19 @@
 import Dispatch
 
+/// What a run has to do.
+struct CollectionWork: Sendable {
+    let source: any ItemSource
+    /// The maximum number of items in flight, at least 1.
+    let limit: Int
+    let failurePolicy: FailurePolicy
+    /// The tasks of the items in flight, if they are performed in tasks.
+    var tasks: InFlightTasks?
+}
+
 /// One run over a collection or a sequence whose items have a completion: a ``CollectionStateMachine`` decides, a lock
 /// guards it, and what follows is performed after unlocking.
 ///
-/// The workers, and the completions of the items in flight, hold the driver. It holds the work, and with it the object
+/// The workers, and the completions of the items in flight, hold the driver. It holds the source, and with it the object
 /// that performs the items, until the run is finished. Afterward it is empty, so a completion that a user keeps holds
 /// nothing else.
 final class CollectionDriver: Sendable {
@@ -13,7 +23,7 @@ final class CollectionDriver: Sendable {
 
     private struct State {
         var machine: CollectionStateMachine
-        var work: CollectionWork?
+        var source: (any ItemSource)?
         var completion: Completion?
         var slots: [(any Error)?]
         var isCancelled = false
@@ -42,14 +52,16 @@ final class CollectionDriver: Sendable {
     ///   - qos: The quality of service of the workers.
     ///   - itemEnded: Called after each end of an item but before the end of the run, on the thread that reported it.
     init(_ work: CollectionWork, qos: DispatchQoS = .unspecified, itemEnded: (@Sendable () -> Void)? = nil) {
-        names = work.names
-        keepsSlots = work.count != nil
+        let source = work.source
+        names = source.names
+        keepsSlots = source.count != nil
         tasks = work.tasks
         self.qos = qos
         self.itemEnded = itemEnded
         let machine = CollectionStateMachine(
-            count: work.count, limit: work.limit, stopsAtFirstFailure: work.failurePolicy == .cancelRemaining)
-        state = Locked(State(machine: machine, work: work, slots: Array(repeating: nil, count: work.count ?? 0)))
+            count: source.count, limit: work.limit, stopsAtFirstFailure: work.failurePolicy == .cancelRemaining)
+        let slots = Array(repeating: (any Error)?.none, count: source.count ?? 0)
+        state = Locked(State(machine: machine, source: source, slots: slots))
     }
 
     /// The number of items that have ended.
@@ -110,14 +122,14 @@ final class CollectionDriver: Sendable {
     }
 
     private func finish(isCancelled: Bool) {
-        let (work, completion, slots) = state.withLock { state in
+        let (source, completion, slots) = state.withLock { state in
             for index in state.machine.startedCount..<max(state.machine.startedCount, state.slots.count) {
                 state.slots[index] = CancellationError()
             }
-            return (state.work.take(), state.completion.take(), exchange(&state.slots, with: []))
+            return (state.source.take(), state.completion.take(), exchange(&state.slots, with: []))
         }
         // Released before the call: the receiver finds nothing held by the run.
-        _ = consume work
+        _ = consume source
         completion?(slots, isCancelled)
     }
 }
@@ -139,8 +151,8 @@ extension CollectionDriver {
         if effects.step == .stop { return effects }
         // Not retained: the state of the driver does, until all workers have stopped. Then another thread may finish the run, which
         // must hold nothing any more, while this one has not returned yet.
-        unowned(unsafe) let work = state.withLock(\.work)
-        guard unsafe work != nil else { return effects }
+        unowned(unsafe) let source = state.withLock(\.source)
+        guard unsafe source != nil else { return effects }
         for _ in 0..<CollectionDriver.share {
             let item: WorkItem
             switch effects.step {
@@ -148,7 +160,7 @@ extension CollectionDriver {
                 perform(effects.action)
                 item = WorkItem(self, index, nil)
             case .read:
-                var contents = unsafe work?.read { stops.value > 0 }
+                var contents = unsafe source?.read { stops.value > 0 }
                 if contents == nil { return report { $0.sequenceEnded() } }
                 effects = report { $0.itemRead() }
                 guard case .start(let index) = effects.step else {
@@ -160,7 +172,7 @@ extension CollectionDriver {
             case .settle, .stop:
                 return effects
             }
-            unsafe work?.start(item)
+            unsafe source?.start(item)
             effects = report { $0.returned(&item.state) }
             if effects.step == .settle {
                 item.settle()
@@ -235,10 +247,10 @@ final class WorkItem: @unchecked Sendable {
     /// The failure of an item of a sequence, until it is delivered.
     fileprivate var error: (any Error)?
     /// What is performed, if the item was read from a sequence.
-    private(set) var contents: CollectionWork.Contents?
+    private(set) var contents: ItemContents?
     private let driver: CollectionDriver
 
-    fileprivate init(_ driver: CollectionDriver, _ index: Int, _ contents: CollectionWork.Contents?) {
+    fileprivate init(_ driver: CollectionDriver, _ index: Int, _ contents: ItemContents?) {
         self.driver = driver
         self.index = index
         self.contents = contents

@@ -91,7 +91,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
             let driver = CollectionDriver(
                 work, qos: qualityOfService.equivalents.dispatch, itemEnded: { [weak self] in self?.reportProgress() })
             // A cancellation from here on finds the driver.
-            if endCall(unitCount: work.count ?? 0, driver) { driver.cancel() }
+            if endCall(unitCount: work.source.count ?? 0, driver) { driver.cancel() }
             driver.start { slots, _ in self.finish(slots: slots) }
         case .failure(let error):
             finish(withInvalidOptions: error)

@@ -94,11 +94,8 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
             }
         }
         return CollectionWork(
-            names, count: unitCount(items.count, size: unitSize), limit: limit, failurePolicy: failurePolicy,
-            tasks: tasks
-        ) { [unitSize] item in
-            perform(items, unitRange(item.index, size: unitSize, count: items.count)) { item.end($0) }
-        }
+            source: ArraySource(items, names, unitSize: unitSize, perform: perform), limit: limit,
+            failurePolicy: failurePolicy, tasks: tasks)
     }
 }
 
@@ -116,11 +113,12 @@ extension CollectionStrategy.Method {
         case .completion(let perform):
             // A run of its own makes sure that there is one end.
             let names = ItemNames(type: names.type, unit: names.unit, firstIndex: index)
-            let work = CollectionWork(names, count: 1, limit: 1, failurePolicy: .continueAll) { item in
-                perform(items, unit) { item.end($0) }
+            let source = ArraySource(items, names, unitSize: max(items.count, 1)) { items, _, completion in
+                perform(items, unit, completion)
             }
             let error = await withCheckedContinuation { continuation in
-                CollectionDriver(work).start { slots, _ in continuation.resume(returning: slots[0]) }
+                CollectionDriver(CollectionWork(source: source, limit: 1, failurePolicy: .continueAll))
+                    .start { slots, _ in continuation.resume(returning: slots[0]) }
             }
             if let error { throw error }
         case .async(let perform):

@@ -114,10 +114,10 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
             defer { index += 1 }
             return read(index)
         }
+        let source = SequenceSource(
+            iterator, strategy.names, unitSize: 1, perform: { perform($0.map(\.index), $1, $2) }, failed: failed)
         return CollectionDriver(
-            CollectionWork(
-                reading: iterator, strategy.names, unitSize: 1, limit: strategy.limit,
-                failurePolicy: strategy.failurePolicy, perform: { perform($0.map(\.index), $1, $2) }, failed: failed))
+            CollectionWork(source: source, limit: strategy.limit, failurePolicy: strategy.failurePolicy))
     }
 
     private static func perform(
