@@ -67,16 +67,17 @@ struct OperationContractTests {
 
     @Test("The hand-written classes of the wild are found out")
     func wildClasses() async {
-        let cases: [(OperationContract.Rule, @Sendable () -> Operation)] = [
-            (.finishesWhenCancelled, { HandWritten() }), (.waitsForItsStart, { BlogOperationEndingInCancel() }),
-            (.finishesWhenCancelled, { BlogOperationWithoutEnd() }),
-            (.marksCancellation, { BlogOperationNotMarking() }),
-            (.survivesRaces, { BlogOperationRacing() }),
+        let cases: [([OperationContract.Rule], @Sendable () -> Operation)] = [
+            ([.finishesWhenCancelled], { HandWritten() }), ([.waitsForItsStart], { BlogOperationEndingInCancel() }),
+            ([.finishesWhenCancelled], { BlogOperationWithoutEnd() }),
+            ([.marksCancellation], { BlogOperationNotMarking() }),
+            // It hangs or takes its end back, whichever comes first.
+            ([.survivesRaces, .movesForward], { BlogOperationRacing() }),
         ]
-        await inTurns(cases) { rule, make in
+        await inTurns(cases) { rules, make in
             let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
             // A race of such a class may break other rules, too.
-            #expect(report.violations.contains { $0.rule == rule }, "\(type(of: make())): \(report)")
+            #expect(report.violations.contains { rules.contains($0.rule) }, "\(type(of: make())): \(report)")
         }
     }
 
