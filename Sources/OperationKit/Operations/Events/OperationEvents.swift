@@ -102,6 +102,7 @@ private final class EventBuffer: OperationObserver {
 
     func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
         if case .dropped = continuation.yield(event) { dropped.withLock { $0 += 1 } }
+        // The release would end it, too, but perhaps after an event of a child that comes late.
         if event.operation == self.operation, case .finished = event.kind { continuation.finish() }
     }
 }
