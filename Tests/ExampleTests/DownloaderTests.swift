@@ -48,12 +48,15 @@ struct DownloaderTests {
 
     @Test("Control-C ends the downloads")
     func interrupted() async throws {
-        let begun = Gate()
+        let (begun, never) = (Gate(), Gate())
         let server = try LoopbackServer { _ in
             begun.open()
-            return [.text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), .wait(Gate())]
+            return [.text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), .wait(never)]
         }
-        defer { server.stop() }
+        defer {
+            never.open()
+            server.stop()
+        }
         let example = try Example("Downloader", ["--to", folder.url.path, server.url("/a").absoluteString])
         await begun.opened()
         example.interrupt()

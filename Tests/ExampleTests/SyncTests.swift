@@ -48,12 +48,15 @@ struct SyncTests {
 
     @Test("Control-C ends the sync")
     func interrupted() async throws {
-        let begun = Gate()
+        let (begun, never) = (Gate(), Gate())
         let server = try LoopbackServer { _ in
             begun.open()
-            return [.wait(Gate())]
+            return [.wait(never)]
         }
-        defer { server.stop() }
+        defer {
+            never.open()
+            server.stop()
+        }
         let example = try Example("Sync", [server.url("").absoluteString])
         await begun.opened()
         example.interrupt()
