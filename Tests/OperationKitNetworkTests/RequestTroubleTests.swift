@@ -279,7 +279,7 @@ struct RequestTroubleTests {
         let fall = Waterfall<URL, URL>(name: "fall").thenRun { DataTaskOperation($0) }.then { $0.text }
         #expect(try await queue.run(fall.with(input: first)) == "GET /first")
 
-        let recorder = NameRecorder()
+        let recorder = EventRecorder()
         let flow = WorkflowOperation(name: "flow") { flow in
             async let a = flow.run(DataTaskOperation(URL(string: base + "/a?secret")!), progress: 0.5)
             async let b = flow.run(DataTaskOperation(URL(string: base + "/b")!))
@@ -287,7 +287,7 @@ struct RequestTroubleTests {
         }
         flow.addObserver(recorder)
         #expect(try await queue.run(flow) == "GET /a?secretGET /b")
-        #expect(Set(recorder.names.value) == ["flow", "GET \(base)/a", "GET \(base)/b"])
+        #expect(Set(recorder.names) == ["flow", "GET \(base)/a", "GET \(base)/b"])
 
         let all = CompoundOperation(name: "all", operations: (0..<4).map { DataTaskOperation(server.url("/\($0)")) })
         let progress = all.progress
@@ -329,12 +329,3 @@ private func peakMegabytes() -> Int {
     return (line?.split { !$0.isNumber }.first.flatMap { Int($0) } ?? 0) / 1_024
 }
 #endif
-
-/// Remembers what has started.
-private final class NameRecorder: OperationObserver {
-    let names = Shared<[String]>([])
-
-    func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
-        if case .started = event.kind { names.change { $0.append(event.name) } }
-    }
-}

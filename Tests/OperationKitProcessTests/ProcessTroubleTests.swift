@@ -136,14 +136,17 @@ struct ProcessTroubleTests {
 
     @Test("Events, waterfalls and workflows have programs as their steps, under their commands")
     func steps() async throws {
-        let recorder = NameRecorder()
+        let recorder = EventRecorder()
         let flow = WorkflowOperation(name: "flow") { flow in
             let first = try await flow.run(ProcessOperation("echo", ["a b"]), progress: 0.5)
             return try await flow.run(ProcessOperation("cat").with(input: first.standardOutput)).text
         }
         flow.addObserver(recorder)
         #expect(try await queue.run(flow) == "a b")
-        #expect(recorder.names.value == ["flow", "echo 'a b'", "cat"])
+        #expect(
+            recorder.events.filter { $0.hasSuffix(": started") } == [
+                "flow: started", "echo 'a b': started", "cat: started",
+            ])
         let fall = Waterfall<String, String>(name: "fall")
             .thenRun { ProcessOperation("sort").with(input: Data($0.utf8)) }
             .then { $0.text }
@@ -201,15 +204,6 @@ struct ProcessTroubleTests {
         }
     }
     #endif
-}
-
-/// Remembers what has started.
-private final class NameRecorder: OperationObserver {
-    let names = Shared<[String]>([])
-
-    func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
-        if case .started = event.kind { names.change { $0.append(event.name) } }
-    }
 }
 
 /// Whether a process exists that has not ended.
