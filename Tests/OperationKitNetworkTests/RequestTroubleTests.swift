@@ -301,12 +301,20 @@ struct RequestTroubleTests {
         await #expect(processExitsWith: .success) {
             let megabytes = TestExtent.choose(64, long: 1_024)
             let block = Data(repeating: 7, count: 1 << 20)
+            let folder = TemporaryFolder()
+            let part = folder.url.appendingPathComponent("file.partial").path
+            // No faster than the file grows: Foundation keeps what comes before the delegate has taken the last.
+            let written: @Sendable (Int) -> Bool = { megabytes in
+                let size = try? FileManager.default.attributesOfItem(atPath: part)[.size] as? Int
+                return size ?? 0 >= megabytes << 20
+            }
             let server = try LoopbackServer { request in
                 let count = request.path == "/small" ? 1 : megabytes
                 return [.text("HTTP/1.1 200 OK\r\nContent-Length: \(count << 20)\r\n\r\n")]
-                    + Array(repeating: .bytes(block), count: count)
+                    + (0..<count).flatMap { sent -> [LoopbackServer.Step] in
+                        [.until { sent <= 16 || written(sent - 16) }, .bytes(block)]
+                    }
             }
-            let folder = TemporaryFolder()
             _ = try await OperationQueue().run(
                 DownloadTaskOperation(server.url("/small"), to: folder.url.appendingPathComponent("first")))
             let before = peakMegabytes()

@@ -21,6 +21,8 @@ package final class LoopbackServer: @unchecked Sendable {
         case bytes(Data)
         /// The next part is sent when the gate is open.
         case wait(Gate)
+        /// The next part is sent when this holds, which is asked again and again.
+        case until(@Sendable () -> Bool)
         /// The connection is closed.
         case close
         /// The connection is reset.
@@ -91,12 +93,13 @@ package final class LoopbackServer: @unchecked Sendable {
 
     /// Closes all connections.
     package func stop() {
-        let open = lock.withLock {
+        // With the lock, with which they are closed: the number of one that was closed may be that of another server's.
+        lock.withLock {
+            if isStopped { return }
             isStopped = true
-            return connections
+            for connection in connections { shutdown(connection, Int32(SHUT_RDWR)) }
+            shutdown(socket, Int32(SHUT_RDWR))
         }
-        for connection in open { shutdown(connection, Int32(SHUT_RDWR)) }
-        shutdown(socket, Int32(SHUT_RDWR))
     }
 
     private func accept() {
@@ -106,7 +109,11 @@ package final class LoopbackServer: @unchecked Sendable {
                 if connection >= 0, !isStopped { connections.insert(connection) }
                 return isStopped
             }
-            guard connection >= 0, !isOver else { break }
+            if isOver {
+                if connection >= 0 { close(connection) }
+                break
+            }
+            guard connection >= 0 else { continue }
             let thread = Thread { [self] in serve(connection) }
             thread.stackSize = 1 << 18
             thread.start()
@@ -121,6 +128,7 @@ package final class LoopbackServer: @unchecked Sendable {
                 switch step {
                 case .bytes(let data): if !send(data, to: connection) { break requests }
                 case .wait(let gate): gate.pass()
+                case .until(let condition): while !condition() { Thread.sleep(forTimeInterval: 0.001) }
                 case .close: break requests
                 case .reset:
                     var linger = linger(l_onoff: 1, l_linger: 0)
@@ -131,8 +139,10 @@ package final class LoopbackServer: @unchecked Sendable {
             }
             if reading != .requests { break }
         }
-        lock.withLock { _ = connections.remove(connection) }
-        close(connection)
+        lock.withLock {
+            connections.remove(connection)
+            close(connection)
+        }
     }
 
     private func send(_ data: Data, to connection: Int32) -> Bool {
