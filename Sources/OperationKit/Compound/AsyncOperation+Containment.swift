@@ -78,7 +78,7 @@ extension AsyncOperation {
     }
 
     private func dependsOnOne(of identifiers: Set<ObjectIdentifier>) -> Bool {
-        recordedDependencies?.awaited(by: self).contains { identifiers.contains(ObjectIdentifier($0)) } ?? false
+        recordedDependencies?.awaited(by: self).contains { identifiers.contains(ObjectIdentifier($0)) } == true
     }
 
     /// Goes from each of the composites that have not started to what it depends on, and on to what is around that, until

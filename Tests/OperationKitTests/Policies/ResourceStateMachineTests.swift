@@ -50,6 +50,18 @@ import Testing
 
     private var desk = Desk()
 
+    @Test("What is gone is waited for by nobody, and grants nothing") func gone() throws {
+        var desk = Desk()
+        let (rate, place) = (desk.resource(isRate: true), desk.resource())
+        desk.request("a", place, isComposite: true)
+        let request = try #require(desk.ids["a"])
+        #expect(desk.machine.holdsSomething(request) && desk.machine.missing(for: request, holdersAtMost: 1) == nil)
+        desk.end("a")
+        #expect(!desk.machine.holdsSomething(request) && desk.machine.missing(for: request, holdersAtMost: 1) == nil)
+        desk.machine.resourceRemoved(rate)
+        #expect(desk.machine.permitsReturned(1, of: rate).isEmpty && desk.machine.waitingCount(of: rate) == 0)
+    }
+
     @Test("A request that lacks a resource keeps its place in the lines of all, and takes none before it gets all")
     mutating func together() {
         let (a, b) = (desk.resource(), desk.resource())

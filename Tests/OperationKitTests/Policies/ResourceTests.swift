@@ -34,6 +34,26 @@ import Testing
         }
     }
 
+    @Test("An operation says which one it comes after where its resource is free, and runs when that one gives up")
+    func afterAnother() async throws {
+        let (database, network, clock) = (ExclusiveAccess("database"), ExclusiveAccess("network"), ManualClock())
+        let (holder, both, next) = (held("import", network), held("both"), held("next", database))
+        both.clock = clock
+        both.require(database)
+        both.require(network, within: .seconds(1))
+        for operation in [holder, both, next] { operation.start() }
+        #expect(
+            next.debugDescription.hasPrefix(
+                "“next”: waiting for exclusive access to “database”, after “both”"))
+        await clock.pass(.seconds(1))
+        await #expect(throws: ResourceError.self) { try await both.finished() }
+        await begun("next")
+        for operation in [holder, next] {
+            operation.finish()
+            try await operation.finished()
+        }
+    }
+
     @Test("A closure that is retried and waits for a resource ends when it is cancelled, and leaves no request")
     func cancelledAttempt() async throws {
         let database = ExclusiveAccess("database")

@@ -211,7 +211,7 @@ extension ResourceStateMachine {
     ///
     /// Complexity: O(1) if no composite holds any of its resources; otherwise linear in the composites around it.
     private func refusal(of request: Request) -> Refusal? {
-        let held = request.resources.filter { resources[$0].map { !$0.isRate && $0.compositeCount > 0 } ?? false }
+        let held = request.resources.filter { resources[$0].map { !$0.isRate && $0.compositeCount > 0 } == true }
         var next = held.isEmpty ? nil : request.holder
         while let holder = next {
             if let resource = held.first(where: { resources[$0]?.holders.contains(holder) == true }) {
@@ -227,7 +227,7 @@ extension ResourceStateMachine {
 
 extension ResourceStateMachine {
     private func hasFreePlaces(_ request: Request) -> Bool {
-        request.resources.allSatisfy { resources[$0].map { $0.freeCount > 0 } ?? false }
+        request.resources.allSatisfy { resources[$0].map { $0.freeCount > 0 } == true }
     }
 
     /// Whether there are free places for a request, and no other one comes before it.
