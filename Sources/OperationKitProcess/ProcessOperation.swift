@@ -41,7 +41,6 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     private let lock = NSLock()
     private var settings = Settings()
     private var child: ChildProcess?
-    private var isStopped = false
 
     private struct Settings {
         var environment: [String: String]?
@@ -136,12 +135,10 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
             ) { end in
                 self.ended(end, accepts: settings.acceptedStatuses)
             }
-            let isStopped = lock.withLock {
-                self.child = child
-                return self.isStopped
-            }
+            lock.withLock { self.child = child }
             ProcessMonitor.shared.watch(child)
-            if isStopped { ProcessMonitor.shared.terminate(child, gracePeriod: settings.gracePeriod) }
+            // A cancellation that came before has not found the program. To ask it twice to end does nothing more.
+            if isCancelled { ProcessMonitor.shared.terminate(child, gracePeriod: settings.gracePeriod) }
         } catch .launchFailed(_, ETXTBSY) where delay < Self.longestDelay {
             let next = max(delay * 2, .milliseconds(1))
             let pause = DelayOperation(for: next)
@@ -163,10 +160,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
 
     /// Asks the program to end. Don't call this method yourself.
     public override func didCancel() {
-        let (child, gracePeriod) = lock.withLock {
-            isStopped = true
-            return (self.child, settings.gracePeriod)
-        }
+        let (child, gracePeriod) = lock.withLock { (self.child, settings.gracePeriod) }
         if let child { ProcessMonitor.shared.terminate(child, gracePeriod: gracePeriod) }
     }
 
