@@ -50,8 +50,7 @@ import Testing
 
     private var desk = Desk()
 
-    @Test("What is gone is waited for by nobody, and grants nothing") func gone() throws {
-        var desk = Desk()
+    @Test("No request waits for what is gone, and it grants nothing") mutating func gone() throws {
         let (rate, place) = (desk.resource(isRate: true), desk.resource())
         desk.request("a", place, isComposite: true)
         let request = try #require(desk.ids["a"])
