@@ -11,11 +11,6 @@ struct ProcessLaunchTests {
     private let queue = OperationQueue()
     private let folder = TemporaryFolder()
 
-    private func failure(of operation: ProcessOperation) async throws -> ProcessError {
-        let error = await #expect(throws: ProcessError.self) { try await queue.run(operation) }
-        return try #require(error)
-    }
-
     // MARK: - Names
 
     @Test("A path with spaces, quotes and line breaks is that of the program and of its directory")

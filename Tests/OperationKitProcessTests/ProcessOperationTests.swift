@@ -9,13 +9,6 @@ import Testing
 struct ProcessOperationTests {
     private let queue = OperationQueue()
 
-    private func shell(_ script: String) -> ProcessOperation { ProcessOperation("sh", ["-c", script]) }
-
-    private func failure(of operation: ProcessOperation) async throws -> ProcessError {
-        let error = await #expect(throws: ProcessError.self) { try await queue.run(operation) }
-        return try #require(error)
-    }
-
     // MARK: - What goes in and comes out
 
     @Test("The input goes to the program, and what it writes is the output")
@@ -301,4 +294,13 @@ private final class Locked<Value>: @unchecked Sendable {
     init(_ value: Value) { self.value = value }
 
     func withLock<Result>(_ body: (inout Value) -> Result) -> Result { lock.withLock { body(&value) } }
+}
+
+/// An operation that runs a script.
+func shell(_ script: String) -> ProcessOperation { ProcessOperation("sh", ["-c", script]) }
+
+/// Runs an operation, and expects it to fail.
+func failure(of operation: ProcessOperation) async throws -> ProcessError {
+    let error = await #expect(throws: ProcessError.self) { try await OperationQueue().run(operation) }
+    return try #require(error)
 }

@@ -11,8 +11,6 @@ struct ProcessTroubleTests {
     private let queue = OperationQueue()
     private let folder = TemporaryFolder()
 
-    private func shell(_ script: String) -> ProcessOperation { ProcessOperation("sh", ["-c", script]) }
-
     // MARK: - What goes on
 
     @Test("A program that is left behind and goes on writing holds up nothing", arguments: [false, true])

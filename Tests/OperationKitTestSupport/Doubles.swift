@@ -54,3 +54,17 @@ extension OperationEvent {
     package var isEnd: Bool { if case .finished = kind { true } else { false } }
     package var isRunning: Bool { if case .running = kind { true } else { false } }
 }
+
+/// Calls a closure when it is released.
+package final class Released: Sendable {
+    private let body: @Sendable () -> Void
+
+    package init(_ body: @escaping @Sendable () -> Void) {
+        self.body = body
+    }
+
+    deinit { body() }
+
+    /// Does nothing: a closure that calls this holds the object.
+    package func use() {}
+}

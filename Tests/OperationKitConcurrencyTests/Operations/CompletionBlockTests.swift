@@ -66,25 +66,16 @@ import Testing
         #expect(log.events == (isReplaced ? ["second"] : []))
     }
 
-    /// Calls a closure when it is released.
-    private final class AtRelease: Sendable {
-        private let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-        deinit { body() }
-    }
-
     @Test("`completionBlock` is called although the queue finds the operation finished before the end is announced")
     func queueComesFirst() async {
         let (ending, dependentBegan, called) = (Gate(), Gate(), Gate())
         let operation = AsyncBlockOperation { finish in
             // Released when the operation is finished, and Foundation has not been told.
-            finish.onCancel {
-                [
-                    hold = AtRelease {
-                        ending.open(); dependentBegan.pass()
-                    }
-                ] in _ = hold
+            let waits: @Sendable () -> Void = {
+                ending.open()
+                dependentBegan.pass()
             }
+            finish.onCancel { [released = Released(waits)] in released.use() }
             Thread { finish() }.start()
             ending.pass()
         }

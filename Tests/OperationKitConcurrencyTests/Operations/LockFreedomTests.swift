@@ -33,14 +33,6 @@ import Testing
         }
     }
 
-    /// Asks when it is released.
-    private final class Released: @unchecked Sendable {
-        private let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-        func use() {}
-        deinit { body() }
-    }
-
     @Test("The lock is free in `main()`, `asyncCompletionBlock` and `completionBlock`", arguments: Start.allCases)
     func inMainAndBlocks(start: Start) async {
         let log = EventLog()

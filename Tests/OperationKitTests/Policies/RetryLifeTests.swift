@@ -191,10 +191,3 @@ import Testing
         #expect(fractions.value == [0.2, 0.4, 0.6, 0.6, 0.6, 0.6] && retry.progress.fractionCompleted == 1)
     }
 }
-
-extension RetryOperation {
-    /// How many slots the table of its children has.
-    fileprivate var slotCount: Int {
-        (children as? ChildScheduler)?.machine.withLock { $0.schedule.table.records.count } ?? .max
-    }
-}
