@@ -169,10 +169,12 @@ struct FinishObservers {
 
     /// Removes all observers.
     ///
-    /// - Returns: The observers, in the order of their addition.
+    /// - Returns: The observers, in the order of their addition, and tasks after all others: when a task goes on, a composite has
+    ///   counted the end, for example.
     mutating func removeAll() -> [any FinishObserving] {
         let earliest = first.take().map { [$0] } ?? []
         guard let others = others.take() else { return earliest }
-        return earliest + others.observers.values.sorted { $0.ordinal < $1.ordinal }.map(\.observer)
+        let all = earliest + others.observers.values.sorted { $0.ordinal < $1.ordinal }.map(\.observer)
+        return all.filter { !($0 is TaskWaiter) } + all.filter { $0 is TaskWaiter }
     }
 }

@@ -39,4 +39,14 @@ import Testing
             #expect(!operation.isAwaited, "\(order)")
         }
     }
+
+    @Test("A task that waits goes on after all others were told, whichever came first")
+    func order() {
+        let (waiter, other) = (TaskWaiter(), FinishObserver(AsyncOperation()) {})
+        for added in [[waiter, other], [other, waiter]] as [[any FinishObserving]] {
+            var observers = FinishObservers()
+            for observer in added { observers.add(observer) }
+            #expect(observers.removeAll().map { $0 === waiter } == [false, true])
+        }
+    }
 }
