@@ -56,7 +56,7 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
         let (source, sequel) = lock.withLock { (self.source, self.sequel) }
         guard let source, let sequel else { return run(steps, from: source) }
         runBody(in: steps.children, start: { run(steps, from: source) }) { [children = steps.children] in
-            await source.waitForFinishUncancellably()
+            await children.waitForEnd(of: source)
             await sequel(source, children)
             return true
         }

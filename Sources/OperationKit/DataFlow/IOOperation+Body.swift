@@ -99,6 +99,15 @@ extension ChildScheduler {
     /// Whether the body is to run no more children, because the composite was cancelled.
     var isStopped: Bool { cancelsNewChildren || body?.isCancelled == true }
 
+    /// Returns when a child that was there before the body has ended, in whatever way, and was counted, which is after its end.
+    func waitForEnd(of child: AsyncOperation) async {
+        let id = ObjectIdentifier(child)
+        await withCheckedContinuation { continuation in
+            guard let body, body.beganWait(for: id, continuation) else { return continuation.resume() }
+            if machine.withLock({ $0.schedule.table.slot(of: child) }) == nil { body.childEnded(id) }
+        }
+    }
+
     /// Runs an operation as a child, and returns when it has ended, in whatever way, and has given its place back. Its failure is
     /// the caller's to handle.
     ///
