@@ -37,6 +37,8 @@ extension Trial {
             }
             if returned.isFinished { continue }
             if !returned.isExecuting {
+                // Not at once: some say neither for a moment, between the changes of the two.
+                if attempt < 3 { continue }
                 found(.executesWhileWorking, "It was neither executing nor finished when start() had returned.")
             }
             if !operation.isAsynchronous {
@@ -257,14 +259,23 @@ extension Trial {
             for (operation, _) in racers {
                 // Microseconds, mostly few: a busy machine starts operations late.
                 let delay = (random.next() % 300) << (random.next() % 5)
-                let canceller = Thread {
-                    if delay > 0 { Thread.sleep(forTimeInterval: Double(delay) / 1_000_000) }
-                    operation.cancel()
+                let cancelSoon: @Sendable () -> Void = {
+                    Thread {
+                        if delay > 0 { Thread.sleep(forTimeInterval: Double(delay) / 1_000_000) }
+                        operation.cancel()
+                    }.start()
                 }
-                let cancelsFirst = random.next() % 2 == 0
-                if cancelsFirst { canceller.start() }
-                queue.addOperation(operation)
-                if !cancelsFirst { canceller.start() }
+                switch random.next() % 4 {
+                case 0:
+                    cancelSoon()
+                    queue.addOperation(operation)
+                case 1:
+                    queue.addOperation(operation)
+                    cancelSoon()
+                default:
+                    // A busy machine starts what is on a queue long after all cancellations.
+                    _ = Starter(operation, prepare: cancelSoon)
+                }
             }
             if let racer = racers.first(where: { !waitForEnd($0.operation) }) {
                 if hasGoneBack(racer.operation, racer.ends) { return }

@@ -12,8 +12,14 @@ final class Starter: @unchecked Sendable {
     private let lock = NSLock()
     private var seen: Return?
 
-    init(_ operation: Operation) {
+    /// Starts the thread.
+    ///
+    /// - Parameters:
+    ///   - operation: What is started.
+    ///   - prepare: What the thread does just before.
+    init(_ operation: Operation, prepare: @escaping @Sendable () -> Void = {}) {
         Thread { [self] in
+            prepare()
             let began = ContinuousClock.now
             operation.start()
             let duration = began.duration(to: .now)

@@ -48,6 +48,11 @@ class ForeignOperation: Operation, @unchecked Sendable {
     }
 }
 
+/// Keeps all rules, and never executes.
+final class EndingAtOnce: ForeignOperation, @unchecked Sendable {
+    override func start() { finish() }
+}
+
 /// Loses its end on every path.
 final class NeverFinishing: ForeignOperation, @unchecked Sendable {
     override func work() {}

@@ -128,7 +128,7 @@ struct OperationContractTests {
 
     @Test("A report says what was tried, with the seed")
     func report() async {
-        let report = await OperationContract.report(rounds: 4, seed: 7) { AsyncOperation() }
+        let report = await OperationContract.report(rounds: 4, seed: 7) { EndingAtOnce() }
         #expect(report.seed == 7)
         #expect(report.operationCount > 10)
         #expect(report.situations.contains { $0.hasPrefix("not tried: cancelling it while it works") })
