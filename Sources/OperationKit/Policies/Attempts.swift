@@ -30,7 +30,7 @@ final class Attempts: Sendable {
         self.maximum = maximum.flatMap { $0 < .max ? $0 : nil }
         children = ChildScheduler(
             limit: OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: .continueAll,
-            collectsFailures: false, unit: "\(noun)s", body: CompositeBody())
+            unit: "\(noun)s", body: CompositeBody())
         children.changeProgress { $0 = ledger }
     }
 

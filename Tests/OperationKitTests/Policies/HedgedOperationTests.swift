@@ -174,6 +174,27 @@ import Testing
         #expect(hedged.attemptCount == 3)
     }
 
+    @Test("Of two successes the first one counts, also if nothing has looked at it before the second one")
+    func firstOfTwo() async throws {
+        let attempts = Attempts()
+        let (making, mayGoOn) = (Gate(), Gate())
+        let hedged = HedgedOperation(after: .zero, maximumAttempts: 3) { number in
+            if number == 3 {
+                making.open()
+                mayGoOn.pass()
+            }
+            return attempts.make(number)
+        }
+        hedged.start()
+        await making.opened()
+        for number in [2, 1] {
+            await attempts.begun(number)
+            attempts[number]?.finish(with: number)
+        }
+        mayGoOn.open()
+        #expect(try await hedged.value == 2)
+    }
+
     // MARK: - Cancelling
 
     @Test("Cancelling a hedged operation cancels all attempts, and ends after them") func cancelled() async {

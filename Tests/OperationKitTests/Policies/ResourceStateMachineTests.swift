@@ -106,6 +106,18 @@ import Testing
         #expect(desk.granted.last == "both")
     }
 
+    @Test("A request from outside that waited behind one from inside is granted with it, if there is another place")
+    mutating func outsideBehindInside() {
+        let (a, b, c) = (desk.resource(), desk.resource(2), desk.resource())
+        desk.request("sync", c, isComposite: true)
+        desk.request("user", a)
+        desk.request("both", a, b, inside: "sync")
+        desk.request("outside", b)
+        #expect(desk.granted == ["sync", "user"])
+        desk.end("user")
+        #expect(desk.granted == ["sync", "user", "both", "outside"])
+    }
+
     @Test("A request moves when it comes inside, and is refused if what it requires is held there")
     mutating func enclosed() {
         let (a, b) = (desk.resource(2), desk.resource())

@@ -49,6 +49,19 @@ import Testing
 
     // MARK: - Attempts
 
+    @Test("The name of an attempt has only the end of a long name of the operation") func longName() async throws {
+        let log = log
+        let load = RetryOperation(policy, name: String(repeating: "n", count: 500) + "end") { _ in
+            ScriptedOperation {
+                log.add($0.name ?? "")
+                $0.finish()
+            }
+        }
+        load.start()
+        try await load.finished()
+        #expect(log.events.first?.count ?? 0 < 130 && log.events.first?.hasSuffix("end, attempt 1") == true)
+    }
+
     @Test("Attempts get the input and a name, unless they have their own") func inputAndName() async throws {
         let log = log
         let retry = RetryOperation<String, String>(policy, name: "load") { number in

@@ -180,7 +180,7 @@ extension ChildScheduler: FinishObserving {
 
     /// The failure of a child that has finished with this error, unless it cannot count as one.
     private func failure(of child: ChildReference, error: (any Error)?) -> ChildFailure? {
-        guard let error, collectsFailures, body?.awaits(ObjectIdentifier(child.operation)) != true else { return nil }
+        guard let error, body?.awaits(ObjectIdentifier(child.operation)) != true else { return nil }
         let isCancellation = error.isCancellation
         if isCancellation, !countsCancellations { return nil }
         let blocked = (child.operation as? AsyncOperation)?.skippedError

@@ -32,8 +32,6 @@ final class ChildScheduler: Sendable {
     let unit: String
     /// Whether a child that was cancelled counts as one that failed.
     let countsCancellations: Bool
-    /// Whether failures of children are reported to the composite. If not, nothing is kept of a child that has ended.
-    let collectsFailures: Bool
     /// The `async` body of the composite, if it has one.
     let body: CompositeBody?
 
@@ -42,16 +40,14 @@ final class ChildScheduler: Sendable {
     ///   - failurePolicy: What the first failure of a child means for the others.
     ///   - countsCancellations: Whether a child that was cancelled counts as one that failed, as long as the others are not
     ///     cancelled. Failures come in the order in which they happened then.
-    ///   - collectsFailures: Whether failures of children are reported to the composite.
     ///   - unit: What descriptions call the children.
     ///   - body: The `async` body of the composite, if it has one.
     init(
-        limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false, collectsFailures: Bool = true,
-        unit: String = "children", body: CompositeBody? = nil
+        limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false, unit: String = "children",
+        body: CompositeBody? = nil
     ) {
         self.unit = unit
         self.body = body
-        self.collectsFailures = collectsFailures
         self.failurePolicy = failurePolicy
         self.countsCancellations = countsCancellations
         initialLimit = limit
