@@ -51,6 +51,8 @@ public final class ManualClock: Clock, Sendable {
 
     private struct State {
         var now = Instant(offset: .zero)
+        /// To where it is being advanced; the same as `now` otherwise.
+        var goal = Instant(offset: .zero)
         /// In the order in which they are due, and those that are due at the same time in the order of their arrival.
         var sleepers: [Sleeper] = []
         var watchers: [Watcher] = []
@@ -83,9 +85,10 @@ public final class ManualClock: Clock, Sendable {
 
     // MARK: - Advancing
 
-    /// Advances the clock by a duration. See ``advance(to:)``.
+    /// Advances the clock by a duration. See ``advance(to:)``. Calls on several threads at the same time add up.
     public func advance(by duration: Duration) {
-        advance(to: now.advanced(by: duration))
+        precondition(duration >= .zero, "A clock does not go back by \(duration).")
+        advance { $0.advanced(by: duration) }
     }
 
     /// Waits until a task sleeps, then lets time pass.
@@ -99,6 +102,15 @@ public final class ManualClock: Clock, Sendable {
     /// each deadline as ``now`` meanwhile. They go on concurrently: what they do is not waited for.
     public func advance(to instant: Instant) {
         precondition(instant >= now, "A clock does not go back from \(now) to \(instant).")
+        advance { max($0, instant) }
+    }
+
+    /// Advances the clock to what follows from its time, or from the instant to which it is being advanced already.
+    private func advance(to goal: (Instant) -> Instant) {
+        let instant = change { state in
+            state.goal = goal(state.goal)
+            return state.goal
+        }
         while let sleeper = next(until: instant) { sleeper.continuation.resume(returning: true) }
     }
 

@@ -41,6 +41,17 @@ struct DoubleTests {
         #expect(clock.now.offset == .seconds(5))
     }
 
+    @Test("What threads advance a manual clock by at the same time adds up")
+    func advancedTogether() async {
+        let clock = ManualClock()
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask { for _ in 0..<5_000 { clock.advance(by: .seconds(1)) } }
+            }
+        }
+        #expect(clock.now.offset == .seconds(20_000))
+    }
+
     @Test("A recorder writes down events as values")
     func recorder() async {
         let recorder = EventRecorder()
