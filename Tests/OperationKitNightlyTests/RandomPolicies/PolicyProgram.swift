@@ -1,0 +1,173 @@
+import OperationKitTestSupport
+
+/// A tree of operations with policies, as a value. Times are in microseconds.
+struct PolicyNode: Sendable {
+    enum Kind: Sendable {
+        case inline, hopping, task, retriedTask, endless, endlessTask, foreign
+        case compound, macro, waterfall, workflow, retry, hedge, repetition
+
+        /// Those with an input and an output, the last one more often, and what may be in a compound, too.
+        static let leaves: [Kind] = [.inline, .hopping, .task, .retriedTask, .endless, .endlessTask, .foreign]
+        static let composites: [Kind] = [
+            .macro, .waterfall, .workflow, .retry, .hedge, .repetition, .compound, .compound, .compound,
+        ]
+        var makesAttempts: Bool { self == .retry || self == .hedge || self == .repetition }
+        /// Whether each attempt requests what the operation requires.
+        var requestsForAttempts: Bool { self == .retry || self == .repetition }
+    }
+
+    let id: Int
+    let kind: Kind
+    var policies: [Policy] = []
+    var children: [PolicyNode] = []
+    /// How many children may run at the same time, or how many attempts there are at most.
+    var limit = 1
+    /// How often it fails: never, in each second attempt, or always.
+    var failure = 0
+    var cancelsRemaining = false
+    var isCancelledBefore = false
+    var dependsOnSibling = false
+    var attemptTimeout: Int?
+    var delay = 0
+}
+
+/// What an operation is given.
+enum Policy: Sendable {
+    enum Verdict: CaseIterable, Sendable { case satisfied, failed, skipped, throwing, cancelling, finishing }
+
+    case timeout(Int)
+    case resource(Int, within: Int?)
+    case circuit
+    case condition(Verdict, prerequisite: [PolicyNode])
+}
+
+/// What a thread does to the last operation that was made from a node, or to the queue, after a while.
+struct PolicyAction: Sendable {
+    enum Effect: Sendable {
+        case cancel, cancelWithReason, finish, fail, limit(Int), suspend(Bool), describe, advance(Int), cancelTask
+        case drop(Int)
+        case add(PolicyNode)
+    }
+
+    var thread: Int
+    var spins: UInt64
+    /// Zero stands for the queue.
+    var target: Int
+    var effect: Effect
+}
+
+/// Several trees that need the same resources, and what is done to them.
+struct PolicyProgram: Sendable, CustomStringConvertible {
+    enum Start: Sendable { case queue, byHand, awaited, never }
+
+    let seed: UInt64
+    var roots: [(node: PolicyNode, start: Start)] = []
+    var actions: [PolicyAction] = []
+    var hasManualClock = false
+    var isObserved = false
+    var queueLimit = -1
+
+    var description: String {
+        var lines = ["manual clock: \(hasManualClock), observed: \(isObserved), queue limit: \(queueLimit)"]
+        var open = roots.reversed().map { (node: $0.node, depth: 0) }
+        while let (node, depth) = open.popLast() {
+            var alone = node
+            alone.children = []
+            lines.append(String(repeating: "  ", count: depth) + "\(alone)")
+            open += node.children.reversed().map { ($0, depth + 1) }
+        }
+        lines += ["started: \(roots.map(\.start))"] + actions.map { "\($0)" }
+        return lines.joined(separator: "\n").replacing(/(OperationKitNightlyTests|PolicyNode|PolicyAction)\./, with: "")
+    }
+}
+
+/// Makes a program from a seed, and always the same one.
+struct PolicyGenerator {
+    private var random: SplitMix64
+    private var lastID = 0
+    /// The compounds that are there, and from which resource on those inside them may require one.
+    private var compounds: [(id: Int, floor: Int)] = []
+    /// How many resources there are that are held. Two rate limits come after them.
+    static let heldCount = 6
+
+    static func program(seed: UInt64) -> PolicyProgram {
+        var generator = PolicyGenerator(random: SplitMix64(seed: seed))
+        var program = PolicyProgram(seed: seed)
+        let starts: [PolicyProgram.Start] = [.queue, .queue, .byHand, .byHand, .awaited, .awaited, .never]
+        for _ in 0..<(1 + generator.pick(4)) {
+            // Foundation does not take what has finished in its own `cancel()`.
+            var root = generator.node(0, floor: 0, isStep: generator.chance(2))
+            if root.kind == .foreign { root = generator.node(4, floor: 0, isStep: true) }
+            program.roots.append((root, generator.element(of: starts)))
+        }
+        (program.hasManualClock, program.isObserved) = (generator.chance(2), generator.chance(2))
+        program.queueLimit = generator.element(of: [-1, 1, 2, 4])
+        for _ in 0..<generator.pick(10) { program.actions.append(generator.action(rootCount: program.roots.count)) }
+        return program
+    }
+
+    private mutating func pick(_ count: Int) -> Int { Int(random.next() % UInt64(count)) }
+    /// Once in so many times.
+    private mutating func chance(_ count: Int) -> Bool { pick(count) == 0 }
+    private mutating func element<Element>(of elements: [Element]) -> Element { elements[pick(elements.count)] }
+
+    /// Where composites hold resources, those inside them require only later ones, or else the same, which is refused. So they
+    /// never wait for each other in a circle. A step has an input and an output.
+    private mutating func node(_ depth: Int, floor: Int, isStep: Bool) -> PolicyNode {
+        lastID += 1
+        let isLeaf = depth > 3 || pick(8) < 1 + 2 * depth
+        let kinds = isLeaf ? PolicyNode.Kind.leaves : PolicyNode.Kind.composites
+        var node = PolicyNode(id: lastID, kind: element(of: isStep ? Array(kinds.prefix(6)) : kinds))
+        (node.limit, node.failure, node.delay) = (1 + pick(3), element(of: [0, 0, 1, 2]), 1 + pick(600))
+        (node.cancelsRemaining, node.isCancelledBefore, node.dependsOnSibling) = (chance(3), chance(20), chance(4))
+        if chance(3) { node.attemptTimeout = 100 + pick(2_000) }
+        var held = floor
+        for _ in 0..<element(of: node.kind == .foreign ? [0] : [0, 0, 1, 1, 2, 3]) {
+            node.policies.append(policy(depth, floor: floor, &held))
+        }
+        if node.kind == .compound { compounds.append((node.id, held)) }
+        let takesAll = node.kind == .compound || node.kind.makesAttempts
+        for _ in 0..<(isLeaf ? 0 : node.kind.makesAttempts ? 1 : 1 + pick(4)) {
+            var child = self.node(depth + 1, floor: held, isStep: !takesAll)
+            if child.kind == .foreign, node.kind != .compound { child = self.node(4, floor: held, isStep: true) }
+            node.children.append(child)
+        }
+        return node
+    }
+
+    private mutating func policy(_ depth: Int, floor: Int, _ held: inout Int) -> Policy {
+        let time = pick(2_000)
+        switch pick(10) {
+        case 0, 1: return .timeout(chance(8) ? 0 : 50 + time)
+        case 2: return .circuit
+        case 3, 4:
+            let needed = chance(4) && depth < 4 ? [node(5, floor: floor, isStep: true)] : []
+            return .condition(chance(2) ? .satisfied : element(of: Policy.Verdict.allCases), prerequisite: needed)
+        case 5: return .resource(Self.heldCount + pick(2), within: chance(4) ? time : nil)
+        default:
+            let index = floor + pick(Self.heldCount - floor)
+            held = max(held, index)
+            return .resource(index, within: chance(4) ? time : nil)
+        }
+    }
+
+    private mutating func action(rootCount: Int) -> PolicyAction {
+        var action = PolicyAction(
+            thread: pick(3), spins: 1 + UInt64(pick(6_000)), target: chance(5) ? 0 : 1 + pick(lastID), effect: .describe
+        )
+        let compound = compounds.isEmpty ? nil : element(of: compounds)
+        switch (pick(12), compound) {
+        case (0, _): action.effect = .cancel
+        case (1, _): action.effect = .cancelWithReason
+        case (2, _): action.effect = chance(2) ? .finish : .fail
+        case (3, _), (4, _): action.effect = .advance(pick(1_500))
+        case (5, let (id, floor)?), (6, let (id, floor)?):
+            (action.target, action.effect) = (id, .add(node(2, floor: floor, isStep: false)))
+        case (7, _): action.effect = chance(2) ? .drop(pick(rootCount)) : .cancelTask
+        case (8, let (id, _)?): (action.target, action.effect) = (chance(2) ? 0 : id, .limit(pick(4)))
+        case (9, let (id, _)?): (action.target, action.effect) = (chance(2) ? 0 : id, .suspend(chance(2)))
+        default: break
+        }
+        return action
+    }
+}
