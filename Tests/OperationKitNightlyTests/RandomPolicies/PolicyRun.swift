@@ -103,9 +103,11 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
         threads.wait()
         // Nothing holds up the end of anything any more.
         gate.open()
-        for id in 0...(units.value.map(\.node.id).max() ?? 0) {
-            act(PolicyAction(thread: 0, spins: 0, target: id, effect: .suspend(false)), rootUnits)
-            act(PolicyAction(thread: 0, spins: 0, target: id, effect: .limit(-1)), rootUnits)
+        act(PolicyAction(thread: 0, spins: 0, target: 0, effect: .suspend(false)), rootUnits)
+        act(PolicyAction(thread: 0, spins: 0, target: 0, effect: .limit(-1)), rootUnits)
+        for unit in units.value {
+            act(.suspend(false), on: unit)
+            act(.limit(-1), on: unit)
         }
         let started = zip(rootUnits, program.roots).filter { $1.start != .never }.map(\.0)
         if !eventually({ started.allSatisfy { $0.state.value.completions > 0 || $0.isLoose && $0.operation == nil } }) {
@@ -162,16 +164,16 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
 
     /// The work of an operation begins, and with it that of all around it.
     func enter(_ unit: PolicyUnit) {
-        let (time, isSteered) = (time, unit.state.value.isSteered)
+        let (leaf, time) = (unit, time)
         for unit in sequence(first: unit, next: \.parent) {
             let (problem, ready) = unit.state.change { state -> (String?, Duration?) in
                 if state.operation == nil || state.isInside { return (nil, nil) }
                 if state.isBarred { return ("works although it must not", nil) }
-                if state.ends > 0 { return (isSteered ? nil : "works after its end", nil) }
+                if state.ends > 0 { return ("works after its end", nil) }
                 (state.isInside, state.hasWorked) = (true, true)
                 return (nil, state.ready)
             }
-            if let problem { problems.add("\(unit.name) \(problem)") }
+            if let problem, !leaf.state.value.isSteered { problems.add("\(unit.name) \(problem)") }
             guard let ready, !unit.node.kind.requestsForAttempts else { continue }
             for index in unit.required {
                 uses.change { $0[index].append((ready, time)) }
