@@ -134,28 +134,32 @@ extension CollectionOperation {
         try await forEachConcurrently(
             limit: strategy.limit,
             next: {
-                if size == 1 { return try await next().map { [$0] } }
                 var unit: [CollectionType] = []
                 while unit.count < size, !Task.isCancelled, !hasFailed.withLock(\.self), let item = try await next() {
                     unit.append(item)
                 }
-                return unit.isEmpty ? nil : unit
+                // Where the type is not known to the compiler, `isEmpty` and `indices` look for it each time.
+                return unit.count > 0 ? unit : nil
             },
             perform: { index, unit in
                 // Another unit may have failed while this one was read.
                 if stopsAtFirstFailure, hasFailed.withLock(\.self) { return false }
-                let result = await Result {
-                    guard let tasks else { return try await method.perform(unit, unit.indices, index, names) }
-                    try await tasks.run(index) { try await method.perform(unit, unit.indices, index, names) }
+                do {
+                    guard let tasks else {
+                        try await method.perform(unit, 0..<unit.count, index, names)
+                        return true
+                    }
+                    try await tasks.run(index) { try await method.perform(unit, 0..<unit.count, index, names) }
+                    return true
+                } catch {
+                    let goesOn = !stopsAtFirstFailure || error.isCancellation
+                    if !goesOn {
+                        hasFailed.withLock { $0 = true }
+                        tasks?.cancel()
+                    }
+                    CollectionFailure.deliver(error, of: unit, from: index * size, to: failed)
+                    return goesOn
                 }
-                guard let error = result.error else { return true }
-                let goesOn = !stopsAtFirstFailure || error.isCancellation
-                if !goesOn {
-                    hasFailed.withLock { $0 = true }
-                    tasks?.cancel()
-                }
-                CollectionFailure.deliver(error, of: unit, from: index * size, to: failed)
-                return goesOn
             },
             ended: { _, goesOn in goesOn })
     }
