@@ -41,16 +41,18 @@ enum Policy: Sendable {
     case condition(Verdict, prerequisite: [PolicyNode])
 }
 
-/// What a thread does to the last operation that was made from a node, or to the queue, after a while.
+/// What a thread does to the last operation that was made from a node, or to the queue.
 struct PolicyAction: Sendable {
     enum Effect: Sendable {
         case cancel, cancelWithReason, finish, fail, limit(Int), suspend(Bool), describe, advance(Int), cancelTask
         case drop(Int)
-        case add(PolicyNode)
+        case add(PolicyNode, isStarted: Bool)
     }
 
+    /// After how much time of a thread of its own, or inside the work of which node, it is done.
     var thread: Int
     var spins: UInt64
+    var inside: Int?
     /// Zero stands for the queue.
     var target: Int
     var effect: Effect
@@ -162,11 +164,16 @@ struct PolicyGenerator {
         case (2, _): action.effect = chance(2) ? .finish : .fail
         case (3, _), (4, _): action.effect = .advance(pick(1_500))
         case (5, let (id, floor)?), (6, let (id, floor)?):
-            (action.target, action.effect) = (id, .add(node(2, floor: floor, isStep: false)))
+            (action.target, action.effect) = (id, .add(node(2, floor: floor, isStep: false), isStarted: chance(3)))
         case (7, _): action.effect = chance(2) ? .drop(pick(rootCount)) : .cancelTask
         case (8, let (id, _)?): (action.target, action.effect) = (chance(2) ? 0 : id, .limit(pick(4)))
         case (9, let (id, _)?): (action.target, action.effect) = (chance(2) ? 0 : id, .suspend(chance(2)))
         default: break
+        }
+        // What holds up others is over at a certain time.
+        switch action.effect {
+        case .limit, .suspend: break
+        default: action.inside = chance(3) ? 1 + pick(lastID) : nil
         }
         return action
     }

@@ -14,7 +14,7 @@ final class PolicyUnit: Sendable {
         var isBarred = false
         /// Another thread ends it, so that its work may go on after its end.
         var isSteered = false
-        /// It may be freed while it executes, as all that is inside it.
+        /// It is no root or child any more, and may be freed while it executes, as all that is inside it.
         var isDropped = false
         var (ends, completions) = (0, 0)
         var error: (any Error)?
@@ -26,11 +26,14 @@ final class PolicyUnit: Sendable {
     let name: String
     /// The composite around it, or the operation whose condition needs it.
     let parent, needing: PolicyUnit?
+    /// The composite around it, if that begins before it.
+    let around: PolicyUnit?
     let state = Shared(State())
     /// The resources that it, or each of its attempts, requires.
     let required: Set<Int>
 
-    init(_ node: PolicyNode, number: Int, in parent: PolicyUnit?, for needing: PolicyUnit?) {
+    init(_ node: PolicyNode, _ number: Int, in parent: PolicyUnit?, startsAlone: Bool, for needing: PolicyUnit?) {
+        around = startsAlone ? nil : parent
         (self.node, self.parent, self.needing, name) = (node, parent, needing, "p\(node.id).\(number)")
         let own = node.policies.compactMap { if case .resource(let index, _) = $0 { index } else { nil } }
         required = Set(own).union(parent?.node.kind.requestsForAttempts == true ? parent?.required ?? [] : [])
@@ -44,10 +47,12 @@ struct PolicyFailure: Error { let name: String }
 
 // Makes the operations of a program.
 extension PolicyRun {
-    func make(_ node: PolicyNode, in parent: PolicyUnit? = nil, for needing: PolicyUnit? = nil) -> Operation {
+    func make(
+        _ node: PolicyNode, in parent: PolicyUnit? = nil, startsAlone: Bool = false, for needing: PolicyUnit? = nil
+    ) -> Operation {
         let unit = units.change { units in
             let number = units.count { $0.node.id == node.id }
-            units.append(PolicyUnit(node, number: number, in: parent, for: needing))
+            units.append(PolicyUnit(node, number, in: parent, startsAlone: startsAlone, for: needing))
             return units[units.count - 1]
         }
         let operation = operation(for: unit)

@@ -44,6 +44,7 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
     let units = Shared<[PolicyUnit]>([])
     /// The roots, as long as they are not dropped, and the tasks that await them.
     let roots = Shared<[Operation?]>([])
+    private let rootUnits = Shared<[PolicyUnit]>([])
     let tasks = Shared<[Task<Void, any Error>]>([])
     let queue = OperationQueue()
     let resources: Shared<[OperationResource]>
@@ -79,7 +80,7 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
     fileprivate func perform() {
         _ = Self.ignoreReports
         roots.value = program.roots.map { make($0.node) }
-        let rootUnits = units.value.filter { unit in roots.value.contains { $0 === unit.operation } }
+        rootUnits.value = units.value.filter { unit in roots.value.contains { $0 === unit.operation } }
         let threads = DispatchGroup()
         for (root, operation) in zip(program.roots, roots.value) {
             guard let operation else { continue }
@@ -91,27 +92,33 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
             case .awaited: tasks.change { $0.append(Task { [queue] in try await queue.run(operation) }) }
             }
         }
-        for (_, actions) in Dictionary(grouping: program.actions, by: \.thread) {
+        for (_, actions) in Dictionary(grouping: program.actions.filter { $0.inside == nil }, by: \.thread) {
             onThread(in: threads) { [self] in
                 var random = SplitMix64(seed: program.seed)
                 for action in actions {
                     random.spinRandomly(upTo: action.spins)
-                    act(action, rootUnits)
+                    act(action)
                 }
             }
         }
         threads.wait()
         // Nothing holds up the end of anything any more.
         gate.open()
-        act(PolicyAction(thread: 0, spins: 0, target: 0, effect: .suspend(false)), rootUnits)
-        act(PolicyAction(thread: 0, spins: 0, target: 0, effect: .limit(-1)), rootUnits)
+        act(PolicyAction(thread: 0, spins: 0, target: 0, effect: .suspend(false)))
+        act(PolicyAction(thread: 0, spins: 0, target: 0, effect: .limit(-1)))
         for unit in units.value {
             act(.suspend(false), on: unit)
             act(.limit(-1), on: unit)
         }
-        let started = zip(rootUnits, program.roots).filter { $1.start != .never }.map(\.0)
-        if !eventually({ started.allSatisfy { $0.state.value.completions > 0 || $0.isLoose && $0.operation == nil } }) {
-            return problems.add("open: \(started.map { $0.operation?.debugDescription ?? "\($0.name) is gone" })")
+        let started = zip(rootUnits.value, program.roots).filter { $1.start != .never }.map(\.0)
+        func unfinished() -> [PolicyUnit] {
+            (started + units.value.filter(\.state.value.hasWorked)).filter { unit in
+                unit.state.value.completions == 0 && !(unit.isLoose && unit.operation == nil)
+            }
+        }
+        if !eventually({ unfinished().isEmpty }) {
+            let open = unfinished().map { $0.operation?.debugDescription ?? "\($0.name) is gone" }
+            return problems.add("open: \(open)")
         }
         judgeEnds()
         letGo()
@@ -125,7 +132,7 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
         }
     }
 
-    private func act(_ action: PolicyAction, _ rootUnits: [PolicyUnit]) {
+    private func act(_ action: PolicyAction) {
         for unit in units.value.filter({ $0.node.id == action.target }).suffix(1) { act(action.effect, on: unit) }
         switch action.effect {
         case .limit(let limit) where action.target == 0: queue.maxConcurrentOperationCount = limit
@@ -134,7 +141,7 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
         case .advance(let time): manualClock?.advance(by: .microseconds(time))
         case .cancelTask: tasks.value.first?.cancel()
         case .drop(let index):
-            rootUnits[index].state.change { $0.isDropped = true }
+            rootUnits.value[index].state.change { $0.isDropped = true }
             _ = roots.change { $0[index].take() }
         default: break
         }
@@ -155,7 +162,11 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
         case .limit(let limit): compound?.maxConcurrentOperationCount = limit
         case .suspend(let isSuspended): compound?.isSuspended = isSuspended
         case .describe: _ = operation.debugDescription
-        case .add(let node): if let compound { try? compound.addOperation(make(node, in: unit)) }
+        case .add(let node, let isStarted):
+            guard let compound else { return }
+            let child = make(node, in: unit, startsAlone: isStarted)
+            if isStarted { DispatchQueue.global().async { child.start() } }
+            do { try compound.addOperation(child) } catch { known(child)?.state.change { $0.isDropped = true } }
         case .cancel, .advance, .cancelTask, .drop: break
         }
     }
@@ -165,7 +176,7 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
     /// The work of an operation begins, and with it that of all around it.
     func enter(_ unit: PolicyUnit) {
         let (leaf, time) = (unit, time)
-        for unit in sequence(first: unit, next: \.parent) {
+        for unit in sequence(first: unit, next: \.around) {
             let (problem, ready) = unit.state.change { state -> (String?, Duration?) in
                 if state.operation == nil || state.isInside { return (nil, nil) }
                 if state.isBarred { return ("works although it must not", nil) }
@@ -187,7 +198,10 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
                 }
             }
         }
+        for action in program.actions where action.inside == unit.node.id { act(action) }
     }
+
+    private func known(_ operation: Operation) -> PolicyUnit? { units.value.last { $0.operation === operation } }
 
     /// The work of an operation, or of one attempt, ends now.
     func leave(_ unit: PolicyUnit) {
@@ -238,7 +252,7 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
 
     private func lostError(of unit: PolicyUnit, _ error: (any Error)?) -> String? {
         let children = units.value.filter { $0.parent === unit }.map { ($0.name, $0.state.value) }.filter {
-            $1.ends > 0
+            $1.ends > 0 && !$1.isDropped
         }
         switch unit.node.kind {
         case .compound:
