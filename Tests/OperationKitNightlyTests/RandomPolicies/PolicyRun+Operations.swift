@@ -26,14 +26,14 @@ final class PolicyUnit: Sendable {
     let name: String
     /// The composite around it, or the operation whose condition needs it.
     let parent, needing: PolicyUnit?
-    /// The composite around it, if that begins before it.
-    let around: PolicyUnit?
+    /// Whether it may begin before the composite around it.
+    let startsAlone: Bool
     let state = Shared(State())
     /// The resources that it, or each of its attempts, requires.
     let required: Set<Int>
 
     init(_ node: PolicyNode, _ number: Int, in parent: PolicyUnit?, startsAlone: Bool, for needing: PolicyUnit?) {
-        around = startsAlone ? nil : parent
+        self.startsAlone = startsAlone
         (self.node, self.parent, self.needing, name) = (node, parent, needing, "p\(node.id).\(number)")
         let own = node.policies.compactMap { if case .resource(let index, _) = $0 { index } else { nil } }
         required = Set(own).union(parent?.node.kind.requestsForAttempts == true ? parent?.required ?? [] : [])

@@ -112,7 +112,7 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
         }
         let started = zip(rootUnits.value, program.roots).filter { $1.start != .never }.map(\.0)
         func unfinished() -> [PolicyUnit] {
-            (started + units.value.filter(\.state.value.hasWorked)).filter { unit in
+            (started + units.value.filter { $0.state.value.hasWorked || $0.startsAlone }).filter { unit in
                 unit.state.value.completions == 0 && !(unit.isLoose && unit.operation == nil)
             }
         }
@@ -176,7 +176,7 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
     /// The work of an operation begins, and with it that of all around it.
     func enter(_ unit: PolicyUnit) {
         let (leaf, time) = (unit, time)
-        for unit in sequence(first: unit, next: \.around) {
+        for unit in sequence(first: unit, next: { $0.startsAlone ? nil : $0.parent }) {
             let (problem, ready) = unit.state.change { state -> (String?, Duration?) in
                 if state.operation == nil || state.isInside { return (nil, nil) }
                 if state.isBarred { return ("works although it must not", nil) }
