@@ -118,9 +118,8 @@ extension OperationTimeline.Step {
 extension TimelineCauses {
     /// The critical path, oldest step first.
     var criticalPath: [Step] {
-        let last = index.roots.max { first, second in
-            (starts[first] == nil ? 0 : 1, ends[first]) < (starts[second] == nil ? 0 : 1, ends[second])
-        }
+        // What has started counts more.
+        let last = index.roots.max { (starts[$0] == nil ? 0 : 1, ends[$0]) < (starts[$1] == nil ? 0 : 1, ends[$1]) }
         guard let last else { return [] }
         var next: Moment? = .end(last)
         // What comes after this is on the path already.
@@ -201,7 +200,7 @@ extension TimelineCauses {
             dependencies(of: position).map(Moment.end) + (index.parents[position].map { [.start($0)] } ?? [])
         case .end(let position) where starts[position] != nil:
             [.start(position)] + index.children[position].map(Moment.end)
-        case .start, .end: []
+        default: []
         }
     }
 }

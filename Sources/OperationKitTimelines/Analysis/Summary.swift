@@ -93,25 +93,23 @@ extension OperationTimeline {
         }
         for (position, entry) in entries.enumerated() {
             for wait in entry.waits {
-                let prefix = "waiting for "
-                let reason = wait.reason.hasPrefix(prefix) ? String(wait.reason.dropFirst(prefix.count)) : wait.reason
+                let reason = String(wait.reason.trimmingPrefix("waiting for "))
                 add((wait.to ?? end(of: entry)) - wait.from, reason.printable)
             }
             for pause in entry.pauses(end: duration) { add(pause.upperBound - pause.lowerBound, "the next attempt") }
             guard let start = causes.starts[position] else { continue }
-            let parent = causes.index.parents[position]
             let ready = causes.dependencies(of: position).map { min(causes.ends[$0], start) }.max()
             var base = ready ?? start
-            if let run = parent.flatMap({ causes.runs[$0] }) {
+            if let run = causes.index.parents[position].flatMap({ causes.runs[$0] }) {
                 base = min(start, max(run, entry.added ?? .zero))
                 if let ready { add(ready - base, "operations that they depended on") }
                 base = max(base, ready ?? base)
             }
-            if let parent, case .place = causes.startCause(of: position).reason {
-                add(start - base, "a place in “\(entries[parent].name.printable)”")
-            } else {
-                add(start - base, "a place on a queue")
+            var reason = "a place on a queue"
+            if case .place(let composite, _) = causes.startCause(of: position).reason {
+                reason = "a place in “\(causes.index.name(of: composite).printable)”"
             }
+            add(start - base, reason)
         }
         return sums.map { Summary.Waiting(reason: $0.key, duration: $0.value.duration, count: $0.value.count) }
             .sorted { ($1.duration, $0.reason) < ($0.duration, $1.reason) }

@@ -134,8 +134,7 @@ struct TimelineCauses {
             if time >= cause.from || !isReady { cause = (.dependency(id(dependency)), time, .end(dependency)) }
             isReady = true
         }
-        if let parent, let sibling = handOvers[position], let begin = starts[sibling], sibling != position,
-            begin < start,
+        if let parent, let sibling = handOvers[position], let begin = starts[sibling], begin < start,
             start > cause.from, ends[sibling] > cause.from
         {
             cause = (.place(in: id(parent), from: id(sibling)), min(ends[sibling], start), .end(sibling))

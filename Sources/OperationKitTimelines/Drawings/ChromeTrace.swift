@@ -35,7 +35,7 @@ private struct ChromeTrace {
 
     mutating func document() -> String {
         event("M", "process_name", ["\"args\":{\"name\":\"Operations\"}"])
-        for lane in 0..<lanes.lazy.compactMap({ $0 }).reduce(0, { max($0, $1 + 1) }) {
+        for lane in Set(lanes.compactMap(\.self)).sorted() {
             event("M", "thread_name", lane: lane, ["\"args\":{\"name\":\"Lane \(lane + 1)\"}"])
             event("M", "thread_sort_index", lane: lane, ["\"args\":{\"sort_index\":\(lane)}"])
         }

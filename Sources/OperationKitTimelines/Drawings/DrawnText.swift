@@ -10,15 +10,14 @@ private let wideScalars: [ClosedRange<UInt32>] = [
 extension Character {
     /// How many cells the character takes in most terminals: one, two or none.
     var cells: Int {
-        guard let first = unicodeScalars.first else { return 0 }
+        let first = unicodeScalars[unicodeScalars.startIndex]
         if first.isASCII { return self == "\r\n" ? 0 : 1 }
         // A variation selector asks for the picture of a character that would be text otherwise.
         if first.properties.isEmojiPresentation || unicodeScalars.contains("\u{FE0F}") { return 2 }
         switch first.properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .format, .control: return 0
-        default: break
+        default: return wideScalars.contains { $0.contains(first.value) } ? 2 : 1
         }
-        return wideScalars.contains { $0.contains(first.value) } ? 2 : 1
     }
 }
 

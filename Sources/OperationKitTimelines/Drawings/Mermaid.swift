@@ -18,7 +18,7 @@ extension OperationTimeline {
     /// - Returns: The text of the chart, without the fence of a block of code.
     public func mermaid(maximumRows: Int = 200, title: String = "Timeline") -> String {
         let causes = TimelineCauses(self)
-        let selection = causes.index.selection(atMost: max(1, maximumRows))
+        let selection = causes.index.selection(atMost: maximumRows)
         let critical = Set(causes.criticalPath.map(\.operation))
         // Mermaid takes numbers for milliseconds. The axis has them as they are, or a thousandth of them.
         let (unit, axisFormat, length): (String, String, Duration) =

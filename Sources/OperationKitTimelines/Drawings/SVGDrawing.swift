@@ -29,7 +29,7 @@ extension OperationTimeline {
         width: Int = 960, maximumRows: Int = 300, title: String = "Timeline", end: Duration? = nil
     ) -> String {
         var drawing = SVGDrawing(
-            self, width: min(max(200, width), 100_000), maximumRows: max(1, maximumRows), title: title,
+            self, width: min(max(200, width), 100_000), maximumRows: maximumRows, title: title,
             end: (end ?? duration).bounded)
         return drawing.document()
     }
@@ -50,13 +50,15 @@ extension OperationTimeline {
         lines += entry.waits.map { "\($0.reason), \((($0.to ?? end) - $0.from).shortText)" }
         lines += entry.retries.map { "attempt \($0.attempt) failed at \($0.time.shortText): \($0.error)" }
         if let cancelled = entry.cancelled { lines.append("cancelled at \(cancelled.shortText)") }
-        switch entry.outcome {
-        case .success: lines.append("succeeded")
-        case .cancelled: lines.append("ended as cancelled")
-        case .failed(let error): lines.append("failed: \(error)")
-        case .skipped(let error): lines.append("did not run: \(error)")
-        case nil: lines.append("not finished")
-        }
+        let outcome =
+            switch entry.outcome {
+            case .success: "succeeded"
+            case .cancelled: "ended as cancelled"
+            case .failed(let error): "failed: \(error)"
+            case .skipped(let error): "did not run: \(error)"
+            case nil: "not finished"
+            }
+        lines.append(outcome)
         if !entry.resources.isEmpty { lines.append("held \(entry.resources.joined(separator: ", "))") }
         if let criticalReason { lines.append("on the critical path: \(criticalReason)") }
         return lines.joined(separator: "\n")
@@ -137,7 +139,7 @@ struct SVGDrawing {
     }
 
     private mutating func addAxis(top: Int, bottom: Int) {
-        for tick in scale.ticks(atMost: max(1, scale.length / 90)) {
+        for tick in scale.ticks(atMost: scale.length / 90) {
             let x = Double(left) + scale.place(tick.time)
             let place = x.shortText
             elements.append(
@@ -286,7 +288,7 @@ struct SVGDrawing {
             case .critical: (0.0, 2, width, 16)
             // As high as the bar, which it cuts in two.
             case .retry: (2.0, 4, 4.0, 12)
-            case .failed, .cancelled, .skipped, .unfinished: (3.0, 2, 4.0, 16)
+            default: (3.0, 2, 4.0, 16)
             }
         elements.append(
             "<rect class=\"\(mark.rawValue)\" x=\"\((x - left).shortText)\" y=\"\(y + top)\" "

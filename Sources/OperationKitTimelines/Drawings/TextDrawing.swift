@@ -32,7 +32,7 @@ extension OperationTimeline {
     ) -> String {
         if entries.isEmpty { return notes(omitting: 0).joined(separator: "\n") }
         return TimelineTextDrawing(
-            self, columns: min(max(20, columns), 10_000), maximumRows: max(1, maximumRows), colors: colors,
+            self, columns: min(max(20, columns), 10_000), maximumRows: maximumRows, colors: colors,
             end: (end ?? duration).bounded
         ).lines.joined(separator: "\n")
     }
@@ -129,7 +129,7 @@ private struct TimelineTextDrawing {
 
     private var axis: String {
         let start = labelWidth + 3
-        return scale.ticks(atMost: max(1, scale.length / 9)).reduce(into: "") { text, tick in
+        return scale.ticks(atMost: scale.length / 9).reduce(into: "") { text, tick in
             // The last mark ends where the bars do, if it would be longer.
             let position = start + min(Int(scale.place(tick.time)), scale.length - tick.text.cells)
             if text.isEmpty || position > text.cells + 1 { text = text.padded(to: position) + tick.text }

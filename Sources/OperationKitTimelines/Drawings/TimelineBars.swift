@@ -19,7 +19,7 @@ enum TimelineMark: String, CaseIterable, Sendable {
         case .cancelled: self = .cancelled
         case .skipped: self = .skipped
         case nil where entry.isUnfinished: self = .unfinished
-        case .success, nil: return nil
+        default: return nil
         }
     }
 
@@ -31,7 +31,7 @@ enum TimelineMark: String, CaseIterable, Sendable {
         case .retry: "tried again"
         case .skipped: "did not run"
         case .critical: "critical path"
-        case .executing, .waiting, .failed, .cancelled, .unfinished: rawValue
+        default: rawValue
         }
     }
 }
@@ -104,7 +104,7 @@ struct TimelineScale: Sendable {
 
     /// Marks of an axis: round times, and how they are written.
     ///
-    /// - Parameter count: How many there may be.
+    /// - Parameter count: How many there may be. Below 1 it counts as 1.
     /// - Returns: The times, from 0 on.
     func ticks(atMost count: Int) -> [(time: Duration, text: String)] {
         let (step, unit) = TimelineScale.step(for: end, atMost: max(1, count))

@@ -121,7 +121,7 @@ extension OperationGraph {
     ///   - maximumCount: How many operations there may be. Outer ones come before inner ones.
     public init(of timeline: OperationTimeline, maximumCount: Int = 500) {
         let index = TimelineIndex(timeline.entries)
-        let selection = index.selection(atMost: max(1, maximumCount))
+        let selection = index.selection(atMost: maximumCount)
         let numbers = Dictionary(uniqueKeysWithValues: zip(selection, selection.indices))
         let nodes = selection.map { position in
             let entry = timeline.entries[position]

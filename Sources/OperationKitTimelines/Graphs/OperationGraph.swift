@@ -62,10 +62,6 @@ public struct OperationGraph: Sendable, Equatable {
     /// How many operations are not there because there were too many.
     public let omittedCount: Int
 
-    init(nodes: [Node], edges: [Edge], omittedCount: Int) {
-        (self.nodes, self.edges, self.omittedCount) = (nodes, edges, omittedCount)
-    }
-
     /// The positions of the nodes directly inside each, and of those that are inside none at the end.
     var children: [[Int]] {
         nodes.indices.reduce(into: Array(repeating: [], count: nodes.count + 1)) { children, position in
@@ -103,20 +99,21 @@ extension OperationGraph {
         var nodes: [Node] = []
         var positions: [ObjectIdentifier: Int] = [:]
         var omittedCount = 0
-        func add(_ operation: Operation, name: String, parent: Int?) {
+        func add(_ operation: Operation, name: String? = nil, parent: Int? = nil) {
             guard nodes.count < maximumCount else { return omittedCount += 1 }
             positions[ObjectIdentifier(operation)] = nodes.count
             let asyncOperation = operation as? AsyncOperation
             let isFinished = operation.isFinished
             nodes.append(
                 Node(
-                    name: name, typeName: asyncOperation?.titleInMessages ?? String(describing: type(of: operation)),
+                    name: name ?? operation.displayName,
+                    typeName: asyncOperation?.titleInMessages ?? String(describing: type(of: operation)),
                     state: State(of: operation), parent: parent,
                     remarks: isFinished ? [] : asyncOperation?.unfinishedChildren(atMost: 0)?.remarks ?? []))
             operations.append(operation)
         }
 
-        add(operation, name: operation.displayName, parent: nil)
+        add(operation)
         // Composites may be nested to any depth, so this doesn't recurse.
         var next = 0
         while next < operations.count {
@@ -132,7 +129,7 @@ extension OperationGraph {
         for (position, operation) in operations.enumerated() {
             for dependency in operation.dependencies {
                 let id = ObjectIdentifier(dependency)
-                if positions[id] == nil { add(dependency, name: dependency.displayName, parent: nil) }
+                if positions[id] == nil { add(dependency) }
                 if let from = positions[id] { edges.append(Edge(from: from, to: position)) }
             }
         }

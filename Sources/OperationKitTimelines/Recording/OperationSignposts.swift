@@ -34,7 +34,7 @@ public final class OperationSignposts: OperationObserver {
         case .finished:
             guard begun.withLock({ $0.remove(event.operation) }) != nil else { return }
             signposter.endInterval("Operation", .beginState(id: id), "\(text, privacy: .public)")
-        case .added, .waiting, .running, .cancelled, .retrying:
+        default:
             signposter.emitEvent("Event", id: id, "\(name, privacy: .public) \(text, privacy: .public)")
         }
     }

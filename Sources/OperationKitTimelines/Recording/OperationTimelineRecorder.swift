@@ -56,11 +56,9 @@ public final class OperationTimelineRecorder: OperationObserver {
     ///   - event: What has happened.
     public func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
         let facts = ObservedFacts(of: operation, at: event.kind)
-        rows.withLock { $0.record(event, facts, at: time(event.time)) }
+        // An event may have happened before the recorder was created, and be delivered afterwards.
+        rows.withLock { $0.record(event, facts, at: max(0, (event.time - start).nanoseconds)) }
     }
-
-    /// The time since the recorder was created. An event may have happened before, and be delivered afterwards.
-    private func time(_ time: ContinuousClock.Instant) -> Int64 { max(0, (time - start).nanoseconds) }
 }
 
 /// What an operation is asked when an event of it is recorded, without a lock: overrides may be called.
@@ -80,11 +78,10 @@ struct ObservedFacts {
         isComposite = operation.isComposite
         // The steps of a macro move to another one that continues it, and what happens later may be seen first.
         parent = operation.enclosingComposite?.observationID
+        if case .added(let composite, _) = kind { parent = composite }
         switch kind {
-        case .added(let composite, _):
-            parent = composite
-            dependencies = operation.observedDependencies
-        case .started, .cancelled: dependencies = operation.observedDependencies
+        case .added, .started, .cancelled:
+            dependencies = operation.dependencies.compactMap { ($0 as? AsyncOperation)?.observationID }
         case .running:
             resources = operation.heldResourceNames
             limit = (operation as? CompoundOperation)?.maxConcurrentOperationCount
@@ -104,12 +101,5 @@ extension OperationTimeline.Outcome {
         case DependencyError.dependencyFailed: self = .skipped(error.eventText.shortened)
         default: self = .failed(error.eventText.shortened)
         }
-    }
-}
-
-extension AsyncOperation {
-    /// The identifiers of the operations that this one depends on.
-    fileprivate final var observedDependencies: [OperationID] {
-        dependencies.compactMap { ($0 as? AsyncOperation)?.observationID }
     }
 }

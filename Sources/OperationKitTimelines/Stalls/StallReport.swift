@@ -104,9 +104,9 @@ public struct StallReport: Sendable, CustomStringConvertible {
 
     /// A sentence about the operation, and below it the tree, unless that would be one line. The last is the call stack.
     public var description: String {
-        let words =
-            (isCancelled ? ["cancelled"] : []) + [state]
-            + (exceededTimeout.map { ["longer than its timeout of \($0)"] } ?? [])
+        let words = [
+            isCancelled ? "cancelled" : nil, state, exceededTimeout.map { "longer than its timeout of \($0)" },
+        ].compactMap(\.self)
         let sentence =
             "OperationKit: “\(name)” (\(title)) has not finished \(age.shortText) after its start: "
             + words.joined(separator: ", ") + "." + (origin.map { " It was started on \($0)." } ?? "")

@@ -58,11 +58,10 @@ final class StallWatcher: OperationObserver {
     func stop() {
         AsyncOperation.removeGlobalObserver(self)
         // Released after unlocking.
-        let released = state.withLock { state in
-            defer { (state.watches, state.isStopped) = ([:], true) }
-            return state.watches
+        _ = state.withLock { state in
+            state.isStopped = true
+            return exchange(&state.watches, with: [:])
         }
-        withExtendedLifetime(released) {}
     }
 
     // MARK: - Events
@@ -92,12 +91,12 @@ final class StallWatcher: OperationObserver {
 
     private func ended(_ id: OperationID) {
         let now = time.now()
-        let released = state.withLock { state in
+        // Released after unlocking.
+        _ = state.withLock { state in
             let watch = state.watches.removeValue(forKey: id)
             state.noteActivity(in: watch?.parent, at: now)
             return watch
         }
-        withExtendedLifetime(released) {}
     }
 
     // MARK: - Alarms

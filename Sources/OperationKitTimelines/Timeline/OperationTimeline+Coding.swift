@@ -76,22 +76,22 @@ extension OperationTimeline.Entry: Codable {
     /// - Throws: `DecodingError` if something is missing, or of another kind.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
-        func list<Element: Decodable>(_ key: Key) throws -> [Element] {
-            try container.decodeIfPresent([Element].self, forKey: key) ?? []
+        func value<Value: Decodable>(_ key: Key) throws -> Value? {
+            try container.decodeIfPresent(Value.self, forKey: key)
         }
         func time(_ key: Key) throws -> Duration? { try container.decodeIfPresent(Duration.self, forKey: key) }
         self.init(
             id: try container.decode(OperationID.self, forKey: .id),
             name: try container.decode(String.self, forKey: .name),
             typeName: try container.decode(String.self, forKey: .type),
-            parent: try container.decodeIfPresent(OperationID.self, forKey: .parent), added: try time(.added),
+            parent: try value(.parent), added: try time(.added),
             started: try time(.started), running: try time(.running), cancelled: try time(.cancelled),
-            finished: try time(.finished), waits: try list(.waits), retries: try list(.retries),
-            dependencies: try list(.dependencies), resources: try list(.resources),
-            isComposite: try container.decodeIfPresent(Bool.self, forKey: .composite) ?? false,
-            limit: try container.decodeIfPresent(Int.self, forKey: .limit))
-        guard let outcome = try container.decodeIfPresent(String.self, forKey: .outcome) else { return }
-        let error = try container.decodeIfPresent(String.self, forKey: .error) ?? ""
+            finished: try time(.finished), waits: try value(.waits) ?? [], retries: try value(.retries) ?? [],
+            dependencies: try value(.dependencies) ?? [], resources: try value(.resources) ?? [],
+            isComposite: try value(.composite) ?? false,
+            limit: try value(.limit))
+        guard let outcome: String = try value(.outcome) else { return }
+        let error = try value(.error) ?? ""
         switch outcome {
         case "success": self.outcome = .success
         case "cancelled": self.outcome = .cancelled
@@ -109,7 +109,6 @@ extension OperationTimeline.Entry: Codable {
     /// - Throws: What the encoder throws.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
-        func time(_ time: Duration?, _ key: Key) throws { try container.encodeIfPresent(time, forKey: key) }
         func list(_ list: [some Encodable], _ key: Key) throws {
             if !list.isEmpty { try container.encode(list, forKey: key) }
         }
@@ -117,11 +116,11 @@ extension OperationTimeline.Entry: Codable {
         try container.encode(name, forKey: .name)
         try container.encode(typeName, forKey: .type)
         try container.encodeIfPresent(parent, forKey: .parent)
-        try time(added, .added)
-        try time(started, .started)
-        try time(running, .running)
-        try time(cancelled, .cancelled)
-        try time(finished, .finished)
+        try container.encodeIfPresent(added, forKey: .added)
+        try container.encodeIfPresent(started, forKey: .started)
+        try container.encodeIfPresent(running, forKey: .running)
+        try container.encodeIfPresent(cancelled, forKey: .cancelled)
+        try container.encodeIfPresent(finished, forKey: .finished)
         try list(waits, .waits)
         try list(retries, .retries)
         try container.encodeIfPresent(outcome?.name, forKey: .outcome)
@@ -147,8 +146,8 @@ extension OperationTimeline.Outcome {
     /// The description of the error, if there is one.
     var error: String? {
         switch self {
-        case .success, .cancelled: nil
         case .failed(let error), .skipped(let error): error
+        default: nil
         }
     }
 }

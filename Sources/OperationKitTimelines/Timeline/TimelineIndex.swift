@@ -50,11 +50,11 @@ struct TimelineIndex: Sendable {
 
     /// At most some entries to draw: outer ones rather than what is inside them, earlier ones rather than later ones.
     ///
-    /// - Parameter maximum: How many entries there is room for.
+    /// - Parameter maximum: How many entries there is room for. Below 1 it counts as 1.
     /// - Returns: The positions in the order in which they are drawn. The parent of each is among them.
     func selection(atMost maximum: Int) -> [Int] {
         var room = depths.reduce(into: [Int](repeating: 0, count: (depths.max() ?? 0) + 1)) { $0[$1] += 1 }
-        var left = maximum
+        var left = max(1, maximum)
         for depth in room.indices {
             room[depth] = min(left, room[depth])
             left -= room[depth]
