@@ -122,8 +122,7 @@ extension BindingTarget {
     ) {
         depend(on: source) { target, source in
             // The handler was added to this operation, so the cast succeeds.
-            guard let target = target as? Self else { return }
-            try transfer(target, source)
+            if let target = target as? Self { try transfer(target, source) }
         }
     }
 

@@ -42,7 +42,7 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
             self.source = source
             if sequel != nil { steps.children.changeProgress { $0.added(1) } }
         }
-        adoptInput(of: source)
+        input = source.input
     }
 
     // What users know of it.
@@ -64,10 +64,9 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
 
     /// Releases all before the end, and after unlocking: what they hold may run arbitrary code when it is freed.
     private func takeResult() -> Result<Output, any Error> {
-        let (source, sequel, makeResult, maySucceed) = withState { state in
+        let (source, _, makeResult, maySucceed) = withState { state in
             (self.source.take(), self.sequel.take(), self.makeResult.take(), state.lifecycle.reachedMain)
         }
-        withExtendedLifetime(sequel) {}
         let result = Result {
             guard let makeResult else { throw CancellationError() }
             return try makeResult(source, maySucceed)

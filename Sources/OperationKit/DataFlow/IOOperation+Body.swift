@@ -35,8 +35,7 @@ extension IOOperation {
                     }
                 },
                 finished: { [unowned self, unowned children] failures, list in
-                    let (body, result) = work.withLock { ($0.body.take(), $0.result.take()) }
-                    withExtendedLifetime(body) {}
+                    let (_, result) = work.withLock { ($0.body.take(), $0.result.take()) }
                     bodyAndChildrenFinished(result, failures, in: children, &list)
                 },
                 describe: describe))

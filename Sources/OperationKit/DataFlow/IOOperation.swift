@@ -153,9 +153,8 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
 
     /// A composite's children have all finished, with this as the composite's own result.
     final func childrenFinished(with result: Result<Output, any Error>, _ list: inout Trampoline) {
-        var result = result
-        if case .failure(let error) = result { result = .failure(replacedByReason(error)) }
-        childrenFinished(withResult: { [result] _, _ in result }, &list)
+        let result = result.mapError(replacedByReason)
+        childrenFinished(withResult: { _, _ in result }, &list)
     }
 
     /// A composite's children have all finished. Its own result depends on whether it was cancelled, and why.

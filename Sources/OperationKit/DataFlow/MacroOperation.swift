@@ -58,7 +58,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     public convenience init(_ first: IOOperation<Input, Output>, progressWeight: Int64 = 1) {
         self.init(steps: StepList(), first: first, source: first)
         append(first, weight: progressWeight)
-        adoptInput(of: first)
+        input = first.input
     }
 
     private init(steps: StepList, first: (any InputReceiver<Input>)?, source: any OutputSource<Output>) {

@@ -149,11 +149,6 @@ extension IOOperation {
         }
     }
 
-    /// Takes over the input that the operation inside this one which gets it has already, from `with(input:)` for example.
-    final func adoptInput<Middle>(of first: IOOperation<Input, Middle>) {
-        if let given = first.input { input = given }
-    }
-
     /// Hands the input to the first step, and runs the steps. If there is none, ends the operation with an error.
     final func run<Middle>(_ steps: StepList, from first: IOOperation<Input, Middle>?) {
         guard let input = requiredInput() else { return }

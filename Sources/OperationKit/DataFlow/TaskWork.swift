@@ -1,16 +1,16 @@
 import Foundation
 
 /// The asynchronous closure of an operation, and the task that runs it. The operation's lock guards it.
-///
-/// What is released here is returned, for the caller to release after unlocking: its deinitializers may run arbitrary
-/// code.
 struct TaskWork<Input, Output> {
     /// What the task calls. It has a type of its own, not that of a generic parameter, whose size had to be looked up wherever it
     /// is touched.
     typealias Body = @Sendable (_ operation: AsyncOperation, _ input: Input) async throws -> Output
 
-    private var body: Body?
-    private(set) var task: Task<Void, Never>?
+    /// The closure, until the task takes it or the operation ends.
+    fileprivate var body: Body?
+    /// The task, until the closure has returned or the operation ends. What the task does from then on is to end the operation, and
+    /// must not be cancelled.
+    fileprivate var task: Task<Void, Never>?
     /// What the closure waits for between two attempts.
     var wait: String?
 
@@ -20,34 +20,6 @@ struct TaskWork<Input, Output> {
     init(isRetried: Bool = false, _ body: @escaping Body) {
         self.isRetried = isRetried
         self.body = body
-    }
-
-    /// The task has been created, which takes the closure after that.
-    ///
-    /// - Returns: Whether the operation has ended without it, so that the task has to be cancelled.
-    mutating func created(_ task: Task<Void, Never>) -> Bool {
-        if body == nil { return true }
-        self.task = task
-        return false
-    }
-
-    /// The task has started: it takes the closure.
-    mutating func takeBody() -> Body? {
-        defer { body = nil }
-        return body
-    }
-
-    /// The closure has returned. What the task does from here on is to end the operation, and must not be cancelled.
-    mutating func bodyReturned() {
-        task = nil
-    }
-
-    /// The operation ends.
-    ///
-    /// - Returns: The closure, if it has not been taken, and the task, if the closure has not returned.
-    mutating func discard() -> (Body?, Task<Void, Never>?) {
-        defer { (body, task) = (nil, nil) }
-        return (body, task)
     }
 }
 
@@ -71,7 +43,10 @@ extension TaskRunning {
             // The closure is not called before the lock is released, so from its beginning on `Task.isCancelled` is what
             // the operation's `isCancelled` is. And nothing is called when the task is cancelled here.
             let task = Task.detached(priority: priority) { await self.runTask(with: input) }
-            if taskWork.created(task) || state.lifecycle.isCancelled { task.cancel() }
+            // The operation may have ended without it.
+            if taskWork.body == nil { return task.cancel() }
+            taskWork.task = task
+            if state.lifecycle.isCancelled { task.cancel() }
         }
     }
 
@@ -86,9 +61,9 @@ extension TaskRunning {
     /// Calls the closure, which is released when this returns.
     private func output(of input: Input) async throws -> Value {
         // Without its closure the operation has its outcome already, and goes by that.
-        guard let body = lock.withLock({ taskWork.takeBody() }) else { throw CancellationError() }
+        guard let body = lock.withLock({ taskWork.body.take() }) else { throw CancellationError() }
         defer {
-            lock.withLock { taskWork.bodyReturned() }
+            lock.withLock { taskWork.task = nil }
             if Task.isCancelled { cancel() }
         }
         return try await withCancellationDelivered {
@@ -110,8 +85,8 @@ extension TaskRunning {
 
     /// Releases the closure. Cancels a task that goes on because other code finished the operation.
     func releaseTask() {
-        let (body, task) = lock.withLock { taskWork.discard() }
+        // The closure is released after unlocking; its deinitializers may run arbitrary code.
+        let (_, task) = lock.withLock { (taskWork.body.take(), taskWork.task.take()) }
         task?.cancel()
-        _ = body
     }
 }

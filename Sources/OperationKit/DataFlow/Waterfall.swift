@@ -134,37 +134,12 @@ extension Waterfall where Input == Output {
 // MARK: - Building
 
 extension Waterfall {
-    /// A job that makes a value. An operation that it makes would not run, so that is an error.
-    func job<Next: Sendable>(
-        making job: @escaping @Sendable (Output) throws -> Next, name: @autoclosure () -> String
-    ) -> WaterfallJobs.Job {
-        if Next.self is Operation.Type {
-            let error = ChainError.operationNotRun(job: name(), chain: displayName)
-            return { _ in throw error }
-        }
-        return { .value(Reference(try job(Self.open($0)))) }
-    }
-
     /// The value of a result, whose type has been checked where the jobs were added.
     static func open(_ value: WaterfallJobs.Value) -> Output {
         guard let value = value as? Reference<Output> else {
             preconditionFailure("OperationKit: a waterfall's job got \(type(of: value)) instead of \(Output.self)")
         }
         return value.value
-    }
-
-    /// Returns a new waterfall with the jobs of this one, and what `append` adds to them.
-    func extended<Next>(_ append: (WaterfallJobs) -> Void) -> Waterfall<Input, Next> {
-        let refusal = consume()
-        let waterfall = Waterfall<Input, Next>(refusal == nil ? jobs : WaterfallJobs())
-        waterfall.name = self.name
-        waterfall.input = input
-        if let refusal {
-            waterfall.finish(withError: refusal)
-        } else {
-            append(jobs)
-        }
-        return waterfall
     }
 }
 
@@ -212,10 +187,13 @@ extension Waterfall {
         name: String? = nil, to result: Next.Type = Next.self, progressWeight: Int64 = 1,
         _ job: @escaping @Sendable (Output) throws -> Next
     ) -> Waterfall<Input, Next> {
-        extended { jobs in
-            jobs.append(
-                self.job(making: job, name: name ?? WaterfallJobs.name(ofJob: jobs.count)), name: name,
-                weight: progressWeight)
+        // An operation that the job makes would not run.
+        let error: ChainError? =
+            Next.self is Operation.Type
+            ? .operationNotRun(job: name ?? WaterfallJobs.name(ofJob: jobs.count), chain: displayName) : nil
+        return thenDecide(name: name, progressWeight: progressWeight) { output in
+            if let error { throw error }
+            return .value(try job(output))
         }
     }
 
@@ -235,15 +213,11 @@ extension Waterfall {
         name: String? = nil, to result: Next.Type = Next.self, progressWeight: Int64 = 1,
         _ job: @escaping @Sendable (Output) async throws -> Next
     ) -> Waterfall<Input, Next> {
-        extended { jobs in
-            let taskName = name ?? WaterfallJobs.name(ofJob: jobs.count)
-            jobs.append(
-                { [unowned children = jobs.children] value in
-                    let output = Self.open(value)
-                    let task = TaskOperation(name: taskName) { try await job(output) }
-                    task.qualityOfService = children.queue.childQualityOfService
-                    return WaterfallStep.operation(task).result
-                }, name: name, weight: progressWeight)
+        let taskName = name ?? WaterfallJobs.name(ofJob: jobs.count)
+        return thenDecide(name: name, progressWeight: progressWeight) { [unowned children = jobs.children] output in
+            let task = TaskOperation(name: taskName) { try await job(output) }
+            task.qualityOfService = children.queue.childQualityOfService
+            return .operation(task)
         }
     }
 
@@ -308,8 +282,15 @@ extension Waterfall {
         name: String? = nil, to result: Next.Type = Next.self, progressWeight: Int64 = 1,
         _ job: @escaping @Sendable (Output) throws -> WaterfallStep<Next>
     ) -> Waterfall<Input, Next> {
-        extended { jobs in
+        let refusal = consume()
+        let waterfall = Waterfall<Input, Next>(refusal == nil ? jobs : WaterfallJobs())
+        waterfall.name = self.name
+        waterfall.input = input
+        if let refusal {
+            waterfall.finish(withError: refusal)
+        } else {
             jobs.append({ try job(Self.open($0)).result }, name: name, weight: progressWeight)
         }
+        return waterfall
     }
 }

@@ -29,7 +29,7 @@ final class WaterfallJobs: Sendable {
 
     private let state = Locked(State())
 
-    func append(_ job: @escaping Job, name: String? = nil, weight: Int64) {
+    func append(_ job: @escaping Job, name: String?, weight: Int64) {
         state.withLock { state in
             state.jobs.append((job, name, ProgressLedger.weight(weight)))
             state.count += 1
@@ -47,8 +47,7 @@ final class WaterfallJobs: Sendable {
 
     /// Releases the jobs that were not called.
     func discard() {
-        let discarded = state.withLock { exchange(&$0.jobs, with: []) }
-        withExtendedLifetime(discarded) {}
+        _ = state.withLock { exchange(&$0.jobs, with: []) }
     }
 
     /// Describes the run: how many jobs have started, and the operation that the last one made, if that has not finished.
