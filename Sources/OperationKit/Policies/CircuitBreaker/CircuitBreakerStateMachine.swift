@@ -88,7 +88,7 @@ struct CircuitBreakerStateMachine: Sendable {
         switch (state, outcome) {
         case (.closed, .cancellation):
             break
-        case (.closed, .success), (.closed, .failure):
+        case (.closed, _):
             window.add(all: 1, marked: outcome == .failure ? 1 : 0, at: now)
             // Also after a success, which may be the call that was missing.
             if hasFailed { open(at: now) }

@@ -40,7 +40,9 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
         self.name = name
         becomeComposite(of: attempts.children, describe: { [weak attempts] in attempts?.describe(&$0) }) {
             [unowned self] input in
-            if let problem = Self.problem(delay, maximumAttempts) {
+            if delay < .zero || maximumAttempts < 1 {
+                let problem =
+                    delay < .zero ? "its delay is \(delay)" : "its maximumAttempts is \(maximumAttempts)"
                 throw RetryError.invalidPolicy(operation: displayName, problem: problem)
             }
             _ = attempts.begin(clock)
@@ -76,11 +78,6 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
 
     /// Does nothing: `start()` begins the first attempt.
     public override func main(input: Input) {}
-
-    private static func problem(_ delay: Duration, _ maximumAttempts: Int) -> String? {
-        if delay < .zero { return "its delay is \(delay)" }
-        return maximumAttempts < 1 ? "its maximumAttempts is \(maximumAttempts)" : nil
-    }
 
     // MARK: - The race
 

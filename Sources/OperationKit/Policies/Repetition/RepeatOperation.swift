@@ -44,7 +44,10 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
         super.init()
         self.name = name
         becomeComposite(of: runs.children, describe: { [weak runs] in runs?.describe(&$0) }) { [unowned self] input in
-            try checkPolicy(interval, maximumCount)
+            var problem: String?
+            if interval <= .zero { problem = "its interval is \(interval)" }
+            if let maximumCount, maximumCount < 1 { problem = "its maximumCount is \(maximumCount)" }
+            if let problem { throw RetryError.invalidPolicy(operation: displayName, problem: problem) }
             var schedule = RepeatSchedule(every: interval)
             let (clock, time) = (clock, runs.begin(clock))
             var firstStart: Duration?
@@ -113,13 +116,6 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
         let start = time.now()
         try await runs.children.runChild(run, weight: weight)
         return (result(of: run), start)
-    }
-
-    private func checkPolicy(_ interval: Duration, _ maximumCount: Int?) throws {
-        var problem: String?
-        if interval <= .zero { problem = "its interval is \(interval)" }
-        if let maximumCount, maximumCount < 1 { problem = "its maximumCount is \(maximumCount)" }
-        if let problem { throw RetryError.invalidPolicy(operation: displayName, problem: problem) }
     }
 }
 

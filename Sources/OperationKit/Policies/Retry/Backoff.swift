@@ -97,7 +97,7 @@ extension Backoff {
             return "its backoff grows by \(increment)"
         case .exponential(let factor) where !(factor >= 1 && factor.isFinite):
             return "its backoff grows by a factor of \(factor)"
-        case .linear, .exponential:
+        default:
             return nil
         }
     }

@@ -48,28 +48,19 @@ public final class RetryBudget: Sendable {
         window.withLock { $0.add(all: 1, at: now) }
     }
 
-    /// Whether the budget allows a retry now. Nothing is taken from it.
-    var allowsRetry: Bool {
-        let now = time.now()
-        return window.withLock { allowsRetry(in: &$0, at: now) }
-    }
-
-    /// A retry begins. Takes it from the budget.
+    /// Whether the budget allows a retry now.
     ///
-    /// - Returns: Whether the budget allows it.
-    func takeRetry() -> Bool {
+    /// - Parameter begins: Whether it begins, and is taken from the budget.
+    /// - Returns: Whether it is allowed.
+    func admitsRetry(begins: Bool) -> Bool {
         let now = time.now()
         return window.withLock { window in
-            guard allowsRetry(in: &window, at: now) else { return false }
-            window.add(marked: 1, at: now)
-            return true
+            window.advance(to: now)
+            let retries = window.total.marked + 1
+            // The quotient is the number next to the exact one, as the fraction is that next to what was written: 29 of 100 are 0.29.
+            let isAllowed = retries <= minimumRetries || Double(retries) / Double(window.total.all) <= fraction
+            if begins, isAllowed { window.add(marked: 1, at: now) }
+            return isAllowed
         }
-    }
-
-    private func allowsRetry(in window: inout SlidingWindow, at now: Duration) -> Bool {
-        window.advance(to: now)
-        let retries = window.total.marked + 1
-        // The quotient is the number next to the exact one, as the fraction is that next to what was written: 29 of 100 are 0.29.
-        return retries <= minimumRetries || Double(retries) / Double(window.total.all) <= fraction
     }
 }

@@ -61,7 +61,11 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
                 try await scheduler.wait(delay, on: clock)
             } attempt: { number in
                 let attempt = try await scheduler.next(of: self, input: input, make)
-                limitTime(of: attempt, policy.attemptTimeout)
+                // Its own timeout, and its own clock, come first.
+                if let timeout = policy.attemptTimeout, attempt.timeout == nil {
+                    if !attempt.withState({ $0.gates?.clock != nil }) { attempt.clock = clock }
+                    attempt.timeout = timeout
+                }
                 let start = time.now()
                 let first = firstStart ?? start
                 firstStart = first
@@ -108,21 +112,13 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
 
     /// Records the begin of an attempt, or its end. What is not kept is released after unlocking: errors may be of users' types.
     private func record(_ attempt: RetryAttempt) {
-        let removed = lock.withLock { () -> [RetryAttempt] in
+        _ = lock.withLock { () -> [RetryAttempt] in
             if log.last?.number == attempt.number { log.removeLast() }
             log.append(attempt)
             if log.count <= 2 * Self.keptCount { return [] }
             defer { log.removeFirst(Self.keptCount) }
             return Array(log.prefix(Self.keptCount))
         }
-        withExtendedLifetime(removed) {}
-    }
-
-    /// Gives an attempt the timeout of the policy, unless it has its own, and the clock of this operation with it.
-    private func limitTime(of operation: AsyncOperation, _ timeout: Duration?) {
-        guard let timeout, operation.timeout == nil else { return }
-        if !operation.withState({ $0.gates?.clock != nil }) { operation.clock = clock }
-        operation.timeout = timeout
     }
 }
 
@@ -199,16 +195,15 @@ extension AsyncOperation {
         _ body: @escaping @Sendable () async throws -> Output, retriedBy policy: RetryPolicy
     ) async throws -> Output {
         let clock = clock
-        let wait = { (number: Int, error: any Error, delay: Duration) async throws in
-            self.emit(.retrying(attempt: number, error: error, delay: delay))
-            let task = self as? any TaskRunning
-            task?.setWait("waiting \(ageText(delay)) before attempt \(number + 1)")
-            defer { task?.setWait(nil) }
-            try await clock.pause(for: delay)
-        }
         let request = requestOfAttempts
         return try await policy.perform(
-            named: { displayName }, clock: clock, wait: wait,
-            requesting: { try await request?.granted(toAttemptOf: self) }, body)
+            named: { displayName }, clock: clock,
+            wait: { number, error, delay in
+                self.emit(.retrying(attempt: number, error: error, delay: delay))
+                let task = self as? any TaskRunning
+                task?.setWait("waiting \(ageText(delay)) before attempt \(number + 1)")
+                defer { task?.setWait(nil) }
+                try await clock.pause(for: delay)
+            }, requesting: { try await request?.granted(toAttemptOf: self) }, body)
     }
 }

@@ -32,13 +32,13 @@ extension RetryPolicy {
             else { throw error }
             let delay = answer.requestedDelay?.clamped ?? delays.next(beforeRetry: number)
             if let maximumTotalTime, time.now().adding(delay) > maximumTotalTime { throw error }
-            func takeRetry(_ isAllowed: Bool?) throws {
-                guard isAllowed == false else { return }
+            func askBudget(begins: Bool) throws {
+                guard budget?.admitsRetry(begins: begins) == false else { return }
                 throw RetryError.budgetExhausted(operation: name(), attempts: number, error: error)
             }
-            try takeRetry(budget?.allowsRetry)
+            try askBudget(begins: false)
             try await wait(number, error, delay)
-            try takeRetry(budget?.takeRetry())
+            try askBudget(begins: true)
             number += 1
         }
     }
