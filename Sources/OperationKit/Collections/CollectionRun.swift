@@ -23,7 +23,7 @@ import Foundation
 /// `CancellationError` in their slots. `finish(withError:)` does the same, but the operation ends with the outcome it
 /// was given.
 public final class CollectionRun<CollectionType: Sendable>: IOOperation<[CollectionType], Void>, @unchecked Sendable {
-    private enum Stage {
+    private enum Stage: Equatable {
         case idle
         /// The object is being asked to perform the run: it hands over its units, or has its own implementation. Or the run is
         /// about to finish without that.
@@ -77,24 +77,18 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
             object.performOperation(on: input, completion: completion.end)
         }
         // The default implementation does not use its completion.
-        if let work {
-            completion.isLossExpected = true
-            start(work)
-        } else {
-            _ = endCall(unitCount: input.count, nil)
-        }
-    }
-
-    private func start(_ work: Result<CollectionWork, CoordinationError>) {
+        completion.isLossExpected = work != nil
         switch work {
-        case .success(let work):
+        case .success(let work)?:
             let driver = CollectionDriver(
                 work, qos: qualityOfService.equivalents.dispatch, itemEnded: { [weak self] in self?.reportProgress() })
             // A cancellation from here on finds the driver.
             if endCall(unitCount: work.source.count ?? 0, driver) { driver.cancel() }
             driver.start { slots, _ in self.finish(slots: slots) }
-        case .failure(let error):
+        case .failure(let error)?:
             finish(withInvalidOptions: error)
+        case nil:
+            _ = endCall(unitCount: input.count, nil)
         }
     }
 
@@ -117,10 +111,9 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
                 return (nil, object?.value)
             case .calling:
                 stage = .calling(isStopped: true)
-                return (nil, nil)
-            case .idle, .running, .finished:
-                return (self.driver, nil)
+            default: break
             }
+            return (self.driver, nil)
         }
         driver?.cancel()
         if let skipped { finishWithoutRun(of: skipped) }
@@ -137,7 +130,7 @@ extension CollectionRun {
     /// - Returns: The object to be called. `nil` if the operation has been told to finish before.
     private func beginCall() -> (any CollectionOperation<CollectionType>)? {
         lock.withLock {
-            guard case .idle = stage else { return nil }
+            guard stage == .idle else { return nil }
             stage = .calling(isStopped: false)
             return object?.value
         }
@@ -175,7 +168,7 @@ extension CollectionRun {
         finish(slots: [error]) { _, _ in .failure(error) }
     }
 
-    private func finish(slots: [(any Error)?]) {
+    fileprivate func finish(slots: [(any Error)?]) {
         let failures = SuboperationError.failures(of: slots, unitName: unitName)
         let name = displayName
         finish(slots: slots) { isCancelled, reason in
@@ -191,7 +184,7 @@ extension CollectionRun {
         own: @escaping @Sendable (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
     ) {
         let isFirst = lock.withLock {
-            if case .finished = stage { return false }
+            if stage == .finished { return false }
             stage = .finished
             self.slots = slots
             return true
@@ -201,21 +194,12 @@ extension CollectionRun {
         Trampoline.run { childrenFinished(&$0, own: own) }
     }
 
-    /// A type's own implementation has reported the end.
-    fileprivate func ended(_ slots: [(any Error)?]) {
-        finish(slots: slots)
-    }
-
     /// Ends the run soon, because the completion that a type's own implementation was given has been released.
     fileprivate func completionWasLost(itemCount: Int) {
-        let isFinished = lock.withLock { if case .finished = stage { true } else { false } }
-        if isFinished { return }
+        if lock.withLock({ stage == .finished }) { return }
         // The releasing thread may hold arbitrary locks.
         DedicatedThreads.deliveries.performAsync { [self] in
-            if isCancelled {
-                let slots = Array(repeating: CancellationError() as (any Error)?, count: itemCount)
-                return finish(slots: slots)
-            }
+            if isCancelled { return finish(slots: Array(repeating: CancellationError(), count: itemCount)) }
             let error = LostFinishError.run(name: displayName)
             finish(slots: Array(repeating: error, count: itemCount)) { _, _ in .failure(error) }
             ExecutionRecording.current.report(.lostFinish(error, operation: nil))
@@ -232,7 +216,7 @@ extension CollectionRun {
     /// collection is complete.
     fileprivate var count: (ended: Int, total: Int?) {
         lock.withLock {
-            guard case .finished = stage else { return (driver?.endedCount ?? 0, unitCount.map { max($0, 1) }) }
+            guard stage == .finished else { return (driver?.endedCount ?? 0, unitCount.map { max($0, 1) }) }
             // What never began is over, too.
             let count = max(slots.count, 1)
             return (count, count)
@@ -258,7 +242,7 @@ private final class RunCompletion<Item: Sendable>: @unchecked Sendable {
 
     /// The completion.
     @Sendable func end(_ slots: [(any Error)?]) {
-        run.ended(slots)
+        run.finish(slots: slots)
     }
 }
 

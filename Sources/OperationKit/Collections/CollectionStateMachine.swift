@@ -150,7 +150,7 @@ extension CollectionStateMachine {
         switch item {
         case .onStack: item = .endedOnStack
         case .detached: item = .ended
-        case .endedOnStack, .ended: return (false, nil)
+        default: return (false, nil)
         }
         endedCount += 1
         if wasDetached, !isSequence { detachedCount -= 1 }

@@ -75,7 +75,7 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
             switch await group.next() {
             case let (index, answer)??:
                 inFlight -= 1
-                if !ended(index, answer), goesOn {
+                if !ended(index, answer) {
                     goesOn = false
                     group.cancelAll()
                 }
@@ -107,7 +107,8 @@ final class InFlightTasks: Sendable {
         let isCancelled = state.withLock { state in
             state.tasks[index] = Task {
                 let result = await Result { try await body() }
-                forget(index)
+                // Release the task after unlocking; its deinitializers may run arbitrary code.
+                _ = self.state.withLock { $0.tasks.removeValue(forKey: index) }
                 completion(result.error)
             }
             return state.isCancelled
@@ -137,11 +138,6 @@ final class InFlightTasks: Sendable {
             return Array(state.tasks.values)
         }
         for task in tasks { task.cancel() }
-    }
-
-    private func forget(_ index: Int) {
-        // Release the task after unlocking; its deinitializers may run arbitrary code.
-        _ = state.withLock { $0.tasks.removeValue(forKey: index) }
     }
 }
 

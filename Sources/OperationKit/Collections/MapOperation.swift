@@ -126,7 +126,6 @@ extension MapOperation: TaskRunning {
         let progress = progress
         progress.totalUnitCount = Int64(max(input.count, 1))
         let (name, retryPolicy, clock) = (displayName, retryPolicy, clock)
-        let policy = failurePolicy
         var results = Array(
             repeating: Result<Output, any Error>.failure(CancellationError()), count: input.count)
         var iterator = input.makeIterator()
@@ -144,7 +143,7 @@ extension MapOperation: TaskRunning {
             ended: { index, result in
                 results[index] = result
                 progress.completedUnitCount += 1
-                guard policy == .cancelRemaining, case .failure(let error) = result else { return true }
+                guard failurePolicy == .cancelRemaining, case .failure(let error) = result else { return true }
                 return error.isCancellation
             })
         let outputs = results.compactMap { try? $0.get() }
@@ -156,10 +155,9 @@ extension MapOperation: TaskRunning {
 
     private func error(of results: [Result<Output, any Error>]) -> any Error {
         let failures = SuboperationError.failures(of: results.map(\.error), unitName: "item")
-        let reason = withState { $0.lifecycle.cancellationReason }
-        let outcome = CompoundOperationError.outcome(
-            name: displayName, ChildFailures(errors: failures), isCancelled: isCancelled || failures.isEmpty,
-            reason: reason)
-        return outcome.error ?? CancellationError()
+        let error = CompoundOperationError.error(
+            name: displayName, failures, isCancelled: isCancelled || failures.isEmpty,
+            reason: withState { $0.lifecycle.cancellationReason })
+        return error ?? CancellationError()
     }
 }

@@ -38,7 +38,7 @@ public enum CompoundOperationError: Error {
             case .cancelled(_, let errors, let reason):
                 if let reason, !reason.isCancellation { open.append(reason) }
                 open += errors.reversed().map(\.error)
-            case .dependencyCycle, nil:
+            default:
                 leaves.append(error)
             }
         }

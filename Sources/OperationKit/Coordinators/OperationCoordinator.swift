@@ -162,7 +162,7 @@ final class CoordinatedRun: @unchecked Sendable {
         let reason: (any Error)? =
             switch compoundError as? CompoundOperationError {
             case .suboperationFailure, .cancelled: nil
-            case .dependencyCycle, nil: compoundError
+            default: compoundError
             }
         return slots.map { slot in
             switch slot {

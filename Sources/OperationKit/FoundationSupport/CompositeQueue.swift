@@ -69,11 +69,10 @@ class CompositeQueue: PrivateQueue, @unchecked Sendable {
         #if !canImport(ObjectiveC)
         guard type(of: self) == CompositeQueue.self, guestQueueIfCreated == nil, super.qualityOfService == .default
         else { return }
-        let dropped = CompositeQueue.retired.withLock { retired in
+        _ = CompositeQueue.retired.withLock { retired in
             retired.append(self)
             return retired.count > CompositeQueue.mostRetired ? retired.removeFirst() : nil
         }
-        withExtendedLifetime(dropped) {}
         #endif
     }
 

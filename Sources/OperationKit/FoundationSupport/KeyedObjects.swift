@@ -32,11 +32,10 @@ final class KeyedObjects<Object: AnyObject & Sendable>: Sendable {
 
     private func objectWasReleased(_ key: Key) {
         // Another object may have taken the place. If it is released at this moment, then not with the lock held.
-        let successor = entries.withLock { entries in
+        _ = entries.withLock { entries in
             let successor = entries[key]?.object
             if successor == nil { entries[key] = nil }
             return successor
         }
-        withExtendedLifetime(successor) {}
     }
 }

@@ -24,9 +24,8 @@ extension QualityOfService {
         case .userInitiated: (.userInitiated, .userInitiated)
         case .utility: (.utility, .utility)
         case .background: (.background, .background)
-        case .default: (.unspecified, .medium)
-        // Cases of future systems.
-        @unknown default: (.unspecified, .medium)
+        // Also cases of future systems.
+        default: (.unspecified, .medium)
         }
     }
 }

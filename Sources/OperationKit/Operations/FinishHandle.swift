@@ -115,7 +115,7 @@ private final class FinishToken<Output: Sendable>: @unchecked Sendable {
     }
 
     func settle(with result: Result<Output, any Error>) {
-        finish(result.mapError { operation.replacedByReason($0) }) { hasDecided = true }
+        finish(result.mapError(operation.replacedByReason)) { hasDecided = true }
     }
 }
 

@@ -53,8 +53,7 @@ final class MisuseReporter: Sendable {
         get { current.withLock { $0 } }
         set {
             // Release the old handler after unlocking; its deinitializers may run arbitrary code.
-            let previous = current.withLock { exchange(&$0, with: newValue) }
-            withExtendedLifetime(previous) {}
+            _ = current.withLock { exchange(&$0, with: newValue) }
         }
     }
 

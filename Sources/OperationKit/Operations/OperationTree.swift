@@ -8,7 +8,6 @@ struct OperationTree {
     static let length = 500
 
     /// Says why an operation has not started, from what it waits for.
-    private typealias Reason = (_ wait: String?) -> String?
 
     private(set) var lines: [String] = []
     private var waits: WaitDescriptions
@@ -68,7 +67,7 @@ struct OperationTree {
     }
 
     /// Describes an operation, and leaves what is inside it open.
-    private mutating func describe(_ operation: Operation, name: String? = nil, reason: Reason) {
+    private mutating func describe(_ operation: Operation, name: String? = nil, reason: (_ wait: String?) -> String?) {
         let snapshot = (operation as? AsyncOperation)?.ownChildren?.snapshot(atMost: OperationTree.width)
         let line = operation.summary(name: name, remarks: snapshot?.summary ?? [], at: now) {
             reason(waits.text(for: operation))
@@ -93,7 +92,7 @@ extension ChildSnapshot {
         case .waiting where wait != nil, .queued where wait != nil: wait
         case .queued where !isReady: "not ready by itself"
         case .waiting where readyText != nil: "about to become ready"
-        case .waiting, .ready, .queued: readyText
+        default: readyText
         }
     }
 }
@@ -126,10 +125,11 @@ struct QueueSnapshot {
     /// What there is to say of the queue itself.
     var text: String {
         let count = operations.count
-        let parts =
-            (isSuspended ? ["suspended"] : []) + (limit.map { ["limit \($0)"] } ?? [])
-            + [count == 0 ? "no operations" : count == 1 ? "1 operation" : "\(count) operations"]
-        return "queue “\(name)”: " + parts.joined(separator: ", ")
+        let parts = [
+            isSuspended ? "suspended" : nil, limit.map { "limit \($0)" },
+            count == 0 ? "no operations" : count == 1 ? "1 operation" : "\(count) operations",
+        ]
+        return "queue “\(name)”: " + parts.compactMap(\.self).joined(separator: ", ")
     }
 }
 

@@ -213,13 +213,12 @@ final class OperationProgress: Progress, @unchecked Sendable {
     func complete(unitCount: Int64?) {
         let shown = weightedUnits?.total
         // Release the parts after unlocking; their deinitializers may run arbitrary code.
-        let parts = lock.withLock {
+        _ = lock.withLock {
             isComplete = true
             finalUnitCount = shown
             fill(max(unitCount ?? super.totalUnitCount, 1), self.parts)
             return exchange(&self.parts, with: [])
         }
-        withExtendedLifetime(parts) {}
     }
     #endif
 

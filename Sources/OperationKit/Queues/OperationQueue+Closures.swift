@@ -62,13 +62,11 @@ extension OperationQueue {
 /// the caller goes on at the turn, without a place. From the turn on, only the caller decides when the operation ends:
 /// `finish` by other code gives it its outcome, not its end.
 final class QueueSlot: AsyncOperation, @unchecked Sendable {
-    private typealias Decision = Result<Void, any Error>
-
     private enum Turn {
         case open
         case awaited(CheckedContinuation<Void, any Error>)
         /// The first decision: the turn has come, or the closure is not to run, for the reason given.
-        case decided(Decision)
+        case decided(Lifecycle.Outcome)
     }
 
     // The lock of the operation guards it.
@@ -98,7 +96,7 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { continuation in
                     // A handler may have decided before.
-                    let decision = lock.withLock { () -> Decision? in
+                    let decision = lock.withLock { () -> Lifecycle.Outcome? in
                         if case .decided(let decision) = turn { return decision }
                         turn = .awaited(continuation)
                         return nil
@@ -122,8 +120,7 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
 
     /// Gives the place back. The outcome stands unless other code has given one.
     func end(with outcome: Lifecycle.Outcome) {
-        let outcome = outcome.mapError { replacedByReason($0) }
-        endDeferred(with: outcome)
+        endDeferred(with: outcome.mapError(replacedByReason))
     }
 
     override func cancellationTookEffect() {
@@ -136,7 +133,7 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
 
     /// - Returns: Whether nothing had been decided before.
     @discardableResult
-    private func decide(_ decision: Decision) -> Bool {
+    private func decide(_ decision: Lifecycle.Outcome) -> Bool {
         let previous = lock.withLock { () -> Turn in
             if case .decided = turn { return turn }
             return exchange(&turn, with: .decided(decision))

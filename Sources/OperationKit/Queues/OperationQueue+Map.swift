@@ -83,10 +83,7 @@ extension OperationQueue {
     }
 
     private var mapLimit: Int {
-        let limit = maxConcurrentOperationCount
-        if limit == OperationQueue.defaultMaxConcurrentOperationCount {
-            return ProcessInfo.processInfo.activeProcessorCount
-        }
-        return max(limit, 1)
+        maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount
+            ? ProcessInfo.processInfo.activeProcessorCount : max(maxConcurrentOperationCount, 1)
     }
 }
