@@ -19,7 +19,8 @@ final class KeyedObjects<Object: AnyObject & Sendable>: Sendable {
     ) -> Object {
         let key = Key(value: value.map(AnyHashable.init) ?? AnyHashable(Value?.none))
         if let object = entries.withLock({ $0[key]?.object }) { return object }
-        let new = make { [weak self] in self?.objectWasReleased(key) }
+        // Not weakly: there is no cycle, and LeakSanitizer would report the side table of an object that is static.
+        let new = make { [self] in objectWasReleased(key) }
         // A key such as `.nan` can never be looked up.
         if key != key { return new }
         return entries.withLock { entries in
