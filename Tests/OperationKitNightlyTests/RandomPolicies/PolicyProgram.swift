@@ -29,6 +29,8 @@ struct PolicyNode: Sendable {
     var dependsOnSibling = false
     var attemptTimeout: Int?
     var delay = 0
+    /// From -1 to 1.
+    var priority = 0
 }
 
 /// What an operation is given.
@@ -123,6 +125,7 @@ struct PolicyGenerator {
         (node.limit, node.failure, node.delay) = (1 + pick(3), element(of: [0, 0, 1, 2]), 1 + pick(600))
         (node.cancelsRemaining, node.isCancelledBefore, node.dependsOnSibling) = (chance(3), chance(20), chance(4))
         if chance(3) { node.attemptTimeout = 100 + pick(2_000) }
+        if chance(3) { node.priority = 1 - 2 * pick(2) }
         var held = floor
         for _ in 0..<element(of: node.kind == .foreign ? [0] : [0, 0, 1, 1, 2, 3]) {
             node.policies.append(policy(depth, floor: floor, &held))

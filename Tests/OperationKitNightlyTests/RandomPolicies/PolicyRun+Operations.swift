@@ -57,6 +57,7 @@ extension PolicyRun {
         }
         let operation = operation(for: unit)
         operation.name = unit.name
+        operation.queuePriority = Operation.QueuePriority(rawValue: 4 * node.priority) ?? .normal
         operation.completionBlock = { unit.state.change { $0.completions += 1 } }
         tracker.track(operation, unit.name)
         unit.state.change { ($0.operation, $0.isBarred) = (operation, node.isCancelledBefore) }

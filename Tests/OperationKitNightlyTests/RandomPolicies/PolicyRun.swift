@@ -277,6 +277,7 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
             problems.add("“\(resources.value[index].name)” cannot be had")
         }
         if !eventually(isClosed) { problems.add("the circuit breaker stays \(circuit.value?.state as Any)") }
+        if let manualClock { tracker.track(manualClock.timer, "timer") }
         resources.value = []
         circuit.value = nil
         if !eventually({ tracker.alive.isEmpty }) { problems.add("still alive: \(tracker.alive)") }
