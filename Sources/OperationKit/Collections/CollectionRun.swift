@@ -86,7 +86,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
             if endCall(unitCount: work.source.count ?? 0, driver) { driver.cancel() }
             driver.start { slots, _ in self.finish(slots: slots) }
         case .failure(let error)?:
-            finish(withInvalidOptions: error)
+            finish(slots: [error]) { _, _ in .failure(error) }
         case nil:
             _ = endCall(unitCount: input.count, nil)
         }
@@ -156,7 +156,7 @@ extension CollectionRun {
             let count = OperationKit.unitCount(input?.count ?? 0, size: unitSize)
             finish(slots: Array(repeating: CancellationError(), count: count))
         } catch {
-            finish(withInvalidOptions: error)
+            finish(slots: [error]) { _, _ in .failure(error) }
         }
     }
 }
@@ -164,10 +164,6 @@ extension CollectionRun {
 // MARK: - The outcome
 
 extension CollectionRun {
-    private func finish(withInvalidOptions error: CoordinationError) {
-        finish(slots: [error]) { _, _ in .failure(error) }
-    }
-
     fileprivate func finish(slots: [(any Error)?]) {
         let failures = SuboperationError.failures(of: slots, unitName: unitName)
         let name = displayName

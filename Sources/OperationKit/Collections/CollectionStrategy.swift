@@ -27,9 +27,8 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
         names = ItemNames(type: type, unit: operation.unitName)
         let batches = operation as? any BatchOperation
         if batches != nil, operation is any ItemOperation { throw .itemsAndBatches(type: type) }
-        let batchSize = batches?.batchSize
-        if let batchSize, batchSize < 1 { throw .invalidBatchSize(type: type, batchSize: batchSize) }
-        unitSize = batchSize ?? 1
+        unitSize = batches?.batchSize ?? 1
+        if unitSize < 1 { throw .invalidBatchSize(type: type, batchSize: unitSize) }
         limit =
             (operation as? any ParallelItemOperation)?.maxConcurrentOperationCount
             ?? (operation as? any ParallelBatchOperation)?.maxConcurrentOperationCount ?? 1

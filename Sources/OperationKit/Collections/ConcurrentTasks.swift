@@ -25,10 +25,8 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
             let item = try await next()
             if Task.isCancelled { break }
             guard let item else { return }
-            if let suspension {
-                await suspension.ended()
-                if Task.isCancelled { break }
-            }
+            await suspension?.ended()
+            if Task.isCancelled { break }
             guard ended(index, await perform(index, item)) else { return }
             index += 1
         }

@@ -163,7 +163,7 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         let operations = (total ?? errors.count) == 1 ? "operation" : "operations"
         let count = "\(errors.count) \(total.map { "of \($0) " } ?? "")\(operations) failed"
         if depth < 0 || errors.isEmpty { return count + "." }
-        if depth == 0 { return count + ": " + Self.leaves(of: self).joinedAsList }
+        if depth == 0 { return count + ": " + leaves.joinedAsList }
         var parts = errors.prefix(Self.mostSpelledOut).map {
             let entry = $0.error.entry(of: $0.name, depth: depth - 1)
             if $0.blockedCount == 0 { return entry }
@@ -176,11 +176,11 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
     }
 
     /// The first errors at the ends of the tree, however deep they are.
-    private static func leaves(of error: CompoundOperationError) -> [String] {
+    private var leaves: [String] {
         var texts: [String] = []
-        var open: [(name: String, error: any Error)] = [(error.name, error)]
-        while texts.count < mostSpelledOut, let (name, error) = open.popLast() {
-            let inside = (error as? any NestingError)?.errorsInside(atMost: mostSpelledOut) ?? []
+        var open: [(name: String, error: any Error)] = [(name, self)]
+        while texts.count < Self.mostSpelledOut, let (name, error) = open.popLast() {
+            let inside = (error as? any NestingError)?.errorsInside(atMost: Self.mostSpelledOut) ?? []
             open += inside.reversed()
             if inside.isEmpty { texts.append(error.entry(of: name, depth: -1)) }
         }

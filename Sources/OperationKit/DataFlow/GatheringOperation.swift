@@ -62,7 +62,11 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
         scheduler.attach(
             to: self,
             CompositeHandlers(
-                start: { [unowned self] in startSources() },
+                start: { [unowned self] in
+                    if let initialError { finish(withError: initialError) }
+                    scheduler.prepareQueue(for: self)
+                    scheduler.run()
+                },
                 finished: { [unowned self] failures, list in sourcesFinished(failures: failures, &list) },
                 countsChildren: true))
         do { try scheduler.addInitial(sources, to: self) } catch { initialError = error }
@@ -71,12 +75,6 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
     override class var typeTitle: String { "gathered \(Source.typeTitle)" }
 
     override func main(input: Void) {}
-
-    private func startSources() {
-        if let initialError { finish(withError: initialError) }
-        scheduler.prepareQueue(for: self)
-        scheduler.run()
-    }
 
     private func sourcesFinished(failures: ChildFailures, _ list: inout Trampoline) {
         let (name, (outputs, areComplete)) = (displayName, takeOutputs())

@@ -47,7 +47,9 @@ final class MisuseReporter: Sendable {
     typealias Handler = @Sendable (MisuseReport) -> Void
 
     let queue = DispatchQueue(label: "MisuseReport")
-    private let current = Locked<Handler?>(MisuseReporter.print)
+    private let current = Locked<Handler?> {
+        FileHandle.standardError.write(Data("\($0)\n".utf8))
+    }
 
     var handler: Handler? {
         get { current.withLock { $0 } }
@@ -60,10 +62,6 @@ final class MisuseReporter: Sendable {
     /// Reports asynchronously: the reporting thread may hold arbitrary locks.
     func report(_ report: MisuseReport) {
         queue.async { self.handler?(report) }
-    }
-
-    private static func print(_ report: MisuseReport) {
-        FileHandle.standardError.write(Data("\(report)\n".utf8))
     }
 }
 

@@ -138,13 +138,9 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
             if case .decided = turn { return turn }
             return exchange(&turn, with: .decided(decision))
         }
-        switch previous {
-        case .open: return true
-        case .decided: return false
-        case .awaited(let continuation):
-            continuation.resume(with: decision)
-            return true
-        }
+        if case .decided = previous { return false }
+        if case .awaited(let continuation) = previous { continuation.resume(with: decision) }
+        return true
     }
 }
 

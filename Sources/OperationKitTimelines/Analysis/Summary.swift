@@ -81,7 +81,7 @@ extension OperationTimeline {
         }
         // Work that took no time overlaps with none.
         let hasMoment = entries.indices.contains { !entries[$0].isComposite && causes.runs[$0] == causes.ends[$0] }
-        return max(hasMoment ? 1 : 0, overlaps.max() ?? 0)
+        return overlaps.max() ?? (hasMoment ? 1 : 0)
     }
 
     private func waiting(_ causes: TimelineCauses) -> [Summary.Waiting] {
@@ -131,7 +131,13 @@ extension OperationTimeline.Summary: CustomStringConvertible {
 
     /// The numbers as lines of text.
     public var description: String {
-        var lines = [outcomes]
+        let counts = [
+            (failedCount, "failed"), (skippedCount, "did not run"), (cancelledCount, "cancelled"),
+            (unfinishedCount, "not finished"),
+            (retryCount, retryCount == 1 ? "attempt repeated" : "attempts repeated"),
+        ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        let operations = operationCount == 1 ? "1 operation" : "\(operationCount) operations"
+        var lines = [([operations] + counts).joined(separator: ", ")]
         let mean = Int((meanParallelism * 10).rounded())
         lines.append(
             "\(wallTime.shortText) for \(work.shortText) of work: \(mean / 10).\(mean % 10) at the same time "
@@ -147,15 +153,5 @@ extension OperationTimeline.Summary: CustomStringConvertible {
         lines += bounds.map { "at least " + $0 }
         if droppedCount > 0 { lines.append("\(droppedCount) other operations were not recorded") }
         return lines.joined(separator: "\n")
-    }
-
-    private var outcomes: String {
-        let counts = [
-            (failedCount, "failed"), (skippedCount, "did not run"), (cancelledCount, "cancelled"),
-            (unfinishedCount, "not finished"),
-            (retryCount, retryCount == 1 ? "attempt repeated" : "attempts repeated"),
-        ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
-        let operations = operationCount == 1 ? "1 operation" : "\(operationCount) operations"
-        return ([operations] + counts).joined(separator: ", ")
     }
 }

@@ -76,20 +76,18 @@ struct TimelineScale: Sendable {
     let end: Duration
     /// How many cells or pixels the scale takes.
     let length: Int
-    private let total: Double
 
     /// - Parameters:
     ///   - end: The time at the right end. Below a nanosecond it counts as one.
     ///   - length: How many cells or pixels there are, above 0.
     init(end: Duration, length: Int) {
         self.end = max(end, .nanoseconds(1))
-        self.length = max(1, length)
-        total = self.end / .nanoseconds(1)
+        self.length = length
     }
 
     /// The place of a time, from 0 to the length. Times outside of the scale are at its ends.
     func place(_ time: Duration) -> Double {
-        min(max(time / .nanoseconds(1) / total, 0), 1) * Double(length)
+        min(max(time / .nanoseconds(1) / (end / .nanoseconds(1)), 0), 1) * Double(length)
     }
 
     /// The cell in which a time is, from 0.

@@ -48,7 +48,9 @@ extension OperationDiagnostics {
         handler: (@Sendable (StallReport) -> Void)? = nil
     ) -> StallMonitor {
         precondition(threshold > .zero, "OperationKit: operations can only stall after a time that is more than zero")
-        let watcher = StallWatcher(threshold: threshold, clock: clock, handler: handler ?? StallReport.print)
+        let watcher = StallWatcher(
+            threshold: threshold, clock: clock,
+            handler: handler ?? { FileHandle.standardError.write(Data("\($0)\n".utf8)) })
         AsyncOperation.addGlobalObserver(watcher)
         return StallMonitor(watcher)
     }
@@ -134,10 +136,5 @@ extension StallReport {
         var outermost = operation
         while let composite = outermost.enclosingComposite { outermost = composite }
         tree = outermost.debugDescription
-    }
-
-    /// Prints a report to standard error.
-    static func print(_ report: Self) {
-        FileHandle.standardError.write(Data("\(report)\n".utf8))
     }
 }

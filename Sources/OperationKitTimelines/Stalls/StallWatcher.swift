@@ -83,8 +83,7 @@ final class StallWatcher: OperationObserver {
             if state.isStopped { return false }
             state.watches[id] = watch
             state.noteActivity(in: watch.parent, at: now)
-            defer { state.isAlarmSet = true }
-            return !state.isAlarmSet
+            return !exchange(&state.isAlarmSet, with: true)
         }
         if needsAlarm { setAlarm(after: threshold) }
     }

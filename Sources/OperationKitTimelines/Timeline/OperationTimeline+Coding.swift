@@ -88,8 +88,7 @@ extension OperationTimeline.Entry: Codable {
             started: try time(.started), running: try time(.running), cancelled: try time(.cancelled),
             finished: try time(.finished), waits: try value(.waits) ?? [], retries: try value(.retries) ?? [],
             dependencies: try value(.dependencies) ?? [], resources: try value(.resources) ?? [],
-            isComposite: try value(.composite) ?? false,
-            limit: try value(.limit))
+            isComposite: try value(.composite) ?? false, limit: try value(.limit))
         guard let outcome: String = try value(.outcome) else { return }
         let error = try value(.error) ?? ""
         switch outcome {
