@@ -7,8 +7,8 @@ import Testing
 @testable import OperationKit
 
 extension Stress {
-    /// Random trees of operations with several policies each, which are cancelled, finished and changed meanwhile. No model says
-    /// what each of them does; some promises hold for all.
+    /// Random trees of operations with several policies each, which are cancelled, finished and changed meanwhile. No model
+    /// says what each of them does; some promises hold for all.
     @Suite("Stress: random policies") struct PolicyProgramTests {
         @Test("Random operations with policies keep all promises that need no model") func programs() async {
             let seed = StressSettings.seed ?? SplitMix64.freshSeed()
