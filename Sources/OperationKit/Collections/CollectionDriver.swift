@@ -72,11 +72,11 @@ final class CollectionDriver: Sendable {
     /// - Parameter completion: Called once, on the thread on which the last item ended, or another one if that was in a task. The
     ///   run holds nothing of the user's then.
     func start(completion: @escaping Completion) {
-        let action = state.withLock { state in
-            state.completion = completion
-            return state.machine.started()
-        }
-        perform(action)
+        perform(
+            state.withLock { state in
+                state.completion = completion
+                return state.machine.started()
+            })
     }
 
     /// Stops starting items, and cancels the tasks of those in flight; items in flight run to completion.

@@ -141,8 +141,7 @@ extension ManagedCollectionOperation {
     public func performOperation(on collection: [CollectionType], completion: @escaping Completion) {
         // Before the options are read, which may run another collection.
         let request = RunRequest.taken(by: ObjectIdentifier(self))
-        let strategy = Result { () throws(CoordinationError) in try CollectionStrategy(of: self) }
-        let work = strategy.map { $0.work(on: collection) }
+        let work = Result { () throws(CoordinationError) in try CollectionStrategy(of: self).work(on: collection) }
         if let request { return request.answer(with: work) }
         switch work {
         case .success(let work): CollectionDriver(work).start { slots, _ in completion(slots) }

@@ -88,7 +88,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     }
 
     private func stepsFinished(failures: ChildFailures, _ list: inout Trampoline) {
-        let failure = failures.errors.first.map { steps.renumbered($0) }
+        let failure = failures.errors.first.map(steps.renumbered)
         // Release it after unlocking; what it holds may run arbitrary code when it is freed.
         let source = lock.withLock {
             self.failure = failure

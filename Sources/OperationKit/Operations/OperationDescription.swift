@@ -119,7 +119,7 @@ struct WaitDescriptions {
         }
     }
 
-    private let now: ContinuousClock.Instant
+    let now: ContinuousClock.Instant
     private var chains: [ObjectIdentifier: Chain] = [:]
     /// An object is known by its identity only as long as it lives.
     private var held: [Operation] = []

@@ -7,11 +7,8 @@ struct OperationTree {
     /// How many lines there are in all.
     static let length = 500
 
-    /// Says why an operation has not started, from what it waits for.
-
     private(set) var lines: [String] = []
     private var waits: WaitDescriptions
-    private let now: ContinuousClock.Instant
     /// How deep the operation is that is being described.
     private var depth = 0
     /// What adds further lines, the next one last: in a list instead of on the stack, because compounds may be nested to any depth.
@@ -19,21 +16,16 @@ struct OperationTree {
 
     var text: String { lines.joined(separator: "\n") }
 
-    private init(at now: ContinuousClock.Instant) {
-        self.now = now
-        waits = WaitDescriptions(at: now)
-    }
-
     /// Takes one snapshot of each composite, and asks the operations without any lock.
     init(_ root: AsyncOperation, at now: ContinuousClock.Instant) {
-        self.init(at: now)
+        waits = WaitDescriptions(at: now)
         describe(root) { root.reasonNotStarted($0) }
         describeOpen()
     }
 
     /// Takes one snapshot of the queue and each composite on it, and asks the operations without any lock.
     init(_ queue: OperationQueue, at now: ContinuousClock.Instant) {
-        self.init(at: now)
+        waits = WaitDescriptions(at: now)
         let snapshot = QueueSnapshot(queue)
         lines = [snapshot.text]
         let shown = snapshot.operations.prefix(OperationTree.width)
@@ -69,7 +61,7 @@ struct OperationTree {
     /// Describes an operation, and leaves what is inside it open.
     private mutating func describe(_ operation: Operation, name: String? = nil, reason: (_ wait: String?) -> String?) {
         let snapshot = (operation as? AsyncOperation)?.ownChildren?.snapshot(atMost: OperationTree.width)
-        let line = operation.summary(name: name, remarks: snapshot?.summary ?? [], at: now) {
+        let line = operation.summary(name: name, remarks: snapshot?.summary ?? [], at: waits.now) {
             reason(waits.text(for: operation))
         }
         addLine(line)

@@ -72,11 +72,10 @@ extension OperationTimeline {
     }
 
     private func maximumParallelism(_ works: [Range<Duration>], _ causes: TimelineCauses) -> Int {
-        // At the same time, ends come before beginnings.
-        let changes = works.flatMap { [($0.lowerBound, 1), ($0.upperBound, -1)] }.sorted(by: <)
         var current = 0
-        let overlaps = changes.map { change in
-            current += change.1
+        // At the same time, ends come before beginnings.
+        let overlaps = works.flatMap { [($0.lowerBound, 1), ($0.upperBound, -1)] }.sorted(by: <).map { _, change in
+            current += change
             return current
         }
         // Work that took no time overlaps with none.

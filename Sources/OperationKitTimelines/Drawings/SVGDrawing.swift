@@ -141,9 +141,8 @@ struct SVGDrawing {
     private mutating func addAxis(top: Int, bottom: Int) {
         for tick in scale.ticks(atMost: scale.length / 90) {
             let x = Double(left) + scale.place(tick.time)
-            let place = x.shortText
             elements.append(
-                "<line class=\"grid\" x1=\"\(place)\" x2=\"\(place)\" y1=\"\(top)\" y2=\"\(bottom)\"/>")
+                "<line class=\"grid\" x1=\"\(x.shortText)\" x2=\"\(x.shortText)\" y1=\"\(top)\" y2=\"\(bottom)\"/>")
             text(tick.text, x: x, y: titleHeight + baseLine, style: "faint")
         }
     }

@@ -74,10 +74,9 @@ public final class CircuitBreaker: Sendable {
     /// The state, for diagnostics: it may be another one by the time it is looked at. An open circuit whose time is over is half
     /// open.
     public var state: State {
-        let now = time.now()
-        return switch machine.withLock({ $0.state }) {
+        switch machine.withLock({ $0.state }) {
         case .closed: .closed
-        case .open(let end): now < end ? .open : .halfOpen
+        case .open(let end): time.now() < end ? .open : .halfOpen
         case .halfOpen: .halfOpen
         }
     }
