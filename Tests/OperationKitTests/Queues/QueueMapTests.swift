@@ -76,12 +76,13 @@ import Testing
         #expect(taken.value == 500)
     }
 
-    @Test("The first error cancels the others and is thrown") func firstError() async {
+    @Test("The first error cancels the others and is thrown, also if all have begun", arguments: [2, 100])
+    func firstError(count: Int) async {
         let queue = OperationQueue()
         let log = EventLog()
         let begun = Gate()
         await #expect(throws: TestError.first) {
-            try await queue.map(0..<100, limit: 2) { number in
+            try await queue.map(0..<count, limit: count == 2 ? 3 : 2) { number in
                 if number == 0 {
                     begun.open()
                     defer { log.add("0 ended") }
