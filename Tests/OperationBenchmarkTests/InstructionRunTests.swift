@@ -6,17 +6,13 @@ import Testing
 
 /// The mode that counts instructions as it is run, with scripts in place of the tools that count.
 @Suite struct InstructionRunTests {
-    /// Returns a folder with scripts, which are the only programs to be found.
-    private static func tools(_ scripts: [String: String]) throws -> URL {
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("InstructionRunTests-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        for (name, script) in scripts {
-            let file = folder.appendingPathComponent(name)
-            try Data("#!/bin/sh\n\(script)\n".utf8).write(to: file)
-            try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file.path)
-        }
-        return folder
+    /// The only programs to be found.
+    private let tools = TemporaryFolder()
+
+    private func run(_ scripts: [String: String], _ arguments: String...) async throws -> ProductProcess.Result {
+        for (name, script) in scripts { _ = try tools.script(name, "#!/bin/sh\n\(script)\n") }
+        return try await BenchmarkProcess.run(
+            arguments: ["--instructions"] + arguments, environment: ["PATH": tools.url.path])
     }
 
     private static let failing = "exit 1"
@@ -43,10 +39,7 @@ import Testing
             (["valgrind": valgrind], "valgrind", "34"),
         ])
     func choice(scripts: [String: String], tool: String, cost: String) async throws {
-        let folder = try Self.tools(scripts)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let result = try await BenchmarkProcess.run(
-            arguments: ["--instructions", "--markdown", "--only", "life"], environment: ["PATH": folder.path])
+        let result = try await run(scripts, "--markdown", "--only", "life")
         #expect(result.status == 0)
         #expect(result.lines[0].contains(", counted by \(tool) on "))
         let row = result.lines.dropLast().last ?? ""
@@ -60,10 +53,7 @@ import Testing
             ("echo '==1== Events : Ir' >&2", .notCounted(.valgrind)),
         ])
     func failure(script: String, error: InstructionCounterError) async throws {
-        let folder = try Self.tools(["valgrind": script])
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let result = try await BenchmarkProcess.run(
-            arguments: ["--instructions", "--only", "life"], environment: ["PATH": folder.path])
+        let result = try await run(["valgrind": script], "--only", "life")
         #expect(result.status == 3)
         #expect(result.output == "")
         #expect(result.errors.contains("OperationBenchmark: \(error.localizedDescription)"))

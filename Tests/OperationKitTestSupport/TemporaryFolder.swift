@@ -16,9 +16,16 @@ package final class TemporaryFolder: Sendable {
     }
 
     /// Writes a file that may be executed, and returns its path.
+    ///
+    /// A shell writes it. What this process has open for writing, a program that another test is just starting has open as well, and
+    /// until that has begun, no system would execute the file.
     package func script(_ name: String, _ text: String) throws -> String {
-        let path = try file(name, text)
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
+        let path = url.appendingPathComponent(name).path
+        let shell = Process()
+        shell.executableURL = URL(fileURLWithPath: "/bin/sh")
+        shell.arguments = ["-c", #"printf %s "$1" >"$0" && chmod 755 "$0""#, path, text]
+        try shell.run()
+        shell.waitUntilExit()
         return path
     }
 
