@@ -71,7 +71,7 @@ extension OperationQueue {
             perform: { _, element in await Result { try await self.run { try await transform(element) } } },
             ended: { index, result in
                 if stopsAtFirstError, case .failure(let error) = result {
-                    if firstError == nil { firstError = error }
+                    firstError = firstError ?? error
                     return false
                 }
                 while results.count <= index { results.append(nil) }

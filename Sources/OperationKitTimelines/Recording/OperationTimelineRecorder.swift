@@ -45,8 +45,7 @@ public final class OperationTimelineRecorder: OperationObserver {
     ///
     /// Complexity: O(n log n) in the recorded operations.
     public var timeline: OperationTimeline {
-        let rows = rows.withLock { $0 }
-        return rows.timeline(startDate: startDate, now: (ContinuousClock.now - start).nanoseconds)
+        rows.withLock { $0 }.timeline(startDate: startDate, now: (ContinuousClock.now - start).nanoseconds)
     }
 
     /// Records an event. Called by the operations that the recorder observes; don't call this method yourself.
