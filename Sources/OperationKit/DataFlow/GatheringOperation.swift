@@ -62,7 +62,7 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
         scheduler.attach(
             to: self,
             CompositeHandlers(
-                start: { [unowned self] in
+                start: { [unowned self, unowned scheduler] in
                     if let initialError { finish(withError: initialError) }
                     scheduler.prepareQueue(for: self)
                     scheduler.run()
