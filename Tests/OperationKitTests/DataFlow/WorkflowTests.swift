@@ -14,8 +14,9 @@ import Testing
         let workflow = WorkflowOperation(name: "pages") { flow in
             var pages = [try await flow.run(TaskOperation { 1 })]
             while let last = pages.last, last < 4 { pages.append(try await flow.run(Increment().with(input: last))) }
-            async let sum = flow.run(TaskOperation { [pages] in pages.reduce(0, +) })
-            async let count = flow.run(TaskOperation { [pages] in pages.count })
+            let all = pages
+            async let sum = flow.run(TaskOperation { all.reduce(0, +) })
+            async let count = flow.run(TaskOperation { all.count })
             return try await (sum, count)
         }
         await start(workflow)

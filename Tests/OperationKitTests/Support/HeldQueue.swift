@@ -31,6 +31,8 @@ final class HeldComposites: SchedulingProbe.Observer {
     private(set) var locks = 0
     /// The keys of the changes that were announced.
     private(set) var notifications: [String] = []
+    /// The first one is under way.
+    private var jobs: [@Sendable () -> Void] = []
 
     init(_ queue: HeldQueue = HeldQueue()) {
         self.queue = queue
@@ -58,6 +60,14 @@ final class HeldComposites: SchedulingProbe.Observer {
 
     func makeQueue() -> CompositeQueue { queue }
 
-    func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
+    /// Runs a job on this thread, after those that are under way: inside each other, they would fill the stack.
+    func runWorker(_ work: @escaping @Sendable () -> Void) {
+        jobs.append(work)
+        if jobs.count > 1 { return }
+        while let job = jobs.first {
+            job()
+            jobs.removeFirst()
+        }
+    }
 }
 #endif
