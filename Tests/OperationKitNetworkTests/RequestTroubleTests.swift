@@ -296,7 +296,9 @@ struct RequestTroubleTests {
     }
 
     #if os(Linux)
-    @Test("A file of any length is loaded in bounded memory")
+    @Test(
+        "A file of any length is loaded in bounded memory",
+        .enabled(if: !keepsFreedMemory, "The sanitizer keeps what is freed."))
     func boundedMemory() async {
         await #expect(processExitsWith: .success) {
             let megabytes = TestExtent.choose(64, long: 1_024)

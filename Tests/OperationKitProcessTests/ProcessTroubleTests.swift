@@ -186,7 +186,9 @@ struct ProcessTroubleTests {
         }
     }
 
-    @Test("Lines of any number need no more memory than few")
+    @Test(
+        "Lines of any number need no more memory than few",
+        .enabled(if: !keepsFreedMemory, "The sanitizer keeps what is freed."))
     func boundedMemory() async {
         await #expect(processExitsWith: .success) {
             let megabytes = TestExtent.choose(64, long: 1_024)

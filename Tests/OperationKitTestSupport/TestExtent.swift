@@ -1,5 +1,8 @@
 import Foundation
 
+/// Whether memory that was freed is kept for a while, because a sanitizer looks for uses of it.
+package let keepsFreedMemory = ProcessInfo.processInfo.environment["ASAN_OPTIONS"] != nil
+
 /// How far a run of the tests goes where more always finds more: explorations, random programs, races and sizes.
 ///
 /// The short extent is for every change: it has each kind of event in it, with fewer orders, programs and children. The

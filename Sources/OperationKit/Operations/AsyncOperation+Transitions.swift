@@ -84,6 +84,9 @@ extension AsyncOperation {
         if hasGates { withdrawGates() }
         releaseWork()
         let lease = hasGates ? takeLease(error: error) : nil
+        // Before the end: to announce one, Foundation locks the operation and then its dependents, so that of a cycle of two that end at
+        // the same time each would wait for the other.
+        if !wasExecuting { detachFromDependencies() }
 
         // On Linux, Foundation listens only to `isExecuting` becoming true.
         #if canImport(ObjectiveC)
@@ -108,7 +111,6 @@ extension AsyncOperation {
         #endif
         didChange("isFinished")
         deliver(ended)
-        if !wasExecuting { detachFromDependencies() }
 
         for observer in withState({ $0.announced() }) { observer.operationFinished(self, error: error, &list) }
     }

@@ -127,13 +127,31 @@ import Testing
     func dependenciesAgainstWorkers(_ type: BlockOperation.Type) async throws {
         for _ in 0..<200 {
             let children = (0..<16).map { _ in BlockOperation {} }
-            let hub = ScriptedOperation()
+            let hub = ScriptedOperation.idle()
             let compound = CompoundOperation(operations: children + [hub], maxConcurrentOperationCount: 2)
             await concurrently([
                 { compound.start() },
-                { for child in children { child.addDependency(hub) } },
+                {
+                    for child in children { child.addDependency(hub) }
+                    // Not before: Foundation on Linux loses an operation whose dependency ends while it is being added.
+                    hub.finish()
+                },
             ])
             try await compound.finished()
+            #expect(children.allSatisfy { $0.isFinished })
+        }
+    }
+
+    @Test(
+        "Children that wait for each other end, although two threads end them at the same time",
+        arguments: [true, false])
+    func cycles(isStock: Bool) async {
+        for _ in 0..<200 {
+            let children = (0..<4).map { _ in isStock ? BlockOperation {} : ScriptedOperation() }
+            for (index, child) in children.enumerated() { child.addDependency(children[index ^ 1]) }
+            let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 4)
+            compound.start()
+            await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
             #expect(children.allSatisfy { $0.isFinished })
         }
     }

@@ -21,7 +21,11 @@ extension ChildScheduler {
             let found = register(first..<last, of: composite, isCancelled: isCancelled)
             error = error ?? found
         }
-        if let error = error ?? dependencyCycleError(in: composite) { composite.finish(withError: error) }
+        if let error = error ?? dependencyCycleError(in: composite) {
+            // No child runs, and where stock operations wait for each other, the ends of two would lock each other out.
+            for operation in machine.withLock(\.operations) { operation.detachFromDependencies() }
+            composite.finish(withError: error)
+        }
         update { $0.started() }
     }
 
