@@ -48,5 +48,6 @@ import Testing
             for observer in added { observers.add(observer) }
             #expect(observers.removeAll().map { $0 === waiter } == [false, true])
         }
+        other.end()
     }
 }
