@@ -37,7 +37,7 @@ extension Trial {
             }
             if returned.isFinished { continue }
             if !returned.isExecuting {
-                // Not at once: some say neither for a moment, between the changes of the two.
+                // Not immediately: between the changes of the two, some say neither.
                 if attempt < 3 { continue }
                 found(.executesWhileWorking, "It was neither executing nor finished when start() had returned.")
             }

@@ -116,7 +116,7 @@ struct PolicyGenerator {
     private mutating func element<Element>(of elements: [Element]) -> Element { elements[pick(elements.count)] }
 
     /// Where composites hold resources, those inside them require only later ones, or else the same, which is refused. So
-    /// they never wait for each other in a circle. A step has an input and an output.
+    /// they never wait for each other in a cycle. A step has an input and an output.
     private mutating func node(_ depth: Int, floor: Int, isStep: Bool) -> PolicyNode {
         lastID += 1
         let isLeaf = depth > 3 || pick(8) < 1 + 2 * depth

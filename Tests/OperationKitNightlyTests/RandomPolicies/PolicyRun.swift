@@ -286,7 +286,7 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
         }
     }
 
-    /// Whether as many operations get a resource at once as may.
+    /// Whether as many operations as may get a resource at the same time.
     private func canBeHad(_ index: Int) -> Bool {
         // Permits that were used return together if none is used meanwhile.
         let start = time
