@@ -23,10 +23,9 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
         var index = 0
         while !Task.isCancelled {
             let item = try await next()
+            if item != nil { await suspension?.ended() }
             if Task.isCancelled { break }
             guard let item else { return }
-            await suspension?.ended()
-            if Task.isCancelled { break }
             guard ended(index, await perform(index, item)) else { return }
             index += 1
         }
