@@ -7,7 +7,7 @@ import Testing
 
 /// Reports operations that execute for longer than 30 seconds, of a clock that the test advances: only those that it is to
 /// watch, so that operations of other tests are not in the way.
-private struct StalledOperations {
+private final class StalledOperations: Sendable {
     let clock = ManualClock()
     let watcher: StallWatcher
     private let reports = Shared<[StallReport]>([])
@@ -15,6 +15,12 @@ private struct StalledOperations {
     init() {
         let reports = reports
         watcher = StallWatcher(threshold: .seconds(30), clock: clock) { report in reports.change { $0.append(report) } }
+    }
+
+    /// Nothing waits for the next look any more.
+    deinit {
+        watcher.stop()
+        clock.advance(by: .seconds(1_000_000))
     }
 
     /// Watches an operation, and all that is inside it.
