@@ -82,9 +82,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     public override func main(input: Input) {}
 
     private func startSteps() {
-        guard let input = requiredInput() else { return }
-        lock.withLock { first }?.input = input
-        steps.run(for: self)
+        run(steps, from: lock.withLock { first })
     }
 
     private func stepsFinished(failures: ChildFailures, _ list: inout Trampoline) {

@@ -134,23 +134,32 @@ protocol InputReceiver<Input>: AsyncOperation {
 extension IOOperation: OutputSource, InputReceiver {}
 
 extension IOOperation {
-    /// Gives the steps or jobs to a longer chain.
+    /// Gives the steps or jobs to a longer chain, which takes them over as they are. This operation ends with an error when
+    /// it is started.
     ///
     /// - Parameter take: Called with the lock held, if they can be given away.
     /// - Returns: Why they cannot.
     final func consume(_ take: () -> Void = {}) -> ChainError? {
         let name = displayName
-        return giveChildrenAway(finishingWith: ChainError.consumed(chain: name)) { isPending, isPart in
-            if isPart { return .alreadyUsed(operation: name, chain: name) }
-            if isConsumed { return .consumed(chain: name) }
-            if !isPending { return .alreadyStarted(chain: name) }
+        let consumed = ChainError.consumed(chain: name)
+        // Released after unlocking, as this may be the last reference.
+        var parent: (any ChildGroup)?
+        let refusal = withState { state -> ChainError? in
+            parent = state.parent
+            if parent != nil { return .alreadyUsed(operation: name, chain: name) }
+            if isConsumed { return consumed }
+            if !state.lifecycle.isPending { return .alreadyStarted(chain: name) }
             take()
+            children?.detach()
+            _ = state.lifecycle.finished(with: .failure(consumed))
             return nil
         }
+        withExtendedLifetime(parent) {}
+        return refusal
     }
 
     /// Hands the input to the first step, and runs the steps. If there is none, ends the operation with an error.
-    final func run<Middle>(_ steps: StepList, from first: IOOperation<Input, Middle>?) {
+    final func run(_ steps: StepList, from first: (any InputReceiver<Input>)?) {
         guard let input = requiredInput() else { return }
         first?.input = input
         steps.run(for: self)

@@ -186,28 +186,4 @@ extension AsyncOperation {
     final func endDeferred(with outcome: Lifecycle.Outcome) {
         Trampoline.run { childrenFinished(&$0) { _, _ in outcome } }
     }
-
-    /// Takes the children away from a composite that has not started, for another one to take over as they are. This
-    /// one ends with an error when it is started.
-    ///
-    /// - Parameters:
-    ///   - error: What the composite ends with.
-    ///   - refusal: Called with the lock held. Returns what keeps the composite from giving its children away, if
-    ///     anything does.
-    /// - Returns: What `refusal` returned.
-    final func giveChildrenAway<Failure: Error>(
-        finishingWith error: Failure, unless refusal: (_ isPending: Bool, _ isPart: Bool) -> Failure?
-    ) -> Failure? {
-        // Released after unlocking, as these may be the last references.
-        var parent: (any ChildGroup)?
-        let failure = withState { state -> Failure? in
-            parent = state.parent
-            if let failure = refusal(state.lifecycle.isPending, parent != nil) { return failure }
-            children?.detach()
-            _ = state.lifecycle.finished(with: .failure(error))
-            return nil
-        }
-        withExtendedLifetime(parent) {}
-        return failure
-    }
 }
