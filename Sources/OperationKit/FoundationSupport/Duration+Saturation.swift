@@ -15,20 +15,12 @@ extension Duration {
 
     /// Returns the product with a factor, or the longest duration if that is shorter. It is zero if one of them is negative.
     ///
-    /// It is as exact as a `Double` is for the seconds and for the fraction of a second, each for itself.
+    /// It is as exact as a `Double` is. Nothing but the longest duration is as long as that one.
     func multiplied(by factor: Double) -> Duration {
         // Zero times infinity would not be a number.
         if self <= .zero || factor <= 0 { return .zero }
-        guard self < .longest else { return .longest }
-        let (seconds, attoseconds) = components
-        let second = 1e18
-        let product = Double(seconds) * factor
-        let whole = product.rounded(.down)
-        let fraction = (product - whole) * second + Double(attoseconds) * factor
-        guard product + fraction / second < Double(Int64.max) else { return .longest }
-        let rest = fraction.truncatingRemainder(dividingBy: second)
-        return Duration(
-            secondsComponent: Int64(whole) + Int64((fraction - rest) / second), attosecondsComponent: Int64(rest))
+        guard self < .longest, self / .seconds(1) * factor < Double(Int64.max) else { return .longest }
+        return self * factor
     }
 
     /// The whole nanoseconds, or the most that there can be.
