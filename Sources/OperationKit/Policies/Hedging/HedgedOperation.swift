@@ -100,7 +100,7 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                     do {
                         let attempt = try await attempts.next(of: self, input: input, make)
                         if winner.operation != nil { continue }
-                        winner.observe(attempt)
+                        _ = attempt.observeFinish(winner)
                         running.append(attempt)
                         group.addTask {
                             try await attempts.children.runChild(attempt, weight: 1)
@@ -162,10 +162,6 @@ private final class FirstSuccess: FinishObserving {
     private let first = Locked<AsyncOperation?>(nil)
 
     var operation: AsyncOperation? { first.withLock(\.self) }
-
-    func observe(_ operation: AsyncOperation) {
-        _ = operation.observeFinish(self)
-    }
 
     func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
         if error == nil { succeeded(operation) }

@@ -192,12 +192,12 @@ final class ResourceLease: StartGate, StartLease {
             }
         }
         let isOver = state.withLock { state in
+            state.calls = calls
             if case .over = state.phase { return true }
             state.phase = .admitted
-            state.calls = calls
             return false
         }
-        if isOver { for (circuitBreaker, call) in calls { circuitBreaker.ended(call, with: CancellationError()) } }
+        if isOver { end(with: CancellationError()) }
         if case .failure(let error) = admission {
             withdraw()
             throw error
