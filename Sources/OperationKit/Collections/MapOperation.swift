@@ -51,7 +51,6 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
     /// When the closure is called again for an element for which it has thrown.
     public let retryPolicy: RetryPolicy?
 
-    var taskWork: TaskWork<[Element], [Output]>
     private let suspension = Suspension()
     // The lock of the operation guards it.
     private var unsuccessfulResults: [Result<Output, any Error>] = []
@@ -75,12 +74,12 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
         retryPolicy = policy
         self.maxConcurrentOperationCount = maxConcurrentOperationCount
         self.failurePolicy = failurePolicy
+        super.init()
+        self.name = name
         taskWork = TaskWork { operation, input in
             guard let map = operation as? MapOperation else { preconditionFailure("OperationKit: not this operation") }
             return try await map.outputs(of: input, transform)
         }
-        super.init()
-        self.name = name
     }
 
     /// Whether elements are kept from starting. Those in flight go on.
@@ -100,21 +99,9 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
 
     /// Does nothing: the task is started by `start()`.
     public override func main(input: [Element]) {}
-
-    override func startWork(on input: [Element]) {
-        startTask(with: input)
-    }
-
-    override func cancellationTookEffect() {
-        cancelTask()
-    }
-
-    override func releaseWork() {
-        releaseTask()
-    }
 }
 
-extension MapOperation: TaskRunning {
+extension MapOperation {
     private func outputs(of input: [Element], _ transform: @escaping Transform) async throws -> [Output] {
         if maxConcurrentOperationCount < 1 {
             throw CoordinationError.invalidLimit(

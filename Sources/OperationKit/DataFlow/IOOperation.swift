@@ -20,6 +20,8 @@ import Foundation
 /// 2. Call ``finish(with:)`` for success. `finish(withError: nil)` would be a success without an output, and ends the
 ///    operation with ``IOOperationError/missingOutput(operation:)``; where the output is `Void` it is a success.
 open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unchecked Sendable {
+    /// The work of those that run a closure in a task; set before the start.
+    final var taskWork: TaskWork<Input, Output>?
     private var storedInput: Input?
     private var storedOutput: Output?
 
@@ -64,11 +66,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     /// The output or the error, once the outcome stands; `nil` before. Can be read from any thread, from
     /// `asyncCompletionBlock` on.
     public final var result: Result<Output, any Error>? {
-        withState { state in
-            guard let outcome = state.lifecycle.outcome else { return nil }
-            if let error = outcome.error { return .failure(error) }
-            return (storedOutput ?? () as? Output).map { .success($0) }
-        }
+        error.map { .failure($0) } ?? output.map { .success($0) }
     }
 
     /// Suspends until the operation is finished, and returns its output or throws its error.
@@ -77,8 +75,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     /// `CancellationError`, and leaves the operation alone. See ``AsyncOperation/finished()``.
     public final var value: Output {
         get async throws {
-            try await waitForFinish()
-            if let error { throw error }
+            try await finished()
             // It does not change any more.
             if let storedOutput { return storedOutput }
             guard Output.self == Void.self else {
@@ -123,9 +120,26 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         return nil
     }
 
-    /// Calls ``main(input:)``. Classes that seal it start their work here instead, where callers cannot reach it.
+    /// Starts the task, or calls ``main(input:)``. Classes that seal it start their work here instead, where callers cannot
+    /// reach it.
     func startWork(on input: Input) {
-        main(input: input)
+        if taskWork == nil { main(input: input) } else { startTask(with: input) }
+    }
+
+    override var waitDescription: String? { lock.withLock { taskWork?.wait } }
+
+    override var requestsForAttempts: Bool { taskWork?.isRetried == true }
+
+    override func cancellationTookEffect() {
+        lock.withLock { taskWork?.task }?.cancel()
+    }
+
+    /// Cancels a task that goes on because other code finished the operation.
+    override func releaseWork() {
+        guard let taskWork else { return }
+        // The closure is released after unlocking; its deinitializers may run arbitrary code.
+        let (_, task) = lock.withLock { (taskWork.body.take(), taskWork.task.take()) }
+        task?.cancel()
     }
 
     /// Ends the operation with success and this output. The first call of this or `finish(withError:)` decides the

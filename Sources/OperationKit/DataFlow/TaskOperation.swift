@@ -20,40 +20,20 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
     /// The work.
     public typealias Body = @Sendable () async throws -> Output
 
-    var taskWork: TaskWork<Void, Output>
-
     /// Creates an operation that runs an asynchronous closure.
     ///
     /// - Parameters:
     ///   - name: The name of the operation, for messages and errors.
     ///   - body: The work.
     public init(name: String? = nil, _ body: @escaping Body) {
-        taskWork = TaskWork { _, _ in try await body() }
         super.init()
         self.name = name
+        taskWork = TaskWork { _, _ in try await body() }
     }
 
     /// Does nothing: the task is started by `start()`.
     public override func main(input: Void) {}
-
-    override func startWork(on input: Void) {
-        startTask(with: input)
-    }
-
-    override var waitDescription: String? { lock.withLock { taskWork.wait } }
-
-    override var requestsForAttempts: Bool { taskWork.isRetried }
-
-    override func cancellationTookEffect() {
-        cancelTask()
-    }
-
-    override func releaseWork() {
-        releaseTask()
-    }
 }
-
-extension TaskOperation: TaskRunning {}
 
 /// A typed operation whose work is an `async` closure, which gets the input.
 ///
@@ -74,40 +54,20 @@ public final class IOTaskOperation<Input: Sendable, Output: Sendable>: IOOperati
     /// The work.
     public typealias Body = @Sendable (_ input: Input) async throws -> Output
 
-    var taskWork: TaskWork<Input, Output>
-
     /// Creates an operation that runs an asynchronous closure.
     ///
     /// - Parameters:
     ///   - name: The name of the operation, for messages and errors.
     ///   - body: The work.
     public init(name: String? = nil, _ body: @escaping Body) {
-        taskWork = TaskWork { _, input in try await body(input) }
         super.init()
         self.name = name
+        taskWork = TaskWork { _, input in try await body(input) }
     }
 
     /// Does nothing: the task is started by `start()`.
     public override func main(input: Input) {}
-
-    override func startWork(on input: Input) {
-        startTask(with: input)
-    }
-
-    override var waitDescription: String? { lock.withLock { taskWork.wait } }
-
-    override var requestsForAttempts: Bool { taskWork.isRetried }
-
-    override func cancellationTookEffect() {
-        cancelTask()
-    }
-
-    override func releaseWork() {
-        releaseTask()
-    }
 }
-
-extension IOTaskOperation: TaskRunning {}
 
 extension CompoundOperation {
     /// Adds an asynchronous closure as a child.

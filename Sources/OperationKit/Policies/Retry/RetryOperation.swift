@@ -98,7 +98,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// the last thousand.
     ///
     /// May be read on any thread, at any time.
-    public var attempts: [RetryAttempt] { Array(lock.withLock { log.suffix(Self.keptCount) }) }
+    public var attempts: [RetryAttempt] { lock.withLock { log } }
 
     /// How many attempts have begun.
     ///
@@ -112,12 +112,10 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
 
     /// Records the begin of an attempt, or its end. What is not kept is released after unlocking: errors may be of users' types.
     private func record(_ attempt: RetryAttempt) {
-        _ = lock.withLock { () -> [RetryAttempt] in
+        _ = lock.withLock { () -> RetryAttempt? in
             if log.last?.number == attempt.number { log.removeLast() }
             log.append(attempt)
-            if log.count <= 2 * Self.keptCount { return [] }
-            defer { log.removeFirst(Self.keptCount) }
-            return Array(log.prefix(Self.keptCount))
+            return log.count > Self.keptCount ? log.removeFirst() : nil
         }
     }
 }
@@ -190,8 +188,8 @@ extension IOTaskOperation {
     }
 }
 
-extension AsyncOperation {
-    fileprivate final func perform<Output: Sendable>(
+extension IOOperation {
+    fileprivate final func perform(
         _ body: @escaping @Sendable () async throws -> Output, retriedBy policy: RetryPolicy
     ) async throws -> Output {
         let clock = clock
@@ -200,9 +198,8 @@ extension AsyncOperation {
             named: { displayName }, clock: clock,
             wait: { number, error, delay in
                 self.emit(.retrying(attempt: number, error: error, delay: delay))
-                let task = self as? any TaskRunning
-                task?.setWait("waiting \(ageText(delay)) before attempt \(number + 1)")
-                defer { task?.setWait(nil) }
+                self.setWait("waiting \(ageText(delay)) before attempt \(number + 1)")
+                defer { self.setWait(nil) }
                 try await clock.pause(for: delay)
             }, requesting: { try await request?.granted(toAttemptOf: self) }, body)
     }
