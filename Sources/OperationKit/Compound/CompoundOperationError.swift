@@ -143,8 +143,6 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         return reason ?? CancellationError()
     }
 
-    var describedName: String? { name }
-
     private func text(of reason: any Error, depth: Int) -> String? {
         if depth <= 0, reason is any NestingError { return nil }
         // There is nothing to add unless the reason has words of its own.
@@ -214,12 +212,37 @@ extension CompoundOperationError {
     }
 }
 
-extension CompoundOperationError {
-    var isOwnFailure: Bool {
-        guard case .cancelled(_, _, let reason?) = self else { return false }
-        return !reason.isCancellation
+extension SkippedError {
+    /// Returns what a composite ends with that has this outcome inside it, and ends with `error`: with the same cause, if
+    /// it passes this outcome on; otherwise the error alone.
+    func passingOnCause(in error: any Error) -> any Error {
+        isPassedOn(as: error) ? cause.passedOn(in: error) : error
     }
 
+    /// Whether an operation that ends with this error passes on that of the skipped one.
+    ///
+    /// Names are not unique, so the error of an operation that did not run is passed on only if it is the same one, as
+    /// far as can be seen: about the same operation, because of the same one, with the same kind of error.
+    private func isPassedOn(as error: any Error) -> Bool {
+        guard let own = self.error as? any NestingError else { return false }
+        guard let other = error as? any NestingError, let root = other.root else { return own.isSame(as: error) }
+        let leaves = (own as? CompoundOperationError)?.leafErrors ?? [own]
+        return root.name == cause.name && leaves.contains { other.isSame(as: $0) }
+    }
+}
+
+extension RootCause {
+    /// The outcome of an operation that ends with an error because of this. If the operation itself went wrong, too, that is
+    /// the error alone, so that it does not hold the cause.
+    func passedOn(in error: any Error) -> any Error {
+        if case .cancelled(_, _, let reason?) = error as? CompoundOperationError, !reason.isCancellation {
+            return error
+        }
+        return SkippedError(error: error, cause: self)
+    }
+}
+
+extension CompoundOperationError {
     func isSame(as other: any Error) -> Bool {
         guard let first = suboperationErrors.first,
             let other = (other as? CompoundOperationError)?.suboperationErrors.first

@@ -61,6 +61,28 @@ extension SuboperationError: LocalizedError, CustomNSError, CustomStringConverti
     }
 }
 
+extension Error {
+    /// Text that follows the name of an operation that ended with this error: that it was cancelled, or that it failed,
+    /// with the description if there is one and the depth allows it, and a full stop. Where the error is that of a
+    /// compound with the name, the description does not repeat it.
+    func explanation(of name: String? = nil, depth: Int) -> String {
+        if isCancellation { return " was cancelled." }
+        if depth <= 0, self is any NestingError { return " failed." }
+        if let error = self as? CompoundOperationError, error.name == name { return error.predicate(depth: depth - 1) }
+        let description = description(depth: depth - 1)
+        return description.isEmpty ? " failed." : " failed: " + description
+    }
+
+    /// The entry in a list of failures for an operation that ended with this error, as a sentence. The description of
+    /// a compound begins with a name of its own.
+    func entry(of name: String, depth: Int) -> String {
+        if depth < 0 || !(self is any NestingError), isCancellation { return "“\(name)” was cancelled." }
+        let description = description(depth: depth)
+        if self is CompoundOperationError { return description }
+        return description.isEmpty ? "“\(name)” failed." : "“\(name)”: " + description
+    }
+}
+
 extension SuboperationError {
     /// What a failure consists of. Errors of compounds that are nested deep are freed here without recursion: by nested
     /// calls, a few thousand of them would overflow the stack of a worker thread.

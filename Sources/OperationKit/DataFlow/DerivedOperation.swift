@@ -33,11 +33,9 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
         super.init()
         becomeComposite(of: steps.children)
         name = source.name
-        let describe: @Sendable (inout ChildSnapshot) -> Void = { $0.summary = [] }
         steps.attach(
             to: self, start: { [unowned self] in startSource() },
-            finished: { [unowned self] _, list in childrenFinished(with: takeResult(), &list) },
-            describe: sequel == nil ? nil : describe)
+            finished: { [unowned self] _, list in childrenFinished(with: takeResult(), &list) })
         if steps.append(source, weight: sequel == nil ? 1 : 9) {
             self.source = source
             if sequel != nil { steps.children.changeProgress { $0.added(1) } }
@@ -71,6 +69,6 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
             guard let makeResult else { throw CancellationError() }
             return try makeResult(source, maySucceed)
         }
-        return result.mapError { source?.passingOnCause(in: $0) ?? $0 }
+        return result.mapError { source?.skippedError?.passingOnCause(in: $0) ?? $0 }
     }
 }

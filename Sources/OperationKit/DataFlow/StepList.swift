@@ -12,17 +12,10 @@ final class StepList: Sendable {
     let children: ChildScheduler
 
     private struct State {
-        /// For each step its index as users count, negative for a step that the library has added. Empty as long as
-        /// there is no such step: then the indices are the same.
+        /// For each step its index as users count, negative for a step that the library has added.
         var places: [Int] = []
         var count = 0
         var refusal: Refusal?
-
-        mutating func append(isHidden: Bool) {
-            if isHidden, places.isEmpty { places = Array(0..<count) }
-            if isHidden || !places.isEmpty { places.append(isHidden ? -1 : count) }
-            if !isHidden { count += 1 }
-        }
     }
 
     private let state = Locked(State())
@@ -44,18 +37,16 @@ final class StepList: Sendable {
     ///   - composite: The composite.
     ///   - start: Called on the thread that starts the composite. It hands over the input, and then calls ``run(for:)``.
     ///   - finished: Called once with the failures that count, on the thread on which the last step ended.
-    ///   - describe: Called instead of ``describe(_:)`` of this list, if the composite describes its steps itself.
     func attach(
         to composite: AsyncOperation, start: @escaping @Sendable () -> Void,
-        finished: @escaping @Sendable (_ failures: ChildFailures, _ list: inout Trampoline) -> Void,
-        describe: (@Sendable (_ snapshot: inout ChildSnapshot) -> Void)? = nil
+        finished: @escaping @Sendable (_ failures: ChildFailures, _ list: inout Trampoline) -> Void
     ) {
         children.attach(
             to: composite,
             CompositeHandlers(
                 start: start, finished: finished,
                 willDrain: { [unowned self, unowned composite] in prepare(for: composite) },
-                describe: describe ?? { [weak self] in self?.describe(&$0) }))
+                describe: { [weak self] in self?.describe(&$0) }))
     }
 
     /// Appends a step. If it is part of another operation, the steps are not to run.
@@ -69,7 +60,10 @@ final class StepList: Sendable {
             refuse(alreadyUsed: operation)
             return false
         }
-        state.withLock { $0.append(isHidden: weight == nil) }
+        state.withLock { state in
+            state.places.append(weight == nil ? -1 : state.count)
+            if weight != nil { state.count += 1 }
+        }
         children.update { $0.addedInitially(CollectionOfOne(operation), weight: weight ?? 0) }
         if weight == nil { operation.hideFromObservers() }
         if let composite = children.operation { operation.announceAddition(to: composite) }
@@ -106,6 +100,7 @@ final class StepList: Sendable {
 
     /// Before the start, describes the steps only by their number.
     private func describe(_ snapshot: inout ChildSnapshot) {
+        if children.body != nil { return snapshot.summary = [] }
         guard snapshot.readyText == nil else { return }
         snapshot.summary = ["\(snapshot.children.count + snapshot.omitted) steps"]
     }
@@ -114,7 +109,7 @@ final class StepList: Sendable {
     func renumbered(_ failure: SuboperationError) -> SuboperationError {
         var failure = failure
         state.withLock { state in
-            if !state.places.isEmpty { failure.index = state.places[failure.index] }
+            failure.index = state.places[failure.index]
             failure.siblingCount = state.count
         }
         return failure

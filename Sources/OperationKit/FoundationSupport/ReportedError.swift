@@ -64,22 +64,10 @@ protocol NestingError: ReportedError, CancellableError {
     /// The error that decides whether this one stands for a cancellation: it does if that one does. `nil` if it does not.
     var decidingError: (any Error)? { get }
 
-    /// The name of the operation with which the description begins; `nil` if it does not begin with a name.
-    var describedName: String? { get }
-
-    /// Returns what follows the name.
-    func predicate(depth: Int) -> String
-
     // MARK: An error that an operation has because of others: of what it depends on, or of its children
 
     /// The operation that went wrong first, by its name, and its error, if this error says so.
     var root: (name: String, error: any Error)? { get }
-
-    /// Whether the operation itself went wrong, too.
-    var isOwnFailure: Bool { get }
-
-    /// The errors at the ends of what it reports: the error itself, if that is about one operation.
-    var leafErrors: [any Error] { get }
 
     /// Whether another error says the same of the same operations, as far as can be seen: errors need not be comparable.
     func isSame(as other: any Error) -> Bool
@@ -90,17 +78,9 @@ extension NestingError {
 
     var root: (name: String, error: any Error)? { nil }
 
-    var isOwnFailure: Bool { false }
-
-    var leafErrors: [any Error] { [self] }
-
     func isSame(as other: any Error) -> Bool { false }
 
     var decidingError: (any Error)? { inside?.error }
-
-    var describedName: String? { nil }
-
-    func predicate(depth: Int) -> String { text(depth: depth) }
 
     func userInfo(depth: Int) -> [String: Any] {
         var userInfo: [String: Any] = [NSLocalizedDescriptionKey: text(depth: Self.textDepth)]
@@ -129,28 +109,6 @@ extension Error {
     func description(depth: Int) -> String {
         if let error = self as? any NestingError { return error.text(depth: depth) }
         return ((self as? any LocalizedError)?.errorDescription ?? localizedDescription).asSentence
-    }
-
-    /// Text that follows the name of an operation that ended with this error: that it was cancelled, or that it failed,
-    /// with the description if there is one and the depth allows it, and a full stop. Where the error is that of a
-    /// compound with the name, the description does not repeat it.
-    func explanation(of name: String? = nil, depth: Int) -> String {
-        if isCancellation { return " was cancelled." }
-        let nesting = self as? any NestingError
-        if depth <= 0, nesting != nil { return " failed." }
-        if let nesting, let name, nesting.describedName == name { return nesting.predicate(depth: depth - 1) }
-        let description = description(depth: depth - 1)
-        return description.isEmpty ? " failed." : " failed: " + description
-    }
-
-    /// The entry in a list of failures for an operation that ended with this error, as a sentence. The description of
-    /// a compound begins with a name of its own.
-    func entry(of name: String, depth: Int) -> String {
-        let nesting = self as? any NestingError
-        if depth < 0 || nesting == nil, isCancellation { return "“\(name)” was cancelled." }
-        let description = description(depth: depth)
-        if nesting?.describedName != nil { return description }
-        return description.isEmpty ? "“\(name)” failed." : "“\(name)”: " + description
     }
 
     /// Returns an error that is inside another one as Objective-C would see it.

@@ -10,22 +10,6 @@ struct SkippedError: CancellableError {
     let cause: RootCause
 
     var isCancelled: Bool { error.isCancellation }
-
-    /// Returns what a composite ends with that has this outcome inside it, and ends with `error`: with the same cause, if
-    /// it passes this outcome on; otherwise the error alone.
-    func passingOnCause(in error: any Error) -> any Error {
-        isPassedOn(as: error) ? cause.passedOn(in: error) : error
-    }
-
-    /// Whether an operation that ends with this error passes on that of the skipped one.
-    ///
-    /// Names are not unique, so the error of an operation that did not run is passed on only if it is the same one, as
-    /// far as can be seen: about the same operation, because of the same one, with the same kind of error.
-    private func isPassedOn(as error: any Error) -> Bool {
-        guard let own = self.error as? any NestingError else { return false }
-        guard let other = error as? any NestingError, let root = other.root else { return own.isSame(as: error) }
-        return root.name == cause.name && own.leafErrors.contains { other.isSame(as: $0) }
-    }
 }
 
 /// The operation that went wrong first, and so kept others from running, because it failed or was cancelled.
@@ -51,12 +35,6 @@ struct RootCause: Sendable {
 }
 
 extension RootCause {
-    /// The outcome of an operation that ends with an error because of this. If the operation itself went wrong, too, that is
-    /// the error alone, so that it does not hold the cause.
-    func passedOn(in error: any Error) -> any Error {
-        (error as? any NestingError)?.isOwnFailure == true ? error : SkippedError(error: error, cause: self)
-    }
-
     /// The cause of what one of several siblings kept from running, which is responsible itself, or has the cause inside it.
     func inside(_ sibling: Operation) -> RootCause {
         var cause = self
@@ -95,12 +73,6 @@ extension AsyncOperation {
             guard case .failure(let error) = state.lifecycle.outcome else { return nil }
             return error as? SkippedError
         }
-    }
-
-    /// Returns what a composite ends with if this operation, inside it, has finished and it ends with an error: what kept
-    /// this one from running kept the composite, too, unless it is another error.
-    final func passingOnCause(in error: any Error) -> any Error {
-        skippedError?.passingOnCause(in: error) ?? error
     }
 }
 
