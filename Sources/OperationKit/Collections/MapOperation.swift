@@ -76,10 +76,7 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
         self.failurePolicy = failurePolicy
         super.init()
         self.name = name
-        taskWork = TaskWork { operation, input in
-            guard let map = operation as? MapOperation else { preconditionFailure("OperationKit: not this operation") }
-            return try await map.outputs(of: input, transform)
-        }
+        taskWork = TaskWork { [unowned self] input in try await outputs(of: input, transform) }
     }
 
     /// Whether elements are kept from starting. Those in flight go on.

@@ -77,11 +77,10 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         get async throws {
             try await finished()
             // It does not change any more.
-            if let storedOutput { return storedOutput }
-            guard Output.self == Void.self else {
+            guard let output = storedOutput ?? () as? Output else {
                 preconditionFailure("OperationKit: “\(displayName)” finished without an output")
             }
-            return void()
+            return output
         }
     }
 
@@ -154,14 +153,9 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
 
     /// Ends the operation with the result of its work. `onAcceptance` is called with the lock held.
     final func settle(with result: Result<Output, any Error>, onAcceptance: () -> Void) {
-        switch result {
-        case .success(let output):
-            finish(with: .success(())) {
-                storedOutput = output
-                onAcceptance()
-            }
-        case .failure(let error):
-            finish(with: .failure(error), onAcceptance: onAcceptance)
+        finish(with: result.map { _ in }) {
+            storedOutput = try? result.get()
+            onAcceptance()
         }
     }
 

@@ -92,13 +92,9 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
             self.failure = failure
             return self.source.take()
         }
-        if let failure = failures.errors.first {
-            childrenFinished(with: .failure(failure.outcomeError), &list)
-        } else if let output = source?.output {
-            childrenFinished(with: .success(output), &list)
-        } else {
-            childrenFinished(with: .failure(CancellationError()), &list)
-        }
+        let error = failures.errors.first?.outcomeError ?? CancellationError()
+        let output = failures.errors.isEmpty ? source?.output : nil
+        childrenFinished(with: output.map { .success($0) } ?? .failure(error), &list)
     }
 }
 

@@ -28,7 +28,7 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
     public init(name: String? = nil, _ body: @escaping Body) {
         super.init()
         self.name = name
-        taskWork = TaskWork { _, _ in try await body() }
+        taskWork = TaskWork { try await body() }
     }
 
     /// Does nothing: the task is started by `start()`.
@@ -62,7 +62,7 @@ public final class IOTaskOperation<Input: Sendable, Output: Sendable>: IOOperati
     public init(name: String? = nil, _ body: @escaping Body) {
         super.init()
         self.name = name
-        taskWork = TaskWork { _, input in try await body(input) }
+        taskWork = TaskWork(body)
     }
 
     /// Does nothing: the task is started by `start()`.

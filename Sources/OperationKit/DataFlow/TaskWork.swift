@@ -3,7 +3,7 @@ import Foundation
 /// The asynchronous closure of an operation that runs one in a task, and ends when the closure does; and that task. The
 /// operation's lock guards it.
 final class TaskWork<Input: Sendable, Output: Sendable>: @unchecked Sendable {
-    typealias Body = @Sendable (_ operation: IOOperation<Input, Output>, _ input: Input) async throws -> Output
+    typealias Body = @Sendable (_ input: Input) async throws -> Output
 
     /// The closure, until the task takes it or the operation ends.
     var body: Body?
@@ -56,7 +56,7 @@ extension IOOperation {
         return try await withCancellationDelivered {
             self.cancel()
         } during: {
-            try await body(self, input)
+            try await body(input)
         }
     }
 

@@ -167,7 +167,7 @@ extension TaskOperation {
     ///   - body: The work.
     public convenience init(name: String? = nil, retry policy: RetryPolicy, _ body: @escaping Body) {
         self.init(name: name, body)
-        taskWork = TaskWork(isRetried: true) { operation, _ in try await operation.perform(body, retriedBy: policy) }
+        taskWork = TaskWork(isRetried: true) { [unowned self] in try await perform(body, retriedBy: policy) }
     }
 }
 
@@ -182,8 +182,8 @@ extension IOTaskOperation {
     ///   - body: The work.
     public convenience init(name: String? = nil, retry policy: RetryPolicy, _ body: @escaping Body) {
         self.init(name: name, body)
-        taskWork = TaskWork(isRetried: true) { operation, input in
-            try await operation.perform({ try await body(input) }, retriedBy: policy)
+        taskWork = TaskWork(isRetried: true) { [unowned self] input in
+            try await perform({ try await body(input) }, retriedBy: policy)
         }
     }
 }
