@@ -159,7 +159,6 @@ extension OperationTimeline.Entry {
 
     /// The entry with no time that is so late that sums could overflow.
     var bounded: Self {
-        if lastTime <= .latest, retries.allSatisfy({ $0.delay <= .latest }) { return self }
         var entry = self
         entry.added = added?.bounded
         entry.started = started?.bounded

@@ -21,6 +21,11 @@ final class ResourcePool: Sendable {
         func leases(of requests: [RequestID]) -> [ResourceLease] {
             requests.compactMap { entries[$0]?.object }
         }
+
+        mutating func ended(_ id: RequestID, givesBackPermits: Bool) -> [ResourceLease] {
+            entries[id] = nil
+            return leases(of: machine.ended(id, givesBackPermits: givesBackPermits))
+        }
     }
 
     private let state = Locked(State())
@@ -63,11 +68,7 @@ final class ResourcePool: Sendable {
 
     /// The operation of a request has ended, or does not want the resources any more. Called any number of times.
     func ended(_ id: RequestID, givesBackPermits: Bool) -> [ResourceLease] {
-        state.withLock { state in
-            state.entries[id] = nil
-            let granted = state.machine.ended(id, givesBackPermits: givesBackPermits)
-            return state.leases(of: granted)
-        }
+        state.withLock { $0.ended(id, givesBackPermits: givesBackPermits) }
     }
 
     /// Ends a request whose time is over.
@@ -76,9 +77,7 @@ final class ResourcePool: Sendable {
     func expired(_ id: RequestID) -> [ResourceLease]? {
         state.withLock { state in
             guard state.machine.missing(for: id, holdersAtMost: 0) != nil else { return nil }
-            state.entries[id] = nil
-            let granted = state.machine.ended(id)
-            return state.leases(of: granted)
+            return state.ended(id, givesBackPermits: false)
         }
     }
 

@@ -131,7 +131,7 @@ extension ResourceStateMachine {
     /// An operation requires resources.
     ///
     /// - Parameters:
-    ///   - required: The resources. One that is there twice counts once.
+    ///   - required: The resources, each once.
     ///   - priority: A higher one comes first.
     ///   - isComposite: Whether other requests may come from inside the operation.
     ///   - holder: The request of the nearest composite around it that holds something.
@@ -141,14 +141,12 @@ extension ResourceStateMachine {
     ) -> Answer {
         let number = makeNumber()
         let id = RequestID(number: number)
-        var unique: [ResourceID] = []
-        for resource in required where !unique.contains(resource) { unique.append(resource) }
         let request = Request(
-            resources: unique, rank: Rank(priority: priority, arrival: number), isComposite: isComposite, holder: holder
-        )
+            resources: required, rank: Rank(priority: priority, arrival: number), isComposite: isComposite,
+            holder: holder)
         if let refusal = refusal(of: request) { return .refused(refusal) }
         let isGranted = isGrantable(request)
-        if !isGranted, let full = unique.first(where: { resources[$0]?.isFull == true }) {
+        if !isGranted, let full = required.first(where: { resources[$0]?.isFull == true }) {
             return .tooManyWaiting(full)
         }
         requests[id] = request
