@@ -65,10 +65,9 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
         let (source, _, makeResult, maySucceed) = withState { state in
             (self.source.take(), self.sequel.take(), self.makeResult.take(), state.lifecycle.reachedMain)
         }
-        let result = Result {
+        return Result {
             guard let makeResult else { throw CancellationError() }
             return try makeResult(source, maySucceed)
-        }
-        return result.mapError { source?.skippedError?.passingOnCause(in: $0) ?? $0 }
+        }.mapError { source?.skippedError?.passingOnCause(in: $0) ?? $0 }
     }
 }

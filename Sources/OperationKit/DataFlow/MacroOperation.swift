@@ -92,8 +92,8 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
             self.failure = failure
             return self.source.take()
         }
-        let error = failures.errors.first?.outcomeError ?? CancellationError()
-        let output = failures.errors.isEmpty ? source?.output : nil
+        let output = failure == nil ? source?.output : nil
+        let error = failure?.outcomeError ?? CancellationError()
         childrenFinished(with: output.map { .success($0) } ?? .failure(error), &list)
     }
 }
@@ -254,7 +254,7 @@ extension MacroOperation {
     }
 
     private func requireSteps(_ operations: [AsyncOperation]) -> Bool {
-        for operation in operations where !steps.contains(operation) {
+        for operation in operations where !operation.isPart(of: steps.children) {
             let name = operation.displayName
             steps.refuse { ChainError.notAStep(operation: name, chain: $0) }
             return false

@@ -70,11 +70,6 @@ final class StepList: Sendable {
         return true
     }
 
-    /// Whether the operation is a step of this list.
-    func contains(_ operation: AsyncOperation) -> Bool {
-        operation.isPart(of: children)
-    }
-
     /// The steps are not to run. The first reason counts.
     func refuse(_ refusal: @escaping Refusal) {
         state.withLock { if $0.refusal == nil { $0.refusal = refusal } }

@@ -137,8 +137,6 @@ public struct OperationTimeoutError: Error, Equatable {
 }
 
 extension OperationTimeoutError: LocalizedError, CustomNSError, ReportedError {
-    var code: Int { 1 }
-
     func text(depth: Int) -> String {
         "The operation “\(operation)” took longer than its timeout of \(timeout)."
     }

@@ -15,7 +15,7 @@ extension Duration {
 
     /// Returns the product with a factor, or the longest duration if that is shorter. It is zero if one of them is negative.
     ///
-    /// It is as exact as a `Double` is. Nothing but the longest duration is as long as that one.
+    /// It is as exact as a `Double` is. The longest duration stands for one without an end, and stays as long.
     func multiplied(by factor: Double) -> Duration {
         // Zero times infinity would not be a number.
         if self <= .zero || factor <= 0 { return .zero }
@@ -25,9 +25,7 @@ extension Duration {
 
     /// The whole nanoseconds, or the most that there can be.
     package var nanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, overflowed) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return overflow || overflowed ? (seconds < 0 ? .min : .max) : sum
+        let (seconds, attoseconds) = min(max(self, .nanoseconds(Int64.min)), .nanoseconds(Int64.max)).components
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 }

@@ -22,6 +22,9 @@ protocol ReportedError: LocalizedError, CustomNSError {
 }
 
 extension ReportedError {
+    /// That of a type with one case.
+    var code: Int { 1 }
+
     var remark: String? { nil }
 
     /// The domain of the errors of this type: `OperationKit.` and the name of the type.

@@ -60,7 +60,11 @@ final class Attempts: Sendable {
         try checkStopped()
         if let operation = operation as? IOOperation<Input, Output>, operation.input == nil { operation.input = input }
         operation.require(composite.requestOfAttempts)
-        if operation.name == nil { operation.name = "\(composite.shortName), \(noun) \(number)" }
+        if operation.name == nil {
+            // The end of a long name is enough: names that are made of names do not grow with the nesting.
+            let name = composite.displayName
+            operation.name = (name.utf8.count <= 120 ? name : "…\(name.suffix(100))") + ", \(noun) \(number)"
+        }
         state.withLock { $0.number = number }
         return operation
     }
@@ -128,14 +132,6 @@ extension IOOperation {
         if let error = attempt.error { return .failure(error) }
         if let output = (attempt as? IOOperation)?.output ?? () as? Output { return .success(output) }
         return .failure(IOOperationError.missingOutput(operation: attempt.displayName))
-    }
-}
-
-extension AsyncOperation {
-    /// The name, or the end of a long one: names that are made of names do not grow with the nesting.
-    fileprivate var shortName: String {
-        let name = displayName
-        return name.utf8.count <= 120 ? name : "…\(name.suffix(100))"
     }
 }
 

@@ -49,7 +49,7 @@ extension OperationTimeline {
     public var summary: Summary {
         let causes = TimelineCauses(self)
         let works = entries.indices.flatMap(causes.work)
-        let work = works.reduce(.zero) { $0 + ($1.upperBound - $1.lowerBound) }
+        let work = entries.indices.reduce(.zero) { $0 + causes.workTime(of: $1) }
         let lastEnd = zip(causes.starts, causes.ends).lazy.filter { $0.0 != nil }.map(\.1).max()
         let wallTime = max(.zero, (lastEnd ?? .zero) - causes.firstStart)
         return Summary(

@@ -132,8 +132,6 @@ public struct CircuitOpenError: Error, Equatable, RetryAfterProviding {
 }
 
 extension CircuitOpenError: LocalizedError, CustomNSError, ReportedError {
-    var code: Int { 1 }
-
     func text(depth: Int) -> String {
         "The operation “\(operation)” did not run, because the circuit breaker “\(circuit)” "
             + (retryAfter.map { "is open, for another \(ageText($0))." }

@@ -25,18 +25,19 @@ public class OperationResource: @unchecked Sendable {
         self.name = name
         self.title = title
         self.maximumWaiting = maximumWaiting
-        id = ResourcePool.shared.resourceAdded(
-            limit: limit, maximumWaiting: maximumWaiting, isRate: isRate)
+        id = ResourcePool.shared.withMachine {
+            $0.resourceAdded(limit: limit, maximumWaiting: maximumWaiting, isRate: isRate)
+        }
     }
 
     deinit {
-        ResourcePool.shared.resourceRemoved(id)
+        ResourcePool.shared.withMachine { $0.resourceRemoved(id) }
         released?()
     }
 
     /// How many operations wait for the resource at the moment. For diagnostics: the number may be another one by the time it is
     /// looked at.
-    public final var waitingCount: Int { ResourcePool.shared.waitingCount(of: id) }
+    public final var waitingCount: Int { ResourcePool.shared.withMachine { $0.waitingCount(of: id) } }
 }
 
 /// Lets one operation work at a time.

@@ -103,9 +103,6 @@ struct RatePermits: Sendable {
         self.duration = duration
     }
 
-    /// The number of permits that cannot be used at the moment.
-    var usedCount: Int { returns.count - head }
-
     /// A permit is about to be used.
     ///
     /// - Returns: When to report ``returned(at:)``, if that is not going to happen anyway.

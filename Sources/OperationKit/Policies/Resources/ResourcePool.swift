@@ -24,7 +24,8 @@ final class ResourcePool: Sendable {
 
         mutating func ended(_ id: RequestID, givesBackPermits: Bool) -> [ResourceLease] {
             entries[id] = nil
-            return leases(of: machine.ended(id, givesBackPermits: givesBackPermits))
+            let granted = machine.ended(id, givesBackPermits: givesBackPermits)
+            return leases(of: granted)
         }
     }
 
@@ -32,12 +33,9 @@ final class ResourcePool: Sendable {
 
     // MARK: - Resources
 
-    func resourceAdded(limit: Int, maximumWaiting: Int, isRate: Bool) -> ResourceID {
-        state.withLock { $0.machine.resourceAdded(limit: limit, maximumWaiting: maximumWaiting, isRate: isRate) }
-    }
-
-    func resourceRemoved(_ id: ResourceID) {
-        state.withLock { $0.machine.resourceRemoved(id) }
+    /// Tells or asks what concerns a resource alone.
+    func withMachine<Answer>(_ body: (inout ResourceStateMachine) -> Answer) -> Answer {
+        state.withLock { body(&$0.machine) }
     }
 
     /// Permits of a rate limit can be used again. Called with nothing locked.
@@ -109,11 +107,6 @@ final class ResourcePool: Sendable {
     }
 
     // MARK: - Diagnostics
-
-    /// How many operations wait for a resource.
-    func waitingCount(of id: ResourceID) -> Int {
-        state.withLock { $0.machine.waitingCount(of: id) }
-    }
 
     /// The operation of a request. Called with nothing locked.
     func operation(of id: RequestID) -> AsyncOperation? {
