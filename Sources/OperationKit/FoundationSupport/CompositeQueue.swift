@@ -47,20 +47,14 @@ class CompositeQueue: PrivateQueue, @unchecked Sendable {
     private static let mostRetired = 16
 
     /// Returns a queue that nothing else refers to.
-    static func make(limit: Int) -> CompositeQueue {
-        let queue = takeRetired() ?? CompositeQueue()
-        // Each setting takes locks of the queue.
-        if queue.childSettings != (limit, false) { queue.childSettings = (limit, false) }
-        return queue
-    }
-
-    private static func takeRetired() -> CompositeQueue? {
-        retired.withLock { retired in
+    static func make() -> CompositeQueue {
+        let queue = retired.withLock { retired -> CompositeQueue? in
             for index in retired.indices where isKnownUniquelyReferenced(&retired[index]) {
                 return retired.remove(at: index)
             }
             return nil
         }
+        return queue ?? CompositeQueue()
     }
 
     /// Keeps the queue for another composite: none of its children is on it any more. It is given away only when nothing

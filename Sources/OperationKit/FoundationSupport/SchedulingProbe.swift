@@ -59,11 +59,7 @@ enum SchedulingProbe {
 
 extension CompositeQueue {
     /// The queue of a probe on the current thread, if there is one.
-    static func probed(limit: Int) -> CompositeQueue? {
-        guard let queue = SchedulingProbe.observer?.makeQueue() else { return nil }
-        queue.childSettings = (limit, false)
-        return queue
-    }
+    static func probed() -> CompositeQueue? { SchedulingProbe.observer?.makeQueue() }
 }
 
 extension DispatchQueue {

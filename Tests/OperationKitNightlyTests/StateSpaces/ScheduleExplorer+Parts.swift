@@ -40,6 +40,8 @@ extension ScheduleExplorer {
         var ignoresDependencies = false
         /// Whether its end is being reported.
         var isEnding = false
+        /// Whether it was given to the queue without a worker, which has not taken it yet.
+        var isHandedOver = false
 
         var mayBeEnding: Bool {
             switch stage {
@@ -57,7 +59,7 @@ extension ScheduleExplorer {
         case workerComes
         case externalEnds, externalJoins
         case isWatched(Int), goesOn(Int, isLast: Bool), ending(Int), ends(Int), hasEnded(Int, isLast: Bool)
-        case handedToQueue(Int, isLast: Bool)
+        case handedToQueue(Int, isLast: Bool), handedBack(Int), waitsOnQueue(Int)
     }
 }
 

@@ -8,22 +8,22 @@ import OperationKitTestSupport
 /// Each step does what ``ChildStateMachine`` does in one event. All that the test knows of ``ReadySchedule``'s parts is in
 /// this file.
 struct ScheduleExplorer {
-    private(set) var schedule: ReadySchedule
-    private(set) var children: [Child] = []
-    private(set) var budget: Budget
+    var schedule: ReadySchedule
+    var children: [Child] = []
+    var budget: Budget
     /// Whether a child that does not wait any more waits for its siblings nevertheless.
-    private let keepsOrder: Bool
+    let keepsOrder: Bool
     /// The slot of an external dependency, as long as children wait for it.
-    private var externalSlot: Int?
+    var externalSlot: Int?
     /// How many children have ended without having waited for its end, since these were forgotten last.
-    private var abandoned = 0
-    private var onTheWay = 0
-    private var hasStarted = false
-    private var isCancelling = false
-    private var isCancelled = false
-    private var hasEnded = false
-    private var steps: [Step] = []
-    private(set) var violation: String?
+    var abandoned = 0
+    var onTheWay = 0
+    var hasStarted = false
+    var isCancelling = false
+    var isCancelled = false
+    var hasEnded = false
+    var steps: [Step] = []
+    var violation: String?
 
     init(children count: Int, dependencies: [(Int, Int)], limit: Int, keepsOrder: Bool = false, budget: Budget) {
         schedule = ReadySchedule(limit: limit, keepsOrder: keepsOrder)
@@ -89,7 +89,8 @@ extension ScheduleExplorer {
             steps.append(.externalEnds)
             if budget.adoptions > 0, isOpen { steps.append(.externalJoins) }
         }
-        if onTheWay > 0, hasPlace, !schedule.queueSettings.isSuspended { steps.append(.workerComes) }
+        let queueHasPlace = schedule.queueSettings == .immediate || hasPlace && !schedule.queueSettings.isSuspended
+        if onTheWay > 0, queueHasPlace { steps.append(.workerComes) }
         for (index, child) in children.enumerated() {
             if budget.reports > 0, child.mayBeEnding { steps.append(.ending(index)) }
             let mayBeReleased = budget.releases > 0 && !child.ignoresDependencies && !isCancelling
@@ -110,7 +111,11 @@ extension ScheduleExplorer {
                 steps += [.hasEnded(index, isLast: false), .hasEnded(index, isLast: true)]
             case .watched: steps += [.goesOn(index, isLast: false), .goesOn(index, isLast: true), .ends(index)]
             case .watchedEnded: steps += [.goesOn(index, isLast: false), .goesOn(index, isLast: true)]
-            case .alone, .queued: steps.append(.ends(index))
+            case .queued:
+                if !child.isEnding { steps.append(.waitsOnQueue(index)) }
+                if !child.isEnding, child.isHandedOver { steps.append(.handedBack(index)) }
+                steps.append(.ends(index))
+            case .alone: steps.append(.ends(index))
             case .waiting, .ended: break
             }
         }
@@ -118,9 +123,11 @@ extension ScheduleExplorer {
     }
 
     /// Whether there is a place for one more worker.
-    private var hasPlace: Bool {
+    var hasPlace: Bool {
         if schedule.places.limit < 0 { return true }
-        let places = isCancelled || hasEnded ? max(schedule.places.limit, 1) : schedule.places.limit - count(.alone)
+        let places =
+            isCancelled || hasEnded
+            ? max(schedule.places.limit, 1) : schedule.places.limit - count(.alone) - queuedHere
         return children.count(where: \.stage.isWorker) < places
     }
 
@@ -203,8 +210,10 @@ extension ScheduleExplorer {
             schedule.ending(children[index].slot)
         case .ends(let index):
             let isWatched = children[index].stage == .watched
+            let endedOnQueue = children[index].stage == .queued
             end(index)
             if isWatched { children[index].stage = .watchedEnded }
+            return follow(endedOnQueue: endedOnQueue)
         case .hasEnded(let index, let isLast):
             end(index)
             takeNext(isLast: isLast)
@@ -212,16 +221,48 @@ extension ScheduleExplorer {
             schedule.handedToQueue(children[index].slot)
             children[index].stage = .queued
             takeNext(isLast: isLast)
+            return follow(mayHandOver: false)
+        case .handedBack(let index):
+            schedule.handedBack(children[index].slot)
+            children[index].stage = .waiting
+            children[index].isHandedOver = false
+            return follow(mayHandOver: false)
+        case .waitsOnQueue:
+            schedule.places.isKeptByQueue = true
         }
+        follow()
+    }
+
+    /// What follows from each event.
+    private mutating func follow(mayHandOver: Bool = true, endedOnQueue: Bool = false) {
+        if mayHandOver { handOver() }
         if schedule.requestWorkerIfNeeded() { onTheWay += 1 }
+        if endedOnQueue, onTheWay > 0, !schedule.isNextSynchronous { schedule.places.isKeptByQueue = true }
         if hasStarted, !hasEnded, schedule.table.remaining == 0 {
             hasEnded = true
             schedule.finished()
         }
     }
 
+    /// The thread on which something has happened hands the next child over, if it may do so.
+    private mutating func handOver() {
+        let mayHandOver = !isCancelling && onTheWay == 0 && !schedule.places.isKeptByQueue
+        let expected = next.flatMap { mayHandOver && isSynchronous($0) ? $0 : nil }
+        let slot = schedule.handNextToQueue()
+        if slot != expected.map({ children[$0].slot }) {
+            violation = "slot \(String(describing: slot)) is handed over instead of \(String(describing: expected))"
+        }
+        guard slot != nil, let expected else { return }
+        children[expected].stage = .queued
+        children[expected].isHandedOver = true
+    }
+
+    /// Whether only a queue may start the child.
+    private func isSynchronous(_ index: Int) -> Bool { index == 1 }
+
     private mutating func becomeKnown(_ index: Int) {
         children[index].stage = .waiting
+        if isSynchronous(index) { schedule.table.records[children[index].slot].nature = .synchronous }
         schedule.registered(children[index].slot, priority: index == 2 ? .high : .normal)
     }
 
@@ -246,7 +287,7 @@ extension ScheduleExplorer {
         }
     }
 
-    private var waitingForExternal: Int { children.count { $0.waitsFor.contains(ScheduleExplorer.external) } }
+    var waitingForExternal: Int { children.count { $0.waitsFor.contains(ScheduleExplorer.external) } }
 
     private mutating func takeNext(isLast: Bool, looksAtQueue: Bool = true) {
         if isLast || (looksAtQueue && !schedule.places.hasRoomForWorker) { return schedule.places.workerLeft() }
@@ -257,75 +298,5 @@ extension ScheduleExplorer {
         }
         guard slot != nil, let expected else { return schedule.places.workerLeft() }
         children[expected].stage = .starting
-    }
-}
-
-// What has to be true.
-extension ScheduleExplorer {
-    /// The child that has to be next.
-    private var next: Int? {
-        guard hasStarted else { return nil }
-        if !isCancelled {
-            if isCancelling || schedule.places.isSuspended { return nil }
-            if schedule.places.limit >= 0, children.count(where: \.stage.isStarted) >= schedule.places.limit {
-                return nil
-            }
-        }
-        let ready = children.indices.filter {
-            let child = children[$0]
-            guard child.stage == .waiting else { return false }
-            let waitsForSibling = child.waitsFor.contains { $0 != ScheduleExplorer.external }
-            return isCancelled || child.waitsFor.isEmpty
-                || (child.ignoresDependencies && !(keepsOrder && waitsForSibling))
-        }
-        return ready.contains(2) ? 2 : ready.first
-    }
-
-    private mutating func check() {
-        if violation != nil { return }
-        // Where all places are taken, one of those who have them looks for the next child when it comes back.
-        if next != nil, onTheWay == 0, hasPlace { violation = "child \(next ?? 0) is forgotten" }
-        if schedule.table.remaining != children.count - count(.ended, .watchedEnded) {
-            violation = "remaining is wrong"
-        }
-        if schedule.places.queued != count(.queued) { violation = "queued is wrong" }
-        let places = schedule.places
-        let counters = [places.started, places.active, places.detachedCount]
-        let expected = [
-            children.count(where: \.stage.isStarted), children.count(where: \.stage.isWorker), count(.alone),
-        ]
-        for child in children where child.stage == .added || child.stage == .waiting {
-            let external = child.waitsFor.contains(ScheduleExplorer.external) ? 1 : 0
-            if Int(schedule.table.records[child.slot].openExternal) != external { violation = "openExternal is wrong" }
-        }
-        let dependents = externalSlot.map { schedule.table.records[$0].dependents.count }
-        if let dependents, dependents != waitingForExternal + abandoned {
-            violation = "\(dependents) wait for the external dependency"
-        }
-        let slots = children.filter { $0.stage != .ended && $0.stage != .watchedEnded }.map(\.slot)
-        if Set(slots).count != slots.count { violation = "a slot is used twice" }
-        if onTheWay > 1 { violation = "two workers are awaited" }
-        if counters != expected { violation = "counted \(counters), there are \(expected)" }
-    }
-
-    private func count(_ stages: Stage...) -> Int { children.count { stages.contains($0.stage) } }
-
-    /// All that the future depends on. What the queue of those who are ready looks like inside follows from it.
-    var identity: [Int] {
-        var numbers = [
-            onTheWay, abandoned, hasEnded ? 1 : 0, hasStarted ? 1 : 0, isCancelling ? 1 : 0, isCancelled ? 1 : 0,
-            schedule.places.limit,
-        ]
-        numbers += [schedule.places.isSuspended ? 1 : 0, budget.hashValue, children.count, externalSlot ?? -1]
-        for child in children {
-            numbers += [child.slot, child.stage.rawValue, child.ignoresDependencies ? 1 : 0, child.isEnding ? 1 : 0]
-            numbers.append(child.waitsFor.reduce(0) { $0 | 1 << ($1 + 1) })
-        }
-        for record in schedule.table.records {
-            numbers += [record.phase.hashValue, record.ordinal, Int(record.open)]
-            numbers += [Int(record.openExternal), record.ignoresDependencies ? 1 : 0, record.dependents.count]
-            numbers += record.dependents
-        }
-        return numbers
     }
 }

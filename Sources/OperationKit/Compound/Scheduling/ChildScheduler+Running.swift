@@ -112,7 +112,16 @@ extension ChildScheduler {
         #endif
     }
 
-    /// Hands a child to the private queue.
+    /// Hands a child to the private queue without a worker, unless another thread has started it.
+    func handOver(_ child: ChildReference, _ list: inout Trampoline) {
+        if child.operation.isExecuting || child.operation.isFinished {
+            update(&list) { $0.handedBack(child) }
+        } else {
+            enqueue(child)
+        }
+    }
+
+    /// Hands a child to the private queue, which starts it immediately, or once it is ready.
     func enqueue(_ child: ChildReference) {
         if let operation = child.operation as? AsyncOperation {
             // Another thread may have started it.
@@ -123,8 +132,11 @@ extension ChildScheduler {
             #endif
             observe(child)
         }
+        let wasReady = child.operation.isReady
         queue.addChild(child.operation)
+        if wasReady, child.operation.isReady { return }
         child.operation.announceReadiness()
+        if child.operation.hasToWait, !child.operation.isAboutToBeReady { update { $0.waitsOnQueue(child) } }
     }
 
     #if !canImport(ObjectiveC)
@@ -133,6 +145,7 @@ extension ChildScheduler {
         ForeignChildObserver(child, self, starter).observe(child.operation)
         queue.addChild(starter)
         starter.announceReadiness()
+        update { $0.waitsOnQueue(child) }
         starter.pollReadiness()
     }
     #endif
@@ -206,6 +219,12 @@ extension Operation {
     /// Whether the operation cannot be started yet. One that another thread has started does not have to.
     fileprivate var hasToWait: Bool {
         !isReady && !isExecuting && !isFinished
+    }
+
+    /// Whether all that the operation depends on has finished, and Foundation, which tells the dependents one after the other, is about
+    /// to tell it. Another class may not be ready by itself.
+    fileprivate var isAboutToBeReady: Bool {
+        type(of: self) == BlockOperation.self && !dependencies.isEmpty && dependencies.allSatisfy(\.isFinished)
     }
 }
 

@@ -10,7 +10,8 @@ import Foundation
 /// How other children are started depends on whether they are asynchronous, as Foundation defines that:
 ///
 /// - A synchronous one has Foundation's own `start()`, which traps if the operation is given a dependency at that
-///   moment, except where a queue calls it. So a worker hands it to the private queue.
+///   moment, except where a queue calls it. So the private queue is handed it, by the thread that makes a place for it or by a
+///   worker.
 /// - An asynchronous one has a `start()` of its own, and may finish at any moment: inside its `cancel()`, for example. A
 ///   queue that it is on would trap, or go on using it once it is freed. So a worker starts it, as an `AsyncOperation`.
 ///
@@ -24,7 +25,6 @@ final class ChildScheduler: Sendable {
     /// After how many children a worker goes to the end of the queue, so that others get their turn.
     static let batch = 256
 
-    private let initialLimit: Int
     let failurePolicy: FailurePolicy
 
     let machine: Locked<ChildStateMachine>
@@ -50,15 +50,15 @@ final class ChildScheduler: Sendable {
         self.body = body
         self.failurePolicy = failurePolicy
         self.countsCancellations = countsCancellations
-        initialLimit = limit
         var machine = ChildStateMachine(
             limit: limit, failurePolicy: failurePolicy, countsCancellations: countsCancellations)
-        machine.queue = CompositeQueue.probed(limit: limit)
+        machine.queue = CompositeQueue.probed()
         self.machine = Locked(machine)
     }
 
     deinit {
-        machine.withLock { $0.queue.take() }?.retire()
+        // Another composite finds it as it was when it was created.
+        machine.withLock { $0.settings.latest == .immediate ? $0.queue.take() : nil }?.retire()
         var operations = removeAll()
         DependencyRelease.release(&operations) { ($0 as? AsyncOperation)?.ownChildren?.removeAll() ?? [] }
     }
@@ -66,7 +66,7 @@ final class ChildScheduler: Sendable {
     /// The private queue, which is created when it is first needed.
     var queue: CompositeQueue {
         if let queue = machine.withLock(\.queue) { return queue }
-        let new = CompositeQueue.make(limit: initialLimit)
+        let new = CompositeQueue.make()
         let (queue, unneeded) = machine.withLock { machine -> (CompositeQueue, CompositeQueue?) in
             if let queue = machine.queue { return (queue, new) }
             machine.queue = new
@@ -98,7 +98,9 @@ final class ChildScheduler: Sendable {
         effects.ended?.detachFromDependencies()
         if let settings = effects.settings { apply(settings) }
         // The queue gets the child before the next worker, so that it can start in its turn.
-        if let child = effects.queued { enqueue(child) }
+        if let child = effects.queued {
+            if effects.skipsWorker { handOver(child, &list) } else { enqueue(child) }
+        }
         if effects.requestsWorker, body?.takesWorkerRequest() != true {
             queue.addChild(ChildWorker(self, priority: effects.workerPriority))
         }

@@ -174,7 +174,7 @@ extension ChildStateMachine {
 
     private mutating func register(_ registration: ChildRegistration) {
         let slot = registration.slot
-        schedule.table.records[slot].mayHaveDependencies = registration.mayHaveDependencies
+        schedule.table.records[slot].nature = registration.nature
         if registration.ignoresDependencies { schedule.ignoresDependencies(slot) }
         schedule.registered(slot, priority: registration.priority)
     }
@@ -200,7 +200,7 @@ struct ChildRegistration {
     let unfinished: [Operation]
     /// Whether the child does not wait for these, because it is cancelled, executing or finished already.
     private(set) var ignoresDependencies: Bool
-    let mayHaveDependencies: Bool
+    let nature: ChildNature
 
     var child: ChildReference { ChildReference(slot: slot, operation: operation) }
 
@@ -221,8 +221,13 @@ struct ChildRegistration {
         let relevant = isCancelled ? [] : dependencies
         unfinished = relevant.contains { $0.isFinished } ? relevant.filter { !$0.isFinished } : relevant
         ignoresDependencies = !unfinished.isEmpty && operation.ignoresDependencies
-        // An operation of another class may be given a dependency later, and end before that does.
-        mayHaveDependencies = !dependencies.isEmpty || !(operation is AsyncOperation)
+        nature =
+            if operation is AsyncOperation {
+                dependencies.isEmpty ? .independent : .dependent
+            } else {
+                // It may be given a dependency later, and end before that does.
+                operation.isAsynchronous ? .dependent : .synchronous
+            }
     }
 
     /// Reads this once more: a cancellation that came before the child had its slot could not find it.

@@ -51,7 +51,20 @@ extension ChildStateMachine {
     /// otherwise.
     mutating func handedToQueue(_ child: ChildReference, turn: WorkerStep) -> Effects {
         schedule.handedToQueue(child.slot)
-        return effects(next: next(for: turn), queued: child)
+        return effects(next: next(for: turn), queued: child, mayHandOver: false)
+    }
+
+    /// A child that was to be handed to the private queue without a worker has been started by another thread.
+    mutating func handedBack(_ child: ChildReference) -> Effects {
+        schedule.handedBack(child.slot)
+        return effects(mayHandOver: false)
+    }
+
+    /// A child that the private queue was handed is not ready, and waits there.
+    mutating func waitsOnQueue(_ child: ChildReference) -> Effects {
+        // It may have ended meanwhile.
+        if schedule.table.isPresent(child) { schedule.places.isKeptByQueue = true }
+        return effects()
     }
 
     /// The next child for a worker that has started one. It leaves also when children that the queue starts wait for a
@@ -102,14 +115,18 @@ extension ChildStateMachine {
     /// What the end of a child means for the others.
     private mutating func removed(_ end: ChildEnd) -> Effects {
         let slot = end.child.slot
-        let mayHaveDependencies = schedule.table.records[slot].mayHaveDependencies
+        let (nature, phase) = (schedule.table.records[slot].nature, schedule.table.records[slot].phase)
         let operation = schedule.ended(slot)
         externals.childEnded(slot, in: &schedule)
-        let ended = mayHaveDependencies ? operation : nil
-        guard let failure = end.failure else { return effects(next: next(for: end.turn), ended: ended) }
+        let ended = nature == .independent ? nil : operation
+        let endedOnQueue = phase.place == .queue
+        guard let failure = end.failure else {
+            return effects(next: next(for: end.turn), ended: ended, endedOnQueue: endedOnQueue)
+        }
         let cancelsChildren = failures.add(failure, isCancelling: schedule.cancelsNewChildren)
         if cancelsChildren { schedule.cancellationStarted() }
-        return effects(next: next(for: end.turn), ended: ended, cancelsChildren: cancelsChildren)
+        return effects(
+            next: next(for: end.turn), ended: ended, cancelsChildren: cancelsChildren, endedOnQueue: endedOnQueue)
     }
 
     /// The body of the composite has ended.

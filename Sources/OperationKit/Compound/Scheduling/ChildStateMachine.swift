@@ -76,6 +76,8 @@ extension ChildStateMachine {
         var next: ChildReference?
         /// A child that the private queue has to start.
         var queued: ChildReference?
+        /// Whether no worker has looked at it.
+        var skipsWorker = false
         /// A child that has ended, and has to release its dependencies.
         var ended: Operation?
         /// Whether a worker has to be sent, and with which priority.
@@ -144,11 +146,19 @@ extension ChildStateMachine {
     /// What follows from the state as it is, and from the event itself. Each event ends with it.
     ///
     /// The effects are put together in one expression: a variable would be copied.
+    ///
+    /// `mayHandOver` says whether the next child may be handed to the private queue without a worker, and `endedOnQueue` whether a
+    /// child has ended that the private queue had started.
     mutating func effects(
         next: ChildReference? = nil, queued: ChildReference? = nil, ended: Operation? = nil,
-        cancelsChildren: Bool = false, rejection: Rejection? = nil
+        cancelsChildren: Bool = false, mayHandOver: Bool = true, endedOnQueue: Bool = false,
+        rejection: Rejection? = nil
     ) -> Effects {
+        let handedOver = mayHandOver && !settings.isWriting ? schedule.handNextToQueue() : nil
         let requestsWorker = schedule.requestWorkerIfNeeded()
+        if endedOnQueue, schedule.places.isWorkerRequested, !schedule.isNextSynchronous {
+            schedule.places.isKeptByQueue = true
+        }
         let isFinished = schedule.stage == .running && schedule.table.remaining == 0 && !hasRunningBody
         let finished = isFinished ? finish() : nil
         let externals = externals.takeChanges(isStarted: schedule.isStarted)
@@ -159,7 +169,8 @@ extension ChildStateMachine {
         let isHeld = newSettings == nil && settings.isWriting
         if isHeld, let queued { held.queued.append(queued) }
         return Effects(
-            next: next, queued: isHeld ? nil : queued, ended: ended, requestsWorker: requestsWorker,
+            next: next, queued: isHeld ? nil : queued ?? handedOver.flatMap { schedule.table.child(in: $0) },
+            skipsWorker: handedOver != nil, ended: ended, requestsWorker: requestsWorker,
             workerPriority: requestsWorker ? schedule.places.workerPriority : .normal,
             cancelsChildren: cancelsChildren, settings: newSettings,
             others: hasOthers

@@ -26,8 +26,7 @@ struct ChildTable {
         /// Whether the dependencies of the child do not matter any more, because of its own state: it was cancelled by
         /// itself, for example.
         var ignoresDependencies = false
-        /// Whether it has to release dependencies when it has ended.
-        var mayHaveDependencies = true
+        var nature = ChildNature.dependent
         var priority = Operation.QueuePriority.normal
     }
 
@@ -150,7 +149,16 @@ extension ChildTable {
     }
 }
 
-// MARK: - Phases
+// MARK: - Phases and places
+
+/// What has to be known of the class of a child, and of its dependencies. One value, because a record has no room for two.
+enum ChildNature {
+    /// It has no dependencies, and none to release when it has ended.
+    case independent
+    case dependent
+    /// A synchronous operation of another class, which the queue has to start.
+    case synchronous
+}
 
 /// How far a child has come, from its addition to its end.
 enum ChildPhase: Hashable {

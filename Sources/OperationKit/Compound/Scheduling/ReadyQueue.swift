@@ -17,6 +17,9 @@ struct ReadyQueue {
         count += 1
     }
 
+    /// The slot of the first child.
+    var first: Int? { levels.first { !$0.isEmpty }?.first }
+
     /// - Returns: The slot of the first child.
     mutating func popFirst() -> Int? {
         guard let level = levels.firstIndex(where: { !$0.isEmpty }) else { return nil }
@@ -37,6 +40,15 @@ struct ReadyQueue {
 
         var isEmpty: Bool { head == run.count && late.isEmpty }
 
+        /// Valid only if the level is not empty.
+        var first: Int { lateFirst ?? run[head].slot }
+
+        /// The first of the heap, if it comes before the run.
+        private var lateFirst: Int? {
+            // Those in the heap come before the last of the run, so the run is not empty before the heap is.
+            late.first.flatMap { $0.key < run[head].ordinal ? $0.element : nil }
+        }
+
         mutating func insert(_ entry: Entry) {
             if let last = run.last, head < run.count, entry.ordinal < last.ordinal {
                 _ = late.insert(entry.slot, key: entry.ordinal)
@@ -47,8 +59,7 @@ struct ReadyQueue {
 
         /// Valid only if the level is not empty.
         mutating func popFirst() -> Int {
-            // Those in the heap come before the last of the run, so the run is not empty before the heap is.
-            if let first = late.first, first.key < run[head].ordinal, let slot = late.popFirst() { return slot }
+            if lateFirst != nil, let slot = late.popFirst() { return slot }
             defer {
                 head += 1
                 // Forget what was taken once it is the larger half, so that a queue that is fed forever stays small.

@@ -39,6 +39,7 @@ struct ReadySchedule {
     /// composite is suspended. So has a worker that is still on its way when the last child has ended, or the queue
     /// would not be freed.
     var queueSettings: QueueSettings {
+        if !places.isKeptByQueue { return .immediate }
         if cancellation == .complete || stage == .finished {
             return QueueSettings(limit: places.limit == 0 ? 1 : places.limit, isSuspended: false)
         }
@@ -118,6 +119,10 @@ extension ReadySchedule {
     private mutating func becomeReadyIfDue(_ slot: Int) {
         guard isStarted, case .waiting = table.records[slot].phase else { return }
         guard table.records[slot].open == 0 || cancellation == .complete || waitsForNothing(slot) else { return }
+        becomeReady(slot)
+    }
+
+    private mutating func becomeReady(_ slot: Int) {
         table.records[slot].phase = .ready
         ready.insert((table.records[slot].ordinal, slot), priority: table.records[slot].priority)
     }
@@ -139,9 +144,30 @@ extension ReadySchedule {
         return slot
     }
 
+    /// Whether the next child is one that the queue has to start.
+    var isNextSynchronous: Bool { ready.first.map { table.records[$0].nature == .synchronous } ?? false }
+
+    /// Takes the next child, and hands it to the queue without a worker.
+    ///
+    /// - Returns: The child; `nil` if none may start, or a worker is to start it, or has been requested.
+    mutating func handNextToQueue() -> Int? {
+        guard isStarted, cancellation == .none, mayStart, !places.isKeptByQueue, !places.isWorkerRequested,
+            isNextSynchronous, let slot = startNext()
+        else { return nil }
+        handedToQueue(slot)
+        return slot
+    }
+
+    /// A child that was to be handed to the queue without a worker has been started by another thread. A worker looks at it.
+    mutating func handedBack(_ slot: Int) {
+        places.handedBack()
+        becomeReady(slot)
+    }
+
     /// A child is handed to the queue, which starts it.
     mutating func handedToQueue(_ slot: Int) {
         table.records[slot].phase = .queued
+        if cancellation == .complete { places.isKeptByQueue = true }
         places.handedToQueue(priority: table.records[slot].priority)
     }
 
@@ -171,7 +197,10 @@ extension ReadySchedule {
         case .free, .ready, .gone, .external:
             preconditionFailure("OperationKit: a child ends that is \(table.records[slot].phase)")
         }
-        if let place = table.records[slot].phase.place { places.ended(in: place) }
+        if let place = table.records[slot].phase.place {
+            places.ended(in: place)
+            if place == .queue, places.queued == 0, cancellation != .complete { places.isKeptByQueue = false }
+        }
         let operation = table.remove(slot)
         leave(slot)
         return operation

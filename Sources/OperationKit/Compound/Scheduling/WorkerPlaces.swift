@@ -2,12 +2,24 @@ import Foundation
 
 /// The settings that the private queue of a composite is given.
 struct QueueSettings: Equatable {
+    /// The queue starts what it is given.
+    static let immediate = QueueSettings(limit: OperationQueue.defaultMaxConcurrentOperationCount, isSuspended: false)
+
     var limit: Int
     var isSuspended: Bool
 }
 
 /// How many children may run at the same time, how many do, and how many workers start them. A child takes a
 /// ``ChildPlace`` from just before its start to its end.
+///
+/// The limit is kept here, and the operation queue starts what it is given. There are cases in which the queue keeps the limit, until all
+/// that it was handed has ended, and no worker is on its way:
+///
+/// - A child that it was handed is not ready, and must not keep others from the place that it has here.
+/// - A worker follows a child that the queue has started, to start another one itself. When such a child has ended, Foundation tells those
+///   that depend on it one after the other. The queue, which goes on after that, keeps the worker from finding them not ready, and
+///   beginning others.
+/// - The children are cancelled, and all of them can be handed to the queue.
 struct WorkerPlaces {
     /// How many children may run at the same time; negative for as many as the system likes.
     var limit: Int
@@ -19,10 +31,12 @@ struct WorkerPlaces {
     private(set) var detachedCount = 0
     /// How many children the operation queue was handed.
     private(set) var queued = 0
+    /// Whether the operation queue keeps the limit.
+    var isKeptByQueue = false
     /// The priority of the child that was handed to the operation queue last.
     private var queuedPriority = Operation.QueuePriority.normal
     /// Workers are requested one at a time.
-    private var isWorkerRequested = false
+    private(set) var isWorkerRequested = false
     /// How many workers are at work.
     private(set) var active = 0
 
@@ -31,11 +45,14 @@ struct WorkerPlaces {
     }
 
     /// Whether one more child may run.
-    var hasPlaceForChild: Bool { limit < 0 || started < limit }
+    var hasPlaceForChild: Bool { limit < 0 || started + queuedHere < limit }
 
-    /// The limit of the operation queue. Detached children take no place on that queue, so while it starts children
-    /// itself, their number is subtracted.
-    var effectiveLimit: Int { limit < 0 || queued == 0 ? limit : max(limit - detachedCount, 0) }
+    /// How many of those that the queue was handed have a place here.
+    private var queuedHere: Int { isKeptByQueue ? 0 : queued }
+
+    /// The limit of the operation queue while it keeps it. Detached children take no place on that queue, so their number is
+    /// subtracted.
+    var effectiveLimit: Int { limit < 0 ? limit : max(limit - detachedCount, 0) }
 }
 
 // MARK: - Children
@@ -46,11 +63,16 @@ extension WorkerPlaces {
         started += 1
     }
 
-    /// A worker hands the child to the queue, which starts it.
+    /// The queue is handed the child, and starts it.
     mutating func handedToQueue(priority: Operation.QueuePriority) {
         queuedPriority = priority
         started -= 1
         queued += 1
+    }
+
+    /// The child takes its place back from the queue, which was not handed it after all.
+    mutating func handedBack() {
+        queued -= 1
     }
 
     /// A child goes on without its worker.
@@ -89,7 +111,7 @@ extension WorkerPlaces {
     /// most.
     private func mostWorkers(isCancelled: Bool) -> Int {
         if limit < 0 { return 64 }
-        return isCancelled ? max(limit, 1) : limit - detachedCount
+        return isCancelled ? max(limit, 1) : limit - detachedCount - queuedHere
     }
 
     /// The priority of the next worker on the operation queue, where it must not overtake a child that was handed to the
@@ -110,6 +132,6 @@ extension WorkerPlaces {
     /// Whether a worker may go on to its next child. Where children that the queue starts wait for a place, the worker
     /// leaves and is requested again, so that they get their turn.
     var hasRoomForWorker: Bool {
-        queued == 0 || limit < 0 || active + queued < limit - detachedCount
+        !isKeptByQueue || limit < 0 || active + queued < limit - detachedCount
     }
 }

@@ -13,8 +13,16 @@ import Testing
         let compound = CompoundOperation()
         let operations: [Operation]
 
-        init(children count: Int, limit: Int = 1, isProgressObserved: Bool = false, isStarted: Bool = false) {
-            operations = (0..<count).map { _ in AsyncOperation() }
+        convenience init(
+            children count: Int, limit: Int = 1, isProgressObserved: Bool = false, isStarted: Bool = false
+        ) {
+            self.init(
+                of: (0..<count).map { _ in AsyncOperation() }, limit: limit, isProgressObserved: isProgressObserved,
+                isStarted: isStarted)
+        }
+
+        init(of operations: [Operation], limit: Int = 1, isProgressObserved: Bool = false, isStarted: Bool = false) {
+            self.operations = operations
             machine = ChildStateMachine(limit: limit, failurePolicy: .continueAll)
             if isProgressObserved { _ = machine.progressObserved() }
             _ = machine.attached(to: compound, CompositeHandlers(start: {}, finished: { _, _ in }))
@@ -83,28 +91,24 @@ import Testing
         #expect(places.started == 0 && places.detachedCount == 0 && places.active == 0)
     }
 
-    @Test("The queue is told of a limit once, and what has changed meanwhile is told by the thread that tells it")
+    @Test(
+        "The queue is told of a limit while it keeps one, and what has changed meanwhile is told by the thread that tells it"
+    )
     func settings() throws {
-        let scene = Scene(children: 1)
-        let unchanged = scene { $0.limitChanged(to: 1) }
-        #expect(unchanged.settings == nil)
-        let effects = scene { $0.limitChanged(to: 2) }
-        let first = try #require(effects.settings)
+        let scene = Scene(children: 1, isStarted: true)
+        let unneeded = scene { $0.limitChanged(to: 2) }
+        #expect(unneeded.settings == nil)
+        let child = try #require(scene { $0.workerStarted() }.next)
+        #expect(scene { $0.handedToQueue(child, turn: .leaves) }.settings == nil)
+        let first = try #require(scene { $0.waitsOnQueue(child) }.settings)
         #expect(first == QueueSettings(limit: 2, isSuspended: false))
         let suspended = scene { $0.suspensionChanged(to: true) }
         #expect(suspended.settings == nil)
         let second = scene.machine.settingsApplied(first).next
         #expect(second == QueueSettings(limit: 2, isSuspended: true))
         #expect(scene.machine.settingsApplied(try #require(second)).next == nil)
-    }
-
-    @Test("When the last child has ended, the queue is not paused any more: a worker may be on its way")
-    func settingsAtTheEnd() {
-        let scene = Scene(children: 1)
-        _ = scene.start()
-        let child = scene { $0.workerStarted() }.next
-        _ = scene { $0.suspensionChanged(to: true) }.settings.map { scene.machine.settingsApplied($0) }
-        #expect(scene.end(child).settings == QueueSettings(limit: 1, isSuspended: false))
+        // A worker may be on its way.
+        #expect(scene.end(child, turn: .none).settings == .immediate)
     }
 
     @Test("A child that is being added keeps the composite from ending, and does not start before it is committed")
@@ -140,6 +144,8 @@ import Testing
         let second = try #require(scene { $0.workerStarted() }.next)
         let handed = scene { $0.handedToQueue(second, turn: .leaves) }
         #expect(handed.queued?.operation === second.operation)
+        let kept = try #require(scene { $0.waitsOnQueue(second) }.settings)
+        _ = scene { $0.settingsApplied(kept) }
         let settings = try #require(scene { $0.limitChanged(to: 3) }.settings)
         let detached = scene { $0.detached(first, turn: .leaves) }
         #expect(detached.settings == nil)
@@ -157,13 +163,14 @@ import Testing
         #expect(otherLeaves)
     }
 
-    @Test("A worker leaves although the queue is given its settings, if all children are started by workers")
+    @Test("A worker leaves although the queue is given its settings, if that starts no children itself")
     func workerWithoutQueuedChildren() throws {
-        let scene = Scene(children: 4, limit: 2, isStarted: true)
+        let scene = Scene(children: 1, limit: 2, isStarted: true)
         let child = try #require(scene { $0.workerStarted() }.next)
-        let changed = scene { $0.limitChanged(to: 3) }
-        #expect(changed.settings != nil)
-        _ = scene { $0.detached(child, turn: .leaves) }
+        _ = scene { $0.handedToQueue(child, turn: .leaves) }
+        let kept = try #require(scene { $0.waitsOnQueue(child) }.settings)
+        _ = scene { $0.settingsApplied(kept) }
+        #expect(scene.end(child, turn: .none).settings == .immediate)
         let worker = ChildWorker(scheduler, priority: .normal)
         let leaves = scene { $0.workerLeaves(worker) }
         #expect(leaves)
@@ -171,14 +178,72 @@ import Testing
 
     @Test("A child is handed to the queue after the queue has its lower limit") func queuedChild() throws {
         let scene = Scene(children: 4, limit: 2, isStarted: true)
-        let child = try #require(scene { $0.workerStarted() }.next)
-        let settings = try #require(scene { $0.limitChanged(to: 3) }.settings)
-        let handed = scene { $0.handedToQueue(child, turn: .leaves) }
+        let first = try #require(scene { $0.workerStarted() }.next)
+        let second = try #require(scene { $0.workerStarted() }.next)
+        _ = scene { $0.handedToQueue(first, turn: .leaves) }
+        let settings = try #require(scene { $0.waitsOnQueue(first) }.settings)
+        let handed = scene { $0.handedToQueue(second, turn: .leaves) }
         #expect(handed.queued == nil)
         let answer = scene { $0.settingsApplied(settings) }
-        #expect(answer.next == nil && answer.held.queued.map(\.operation) == [child.operation])
+        #expect(answer.next == nil && answer.held.queued.map(\.operation) == [second.operation])
         let again = scene { $0.settingsApplied(settings) }
         #expect(again.held.queued.isEmpty)
+    }
+
+    // MARK: - Without a worker
+
+    @Test("A synchronous child of another class needs no worker, unless another thread has started it")
+    func synchronousChild() throws {
+        let scene = Scene(of: [BlockOperation {}, BlockOperation {}, AsyncOperation()])
+        let started = scene.start()
+        let first = try #require(started.queued)
+        #expect(started.skipsWorker && first.operation === scene.operations[0] && !started.requestsWorker)
+        let back = scene { $0.handedBack(first) }
+        #expect(back.requestsWorker && back.queued == nil && back.settings == nil)
+        let again = try #require(scene { $0.workerStarted() }.next)
+        #expect(again.operation === first.operation)
+        let handed = scene { $0.handedToQueue(again, turn: .continues) }
+        #expect(handed.queued != nil && !handed.skipsWorker && handed.next == nil)
+        let second = scene.end(again, turn: .none)
+        #expect(second.skipsWorker && second.queued?.operation === scene.operations[1] && second.settings == nil)
+        // The worker comes when the child that has ended is off the queue, and its dependents are told.
+        let last = scene.end(second.queued, turn: .none)
+        #expect(last.requestsWorker && last.queued == nil)
+        #expect(last.settings == QueueSettings(limit: 1, isSuspended: false))
+        #expect(scene { $0.workerStarted() }.next?.operation === scene.operations[2])
+    }
+
+    @Test("A child that waits on the queue gives its place to others, and the queue keeps the limit")
+    func lateDependency() throws {
+        let scene = Scene(of: [BlockOperation {}, AsyncOperation(), BlockOperation {}])
+        let child = try #require(scene.start().queued)
+        let waits = scene { $0.waitsOnQueue(child) }
+        #expect(waits.requestsWorker && waits.settings == QueueSettings(limit: 1, isSuspended: false))
+        _ = scene { $0.settingsApplied(QueueSettings(limit: 1, isSuspended: false)) }
+        let second = scene { $0.workerStarted() }.next
+        #expect(second?.operation === scene.operations[1])
+        // While it does, a worker looks at all of them.
+        let ended = scene.end(second, turn: .leaves)
+        #expect(ended.queued == nil && ended.requestsWorker)
+        #expect(scene.end(child, turn: .none).settings == .immediate)
+        // It has ended: it waits no more.
+        #expect(scene { $0.waitsOnQueue(child) }.settings == nil)
+    }
+
+    @Test("Once the children are cancelled, the queue keeps the limit for those that it has to end") func cancelled()
+        throws
+    {
+        let scene = Scene(of: [BlockOperation {}, BlockOperation {}])
+        let child = try #require(scene.start().queued)
+        let thread = ObjectIdentifier(Thread.current)
+        _ = scene { $0.cancellationStarted(by: thread) }
+        #expect(scene.end(child, turn: .none).queued == nil)
+        #expect(scene { $0.childrenCancelled(by: thread) }.requestsWorker)
+        let second = try #require(scene { $0.workerStarted() }.next)
+        let handed = scene { $0.handedToQueue(second, turn: .continues) }
+        #expect(handed.settings == QueueSettings(limit: 1, isSuspended: false))
+        _ = scene { $0.settingsApplied(QueueSettings(limit: 1, isSuspended: false)) }
+        #expect(scene.end(second, turn: .none).settings == nil)
     }
 }
 

@@ -1,0 +1,77 @@
+import Foundation
+import OperationKitTestSupport
+
+@testable import OperationKit
+
+// What has to be true.
+extension ScheduleExplorer {
+    /// The child that has to be next.
+    var next: Int? {
+        guard hasStarted else { return nil }
+        if !isCancelled {
+            if isCancelling || schedule.places.isSuspended { return nil }
+            let taken = children.count(where: \.stage.isStarted) + queuedHere
+            if schedule.places.limit >= 0, taken >= schedule.places.limit { return nil }
+        }
+        let ready = children.indices.filter {
+            let child = children[$0]
+            guard child.stage == .waiting else { return false }
+            let waitsForSibling = child.waitsFor.contains { $0 != ScheduleExplorer.external }
+            return isCancelled || child.waitsFor.isEmpty
+                || (child.ignoresDependencies && !(keepsOrder && waitsForSibling))
+        }
+        return ready.contains(2) ? 2 : ready.first
+    }
+
+    mutating func check() {
+        if violation != nil { return }
+        // Where all places are taken, one of those who have them looks for the next child when it comes back.
+        if next != nil, onTheWay == 0, hasPlace { violation = "child \(next ?? 0) is forgotten" }
+        if schedule.table.remaining != children.count - count(.ended, .watchedEnded) {
+            violation = "remaining is wrong"
+        }
+        if schedule.places.queued != count(.queued) { violation = "queued is wrong" }
+        let places = schedule.places
+        let counters = [places.started, places.active, places.detachedCount]
+        let expected = [
+            children.count(where: \.stage.isStarted), children.count(where: \.stage.isWorker), count(.alone),
+        ]
+        for child in children where child.stage == .added || child.stage == .waiting {
+            let external = child.waitsFor.contains(ScheduleExplorer.external) ? 1 : 0
+            if Int(schedule.table.records[child.slot].openExternal) != external { violation = "openExternal is wrong" }
+        }
+        let dependents = externalSlot.map { schedule.table.records[$0].dependents.count }
+        if let dependents, dependents != waitingForExternal + abandoned {
+            violation = "\(dependents) wait for the external dependency"
+        }
+        let slots = children.filter { $0.stage != .ended && $0.stage != .watchedEnded }.map(\.slot)
+        if Set(slots).count != slots.count { violation = "a slot is used twice" }
+        if onTheWay > 1 { violation = "two workers are awaited" }
+        if counters != expected { violation = "counted \(counters), there are \(expected)" }
+    }
+
+    /// How many of those on the queue have a place of the machine.
+    var queuedHere: Int { schedule.places.isKeptByQueue ? 0 : count(.queued) }
+
+    func count(_ stages: Stage...) -> Int { children.count { stages.contains($0.stage) } }
+
+    /// All that the future depends on. What the queue of those who are ready looks like inside follows from it.
+    var identity: [Int] {
+        var numbers = [
+            onTheWay, abandoned, hasEnded ? 1 : 0, hasStarted ? 1 : 0, isCancelling ? 1 : 0, isCancelled ? 1 : 0,
+            schedule.places.limit, schedule.places.isKeptByQueue ? 1 : 0,
+        ]
+        numbers += [schedule.places.isSuspended ? 1 : 0, budget.hashValue, children.count, externalSlot ?? -1]
+        for child in children {
+            numbers += [child.slot, child.stage.rawValue, child.ignoresDependencies ? 1 : 0]
+            numbers += [child.isEnding ? 1 : 0, child.isHandedOver ? 1 : 0]
+            numbers.append(child.waitsFor.reduce(0) { $0 | 1 << ($1 + 1) })
+        }
+        for record in schedule.table.records {
+            numbers += [record.phase.hashValue, record.ordinal, Int(record.open)]
+            numbers += [Int(record.openExternal), record.ignoresDependencies ? 1 : 0, record.dependents.count]
+            numbers += record.dependents
+        }
+        return numbers
+    }
+}
