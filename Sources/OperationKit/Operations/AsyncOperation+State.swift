@@ -17,8 +17,6 @@ extension AsyncOperation {
         var execution: ExecutionRecord?
         /// Notified once the operation is finished, after Foundation.
         var observers = FinishObservers()
-        /// Whether a dependency was removed that Foundation may still count.
-        var hasRemovedDependency = false
         /// Whether the end has been announced to Foundation and to all observers.
         var isAnnounced = false
         /// The children that the operation is one of.

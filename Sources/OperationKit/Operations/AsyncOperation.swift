@@ -176,22 +176,14 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Traps if that is the operation itself: on Linux, Foundation would hang. A composite can't depend on an operation
     /// that it contains, which waits for the composite to start: the dependency is not added, and the composite ends
     /// with ``CompoundOperationError/dependencyCycle(name:path:)`` when it is started.
+    ///
+    /// On Linux, Foundation goes on counting a dependency that had not finished when `removeDependency(_:)` removed it, so a queue never
+    /// starts the operation. A ``CompoundOperation`` starts it nevertheless.
     open override func addDependency(_ operation: Operation) {
         precondition(operation !== self, "OperationKit: “\(displayName)” cannot depend on itself")
         guard children != nil else { return super.addDependency(operation) }
         addDependency(on: operation) { super.addDependency(operation) }
     }
-
-    #if !canImport(ObjectiveC)
-    /// Removes a dependency.
-    ///
-    /// On Linux, Foundation still counts a dependency that had not finished when it was removed, so a queue never
-    /// starts the operation. A ``CompoundOperation`` starts it nevertheless.
-    open override func removeDependency(_ operation: Operation) {
-        if !operation.isFinished { withState { if $0.lifecycle.isPending { $0.hasRemovedDependency = true } } }
-        super.removeDependency(operation)
-    }
-    #endif
 
     // MARK: - Outcome
 

@@ -82,7 +82,7 @@ extension ChildScheduler {
     /// - Returns: The next child for this worker.
     private func work(on child: ChildReference, turn: WorkerStep) -> ChildReference? {
         guard let operation = child.operation as? AsyncOperation else { return workOnForeign(child, turn: turn) }
-        if operation.hasToWait, !operation.isCancelled, !operation.countsRemovedDependency {
+        if operation.hasToWait, !operation.isCancelled, !operation.isHeldByFoundation {
             return update { $0.handedToQueue(child, turn: turn) }
         }
         startOnWorker(operation)
@@ -229,10 +229,10 @@ extension Operation {
 }
 
 extension AsyncOperation {
-    /// Whether the operation is not ready only because Foundation on Linux goes on counting a dependency that was removed
-    /// before it had finished.
-    fileprivate var countsRemovedDependency: Bool {
-        withState { $0.hasRemovedDependency } && unfinishedDependencies.isEmpty
+    /// Whether Foundation takes the operation for one that waits, although all that it depends on has finished: it is about to tell it,
+    /// or, on Linux, goes on counting a dependency that was removed before it had finished.
+    fileprivate var isHeldByFoundation: Bool {
+        !super.isReady && unfinishedDependencies.isEmpty
     }
 }
 

@@ -168,7 +168,7 @@ extension ReadySchedule {
     mutating func handedToQueue(_ slot: Int) {
         table.records[slot].phase = .queued
         if cancellation == .complete { places.isKeptByQueue = true }
-        places.handedToQueue(priority: table.records[slot].priority)
+        places.handedToQueue()
     }
 
     /// `start()` of a child returned, and the child has not ended. The report of its end may be under way.

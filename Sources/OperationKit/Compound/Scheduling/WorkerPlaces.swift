@@ -33,8 +33,6 @@ struct WorkerPlaces {
     private(set) var queued = 0
     /// Whether the operation queue keeps the limit.
     var isKeptByQueue = false
-    /// The priority of the child that was handed to the operation queue last.
-    private var queuedPriority = Operation.QueuePriority.normal
     /// Workers are requested one at a time.
     private(set) var isWorkerRequested = false
     /// How many workers are at work.
@@ -64,8 +62,7 @@ extension WorkerPlaces {
     }
 
     /// The queue is handed the child, and starts it.
-    mutating func handedToQueue(priority: Operation.QueuePriority) {
-        queuedPriority = priority
+    mutating func handedToQueue() {
         started -= 1
         queued += 1
     }
@@ -114,11 +111,8 @@ extension WorkerPlaces {
         return isCancelled ? max(limit, 1) : limit - detachedCount - queuedHere
     }
 
-    /// The priority of the next worker on the operation queue, where it must not overtake a child that was handed to the
-    /// queue before.
-    var workerPriority: Operation.QueuePriority {
-        queued > 0 && queuedPriority.rawValue < 0 ? queuedPriority : .normal
-    }
+    /// The priority of the next worker on the operation queue: it must not overtake a child that the queue was handed before.
+    var workerPriority: Operation.QueuePriority { queued > 0 ? .veryLow : .normal }
 
     mutating func workerStarted() {
         isWorkerRequested = false
