@@ -48,21 +48,22 @@ extension OperationTimeline {
     /// Complexity: O(n log n) in the entries and what they contain.
     public var summary: Summary {
         let causes = TimelineCauses(self)
-        let works = entries.indices.flatMap(causes.work)
         let work = entries.indices.reduce(.zero) { $0 + causes.workTime(of: $1) }
         let lastEnd = zip(causes.starts, causes.ends).lazy.filter { $0.0 != nil }.map(\.1).max()
         let wallTime = max(.zero, (lastEnd ?? .zero) - causes.firstStart)
         return Summary(
-            operationCount: entries.count, failedCount: failedCount(causes.index),
+            operationCount: entries.count, failedCount: causes.failedCount,
             skippedCount: entries.count { $0.outcome?.name == "skipped" },
             cancelledCount: entries.count { $0.outcome == .cancelled },
             unfinishedCount: entries.count(where: \.isUnfinished),
             retryCount: entries.reduce(0) { $0 + $1.retries.count }, droppedCount: droppedCount,
             wallTime: wallTime, work: work, meanParallelism: wallTime > .zero ? work / wallTime : 0,
-            maximumParallelism: maximumParallelism(works, causes), waiting: waiting(causes), bounds: bounds(causes))
+            maximumParallelism: causes.maximumParallelism, waiting: causes.waiting, bounds: causes.bounds)
     }
+}
 
-    private func failedCount(_ index: TimelineIndex) -> Int {
+extension TimelineCauses {
+    fileprivate var failedCount: Int {
         entries.indices.count { position in
             guard entries[position].outcome?.name == "failed" else { return false }
             // The error of a composite is that of what is inside it.
@@ -71,19 +72,20 @@ extension OperationTimeline {
         }
     }
 
-    private func maximumParallelism(_ works: [Range<Duration>], _ causes: TimelineCauses) -> Int {
+    fileprivate var maximumParallelism: Int {
         var current = 0
         // At the same time, ends come before beginnings.
-        let overlaps = works.flatMap { [($0.lowerBound, 1), ($0.upperBound, -1)] }.sorted(by: <).map { _, change in
+        let moments = entries.indices.flatMap(work).flatMap { [($0.lowerBound, 1), ($0.upperBound, -1)] }
+        let overlaps = moments.sorted(by: <).map { _, change in
             current += change
             return current
         }
         // Work that took no time overlaps with none.
-        let hasMoment = entries.indices.contains { !entries[$0].isComposite && causes.runs[$0] == causes.ends[$0] }
+        let hasMoment = entries.indices.contains { !entries[$0].isComposite && runs[$0] == ends[$0] }
         return overlaps.max() ?? (hasMoment ? 1 : 0)
     }
 
-    private func waiting(_ causes: TimelineCauses) -> [Summary.Waiting] {
+    fileprivate var waiting: [OperationTimeline.Summary.Waiting] {
         var sums: [String: (duration: Duration, count: Int)] = [:]
         func add(_ duration: Duration, _ reason: String) {
             guard duration > .zero else { return }
@@ -93,32 +95,34 @@ extension OperationTimeline {
         for (position, entry) in entries.enumerated() {
             for wait in entry.waits {
                 let reason = String(wait.reason.trimmingPrefix("waiting for "))
-                add((wait.to ?? end(of: entry)) - wait.from, reason.printable)
+                add((wait.to ?? ends[position]) - wait.from, reason.printable)
             }
-            for pause in entry.pauses(end: duration) { add(pause.upperBound - pause.lowerBound, "the next attempt") }
-            guard let start = causes.starts[position] else { continue }
-            let ready = causes.dependencies(of: position).map { min(causes.ends[$0], start) }.max()
+            for pause in entry.pauses(end: ends[position]) {
+                add(pause.upperBound - pause.lowerBound, "the next attempt")
+            }
+            guard let start = starts[position] else { continue }
+            let ready = dependencies(of: position).map { min(ends[$0], start) }.max()
             var base = ready ?? start
-            if let run = causes.index.parents[position].flatMap({ causes.runs[$0] }) {
+            if let run = index.parents[position].flatMap({ runs[$0] }) {
                 base = min(start, max(run, entry.added ?? .zero))
                 if let ready { add(ready - base, "operations that they depended on") }
                 base = max(base, ready ?? base)
             }
             var reason = "a place on a queue"
-            if case .place(let composite, _) = causes.startCause(of: position).reason {
-                reason = "a place in “\(causes.index.name(of: composite).printable)”"
+            if case .place(let composite, _) = startCause(of: position).reason {
+                reason = "a place in “\(index.name(of: composite).printable)”"
             }
             add(start - base, reason)
         }
-        return sums.map { Summary.Waiting(reason: $0.key, duration: $0.value.duration, count: $0.value.count) }
+        return sums.map { .init(reason: $0.key, duration: $0.value.duration, count: $0.value.count) }
             .sorted { ($1.duration, $0.reason) < ($0.duration, $1.reason) }
     }
 
-    private func bounds(_ causes: TimelineCauses) -> [String] {
-        let path = Set(causes.criticalPath.compactMap { causes.index.positions[$0.operation] })
-        let works = path.map { (time: causes.workTime(of: $0), position: $0) }.filter { $0.time > .zero }
+    fileprivate var bounds: [String] {
+        let path = Set(criticalPath.compactMap { index.positions[$0.operation] })
+        let works = path.map { (time: workTime(of: $0), position: $0) }.filter { $0.time > .zero }
         return works.sorted { ($1.time, $0.position) < ($0.time, $1.position) }.prefix(3).map {
-            "\(causes.bound(without: [$0.position]).shortText) without the work of "
+            "\(bound(without: [$0.position]).shortText) without the work of "
                 + "“\(entries[$0.position].name.printable)”"
         }
     }
