@@ -63,7 +63,7 @@ private struct ChromeTrace {
         for retry in entry.retries {
             event(
                 "i", "attempt \(retry.attempt) failed", at: retry.time.nanoseconds, lane: lane,
-                [Self.arguments([("error", retry.error), ("delay", retry.delay.shortText)]), "\"s\":\"t\""])
+                [Self.arguments(["error": retry.error, "delay": retry.delay.shortText]), "\"s\":\"t\""])
         }
         if let cancelled = entry.cancelled {
             event("i", "cancelled: \(entry.name)", at: cancelled.nanoseconds, lane: lane, ["\"s\":\"t\""])
@@ -75,13 +75,13 @@ private struct ChromeTrace {
         return Self.arguments(
             id: entry.id,
             [
-                ("type", entry.typeName), ("outcome", entry.outcome?.name ?? "none"), ("error", entry.outcome?.error),
-                ("not started for", entry.startDelay?.shortText),
-                ("depends on", list(entry.dependencies.map(causes.index.name))), ("held", list(entry.resources)),
+                "type": entry.typeName, "outcome": entry.outcome?.name ?? "none", "error": entry.outcome?.error,
+                "not started for": entry.startDelay?.shortText,
+                "depends on": list(entry.dependencies.map(causes.index.name)), "held": list(entry.resources),
             ])
     }
 
-    private static func arguments(id: OperationID? = nil, _ texts: [(String, String?)]) -> String {
+    private static func arguments(id: OperationID? = nil, _ texts: KeyValuePairs<String, String?>) -> String {
         let members = [id.map { "\"id\":\($0)" }] + texts.map { key, text in text.map { "\"\(key)\":\($0.json)" } }
         return "\"args\":{\(members.compactMap(\.self).joined(separator: ","))}"
     }

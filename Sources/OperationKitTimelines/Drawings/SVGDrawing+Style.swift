@@ -9,20 +9,18 @@ extension SVGDrawing {
 
     /// How wide a character is at most, in pixels. The font is not known, so this is that of the widest usual one.
     static func width(of character: Character) -> Int {
-        if character.isASCII {
-            switch character {
-            case "i", "j", "l", "I", "J", "|", "!", ".", ",", ":", ";", "'", "/", " ": return 4
-            case "f", "r", "t", "-", "(", ")", "[", "]", "\"", "`": return 5
-            case "m", "w", "M", "W", "@", "%": return 12
-            case "#", "&", "+", "<", "=", ">", "^", "~": return 11
-            case "A"..."Z": return 9
-            default: return 8
-            }
-        }
+        if character.isASCII { return unusualWidths[character] ?? 8 }
         let cells = character.cells
         if cells < 2 { return cells == 0 ? 0 : character == "…" || character == "—" ? 12 : 9 }
         // Ideographs are as wide as the font is high, pictures are wider.
         return character.unicodeScalars.contains { $0.properties.isEmojiPresentation || $0 == "\u{FE0F}" } ? 16 : 13
+    }
+
+    /// The widths of the characters of ASCII that are not as wide as most of them.
+    private static let unusualWidths: [Character: Int] = [
+        4: "ijlIJ|!.,:;'/ ", 5: "frt-()[]\"`", 9: "ABCDEFGHKLNOPQRSTUVXYZ", 11: "#&+<=>^~", 12: "mwMW@%",
+    ].reduce(into: [:]) { widths, group in
+        for character in group.value { widths[character] = group.key }
     }
 
     /// The style sheet, with a light and a dark set of colors.

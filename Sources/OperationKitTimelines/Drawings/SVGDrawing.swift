@@ -179,7 +179,7 @@ struct SVGDrawing {
         elements.append("<g><title>\(timeline.details(of: entry, criticalReason: reason).xml)</title>")
         addLabel(entry.name, depth: index.depths[position], y: y)
         for segment in entry.segments(end: timeline.duration) {
-            bar(segment.kind, from: segment.from, to: segment.to, y: y)
+            if let (x, length) = extent(segment.from, segment.to) { mark(segment.kind, x: x, y: y, width: length) }
         }
         var lastPixel = -1
         for retry in entry.retries where retry.time <= scale.end && Int(scale.place(retry.time)) != lastPixel {
@@ -211,16 +211,12 @@ struct SVGDrawing {
         from < scale.end || from == scale.end && to <= from
     }
 
-    /// Where a part of a bar begins, and how long it is: at least a pixel, also at the right end.
-    private func extent(_ from: Duration, _ to: Duration) -> (x: Double, length: Double) {
+    /// Where a part of a bar begins, and how long it is: at least a pixel, also at the right end; `nil` if it is not
+    /// visible.
+    private func extent(_ from: Duration, _ to: Duration) -> (x: Double, length: Double)? {
+        guard isVisible(from: from, to: to) else { return nil }
         let start = scale.place(from)
         return (Double(left) + min(start, Double(scale.length) - 1), max(1, scale.place(to) - start))
-    }
-
-    private mutating func bar(_ kind: TimelineMark, from: Duration, to: Duration, y: Int) {
-        guard isVisible(from: from, to: to) else { return }
-        let (x, length) = extent(from, to)
-        mark(kind, x: x, y: y, width: length)
     }
 
     // MARK: - Critical path
@@ -235,11 +231,10 @@ struct SVGDrawing {
     private mutating func addFrames(of id: OperationID, y: Int) {
         var lastPixel = -1
         for step in steps[id] ?? [] {
-            let (x, length) = extent(begin(of: step), step.to)
             // What is within a pixel that has a frame needs no other one.
-            if Int(x + length) == lastPixel { continue }
+            guard let (x, length) = extent(begin(of: step), step.to), Int(x + length) != lastPixel else { continue }
             lastPixel = Int(x + length)
-            bar(.critical, from: begin(of: step), to: step.to, y: y)
+            mark(.critical, x: x, y: y, width: length)
         }
     }
 

@@ -37,14 +37,16 @@ enum TimelineMark: String, CaseIterable, Sendable {
 }
 
 extension OperationTimeline.Entry {
+    typealias Segment = (kind: TimelineMark, from: Duration, to: Duration)
+
     /// The parts of a bar, oldest first. There is at least one, which may be of no length.
     ///
     /// - Parameter end: The end of the timeline, up to which an unfinished operation is drawn.
     /// - Returns: The parts.
-    func segments(end: Duration) -> [(kind: TimelineMark, from: Duration, to: Duration)] {
+    func segments(end: Duration) -> [Segment] {
         let finish = finished ?? end
         let work = isComposite ? TimelineMark.composite : .executing
-        var segments: [(kind: TimelineMark, from: Duration, to: Duration)] = []
+        var segments: [Segment] = []
         // Joins what follows each other and is of the same kind.
         func append(_ kind: TimelineMark, _ from: Duration, _ to: Duration) {
             let last = segments.last.flatMap { $0.kind == kind && $0.to == from ? segments.popLast() : nil }
@@ -105,9 +107,12 @@ struct TimelineScale: Sendable {
     /// - Parameter count: How many there may be. Below 1 it counts as 1.
     /// - Returns: The times, from 0 on.
     func ticks(atMost count: Int) -> [(time: Duration, text: String)] {
-        let (step, unit) = TimelineScale.step(for: end, atMost: max(1, count))
+        let units = TimelineScale.units
+        let steps = units.lazy.flatMap { unit in unit.steps.map { (step: unit.duration * $0, unit: unit) } }
+        // Longer than a human life: the beginning is marked, and that is all.
+        let (step, unit) = steps.first { $0.step * max(1, count) > end } ?? (end * 2, units[units.count - 1])
         // “0.5 s” rather than “500 ms”, if seconds follow.
-        let larger = TimelineScale.units.first { $0.duration > unit.duration && $0.duration <= end }
+        let larger = units.first { $0.duration > unit.duration && $0.duration <= end }
         let shown = step >= unit.duration * 100 ? larger ?? unit : unit
         return (0...Int(end / step)).map { number in
             (step * number, "\((step * number / shown.duration).shortText) \(shown.name)")
@@ -123,14 +128,6 @@ struct TimelineScale: Sendable {
         (.seconds(1), "s", [1, 2, 5, 10, 15, 30]), (.seconds(60), "min", [1, 2, 5, 10, 15, 30]),
         (.seconds(3_600), "h", [1, 2, 3, 6, 12]), (.seconds(86_400), "d", thousand + [1_000, 10_000, 100_000]),
     ]
-
-    private static func step(for end: Duration, atMost count: Int) -> (step: Duration, unit: Unit) {
-        for unit in units {
-            for step in unit.steps.lazy.map({ unit.duration * $0 }) where step * count > end { return (step, unit) }
-        }
-        // Longer than a human life: the beginning is marked, and that is all.
-        return (end * 2, units[units.count - 1])
-    }
 }
 
 extension Double {
