@@ -64,13 +64,13 @@ public final class OperationTimelineRecorder: OperationObserver {
 struct ObservedFacts {
     let type: AsyncOperation.Type
     let isComposite: Bool
-    private(set) var parent: OperationID?
-    private(set) var dependencies: [OperationID] = []
-    private(set) var resources: [String] = []
-    private(set) var limit: Int?
-    private(set) var error = ""
+    var parent: OperationID?
+    var dependencies: [OperationID] = []
+    var resources: [String] = []
+    var limit: Int?
+    var error = ""
     /// `nil` for success.
-    private(set) var outcome: OperationTimeline.Outcome?
+    var outcome: OperationTimeline.Outcome?
 
     init(of operation: AsyncOperation, at kind: OperationEvent.Kind) {
         type = Swift.type(of: operation)

@@ -73,7 +73,7 @@ struct TimelineRow: Sendable {
     private static let mostDetails = 100
 
     /// What most operations don't have.
-    private struct Details: Sendable {
+    fileprivate struct Details: Sendable {
         var cancelled = never
         var waits: [(reason: String, from: Time, to: Time)] = []
         var retries: [(attempt: Int, error: String, time: Time, delay: Duration)] = []
@@ -83,22 +83,18 @@ struct TimelineRow: Sendable {
         var limit: Int?
     }
 
-    private let id: OperationID
-    private let type: AsyncOperation.Type
-    private var name: String
-    private var parent: OperationID?
-    private var added = never
-    private var started = never
-    private var running = never
-    private var finished = never
+    fileprivate let id: OperationID
+    fileprivate let type: AsyncOperation.Type
+    fileprivate var name: String
+    fileprivate var parent: OperationID?
+    fileprivate var added = never
+    fileprivate var started = never
+    fileprivate var running = never
+    fileprivate var finished = never
     var dependencies: [OperationID] = []
-    private var isComposite = false
+    fileprivate var isComposite = false
     /// One element, or none.
-    private var storedDetails: [Details] = []
-
-    init(id: OperationID, type: AsyncOperation.Type, name: String) {
-        (self.id, self.type, self.name) = (id, type, name)
-    }
+    fileprivate var storedDetails: [Details] = []
 
     private var details: Details {
         get { storedDetails.first ?? Details() }
