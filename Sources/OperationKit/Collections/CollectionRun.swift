@@ -44,7 +44,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     /// Weak, because the driver holds the run until that is finished.
     private weak var driver: CollectionDriver?
     private var slots: [(any Error)?] = []
-    /// The number of items or batches, once that is known.
+    /// The number of items or batches, once that is known: at least 1, so that an empty collection is complete.
     private var unitCount: Int?
     private var isProgressObserved = false
 
@@ -142,7 +142,7 @@ extension CollectionRun {
             // The object's own implementation may have ended the run.
             guard case .calling(let isStopped) = stage else { return false }
             stage = .running
-            self.unitCount = unitCount
+            self.unitCount = max(unitCount, 1)
             self.driver = driver
             return isStopped
         }
@@ -183,6 +183,7 @@ extension CollectionRun {
             if stage == .finished { return false }
             stage = .finished
             self.slots = slots
+            unitCount = max(slots.count, 1)
             return true
         }
         guard isFirst else { return }
@@ -203,19 +204,17 @@ extension CollectionRun {
     }
 
     private func reportProgress() {
-        guard lock.withLock({ isProgressObserved }) else { return }
-        let (ended, total) = count
-        if let total { progressed(to: Double(ended) / Double(total), of: Int64(total)) }
+        guard lock.withLock({ isProgressObserved }), let (fraction, unitCount) = share else { return }
+        progressed(to: fraction, of: unitCount)
     }
 
-    /// How many items or batches have ended, and how many there are, once that is known: at least 1, so that an empty
-    /// collection is complete.
-    fileprivate var count: (ended: Int, total: Int?) {
+    /// The part of the items or batches that have ended, and how many there are, once that is known.
+    fileprivate var share: (fraction: Double, unitCount: Int64)? {
         lock.withLock {
-            guard stage == .finished else { return (driver?.endedCount ?? 0, unitCount.map { max($0, 1) }) }
+            guard let unitCount else { return nil }
             // What never began is over, too.
-            let count = max(slots.count, 1)
-            return (count, count)
+            let endedCount = stage == .finished ? unitCount : driver?.endedCount ?? 0
+            return (Double(endedCount) / Double(unitCount), Int64(unitCount))
         }
     }
 }
@@ -249,11 +248,8 @@ private final class CollectionChildren<Item: Sendable>: ChildGroup, @unchecked S
     fileprivate weak var run: CollectionRun<Item>?
 
     var operation: AsyncOperation? { run }
-    var unitCount: Int64 { run?.count.total.map(Int64.init) ?? -1 }
-    var fraction: Double {
-        guard let (ended, total) = run?.count, let total else { return 0 }
-        return Double(ended) / Double(total)
-    }
+    var unitCount: Int64 { run?.share?.unitCount ?? -1 }
+    var fraction: Double { run?.share?.fraction ?? 0 }
     var weightedUnits: (completed: Int64, total: Int64)? { nil }
     var progressDescription: String? { nil }
 
