@@ -108,7 +108,7 @@ struct SVGDrawing {
     }
 
     /// Where the bars begin.
-    private var left: Int { labelWidth + margin }
+    private var left: Double { Double(labelWidth + margin) }
 
     // MARK: - Document
 
@@ -140,7 +140,7 @@ struct SVGDrawing {
 
     private mutating func addAxis(top: Int, bottom: Int) {
         for tick in scale.ticks(atMost: scale.length / 90) {
-            let x = Double(left) + scale.place(tick.time)
+            let x = left + scale.place(tick.time)
             elements.append(
                 "<line class=\"grid\" x1=\"\(x.shortText)\" x2=\"\(x.shortText)\" y1=\"\(top)\" y2=\"\(bottom)\"/>")
             text(tick.text, x: x, y: titleHeight + baseLine, style: "faint")
@@ -177,33 +177,29 @@ struct SVGDrawing {
         // The first step of an operation says why it began.
         let reason = steps[entry.id]?.first?.explanation(naming: index.name)
         elements.append("<g><title>\(timeline.details(of: entry, criticalReason: reason).xml)</title>")
-        addLabel(entry.name, depth: index.depths[position], y: y)
+        let room = labelWidth - margin
+        let start = min(index.depths[position] * indentation, room / 2)
+        let isBlank = entry.name.allSatisfy(\.isWhitespace)
+        let label = (isBlank ? "unnamed" : entry.name.printable).cut(to: room - start, measure: Self.width(of:))
+        text(label, x: Double(margin + start), y: y + baseLine, style: isBlank ? "faint" : nil)
         for segment in entry.segments(end: timeline.duration) {
             if let (x, length) = extent(segment.from, segment.to) { mark(segment.kind, x: x, y: y, width: length) }
         }
         var lastPixel = -1
         for retry in entry.retries where retry.time <= scale.end && Int(scale.place(retry.time)) != lastPixel {
             lastPixel = Int(scale.place(retry.time))
-            mark(.retry, x: Double(left + lastPixel), y: y)
+            mark(.retry, x: left + Double(lastPixel), y: y)
         }
         addFrames(of: entry.id, y: y)
         let end = timeline.end(of: entry)
         if let mark = TimelineMark(ofEndOf: entry), end <= scale.end {
-            self.mark(mark, x: Double(left) + max(3, scale.place(end)), y: y)
+            self.mark(mark, x: left + max(3, scale.place(end)), y: y)
         }
         if let length = timeline.length(of: entry) {
             let x = Double(width - margin)
             text(length.shortText, x: x, y: y + baseLine, style: "faint", isAtEnd: true)
         }
         elements.append("</g>")
-    }
-
-    private mutating func addLabel(_ name: String, depth: Int, y: Int) {
-        let room = labelWidth - margin
-        let start = min(depth * indentation, room / 2)
-        let isBlank = name.allSatisfy(\.isWhitespace)
-        let label = (isBlank ? "unnamed" : name.printable).cut(to: room - start, measure: Self.width(of:))
-        text(label, x: Double(margin + start), y: y + baseLine, style: isBlank ? "faint" : nil)
     }
 
     /// Whether something begins before the right end, or is a moment there.
@@ -216,7 +212,7 @@ struct SVGDrawing {
     private func extent(_ from: Duration, _ to: Duration) -> (x: Double, length: Double)? {
         guard isVisible(from: from, to: to) else { return nil }
         let start = scale.place(from)
-        return (Double(left) + min(start, Double(scale.length) - 1), max(1, scale.place(to) - start))
+        return (left + min(start, Double(scale.length) - 1), max(1, scale.place(to) - start))
     }
 
     // MARK: - Critical path
@@ -248,7 +244,7 @@ struct SVGDrawing {
             let from = scale.place(step.from)
             let length = scale.place(begin(of: step)) - from
             let isDown = other < y
-            var line = "M\((Double(left) + from).shortText) \(isDown ? other + 18 : other + 2)"
+            var line = "M\((left + from).shortText) \(isDown ? other + 18 : other + 2)"
             line += "V\(length >= 1 ? y + 10 : isDown ? y + 2 : y + 18)"
             if length >= 1 { line += "h\(length.shortText)" }
             elements.append("<path class=\"path\" d=\"\(line)\"/>")
