@@ -57,10 +57,9 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
                 index += 1
                 inFlight += 1
             }
-            if inFlight == 0, goesOn, Task.isCancelled { return CancellationError() }
-            if inFlight == 0, !goesOn {
+            if inFlight == 0, !goesOn || Task.isCancelled {
                 group.cancelAll()
-                return nil
+                return goesOn ? CancellationError() : nil
             }
             if let suspension, goesOn, !isWaitingForResume, inFlight < limit {
                 isWaitingForResume = true
