@@ -60,7 +60,7 @@ extension OperationTimeline: Codable {
             if !entry.isInOrder { return "The times of “\(entry.name)” (\(entry.id)) are not in order." }
             if entry.dependencies.contains(entry.id) { return "“\(entry.name)” (\(entry.id)) depends on itself." }
         }
-        guard let position = entriesWithoutParent(entries).first, let parent = entries[position].parent else {
+        guard let position = entries.positionsWithoutParent.first, let parent = entries[position].parent else {
             return nil
         }
         let isThere = entries.contains { $0.id == parent }

@@ -157,19 +157,17 @@ extension OperationTimeline.Entry {
     /// Whether a time is negative.
     var hasNegativeTime: Bool { (allTimes + retries.map(\.delay)).contains { $0 < .zero } }
 
-    /// The entry with no time that is so late that sums could overflow.
-    var bounded: Self {
-        var entry = self
-        entry.added = added?.bounded
-        entry.started = started?.bounded
-        entry.running = running?.bounded
-        entry.cancelled = cancelled?.bounded
-        entry.finished = finished?.bounded
-        entry.waits = waits.map { .init(reason: $0.reason, from: $0.from.bounded, to: $0.to?.bounded) }
-        entry.retries = retries.map {
+    /// Makes times earlier that are so late that sums could overflow.
+    mutating func bound() {
+        added = added?.bounded
+        started = started?.bounded
+        running = running?.bounded
+        cancelled = cancelled?.bounded
+        finished = finished?.bounded
+        waits = waits.map { .init(reason: $0.reason, from: $0.from.bounded, to: $0.to?.bounded) }
+        retries = retries.map {
             .init(attempt: $0.attempt, error: $0.error, time: $0.time.bounded, delay: $0.delay.bounded)
         }
-        return entry
     }
 
     /// Whether nothing ends before it begins.

@@ -53,8 +53,9 @@ public struct OperationTimeline: Sendable, Equatable {
 
     /// Creates a timeline from entries with unique identifiers and without negative times.
     init(checked entries: [Entry], startDate: Date?, duration: Duration, droppedCount: Int) {
-        var entries = entries.map(\.bounded)
-        for index in OperationTimeline.entriesWithoutParent(entries) { entries[index].parent = nil }
+        var entries = entries
+        for index in entries.indices { entries[index].bound() }
+        for index in entries.positionsWithoutParent { entries[index].parent = nil }
         self.entries = entries
         self.startDate = startDate.map { Date(milliseconds: $0.milliseconds) }
         self.duration = max(duration.bounded, entries.lazy.map(\.lastTime).max() ?? .zero)
@@ -110,22 +111,6 @@ public struct OperationTimeline: Sendable, Equatable {
             if entry.hasNegativeTime { return "A time of “\(entry.name)” (\(entry.id)) is negative." }
         }
         return nil
-    }
-
-    /// The positions of the entries that refer to a parent that is not there, or that close a cycle of parents.
-    static func entriesWithoutParent(_ entries: [Entry]) -> [Int] {
-        let parents = entries.positionsAndParents.parents
-        // Which walk to the outermost parent has come to an entry: the one that began there.
-        var walks = [Int?](repeating: nil, count: entries.count)
-        return entries.indices.compactMap { start in
-            var position = start
-            while walks[position] == nil, entries[position].parent != nil {
-                walks[position] = start
-                guard let parent = parents[position], walks[parent] != start else { return position }
-                position = parent
-            }
-            return nil
-        }
     }
 
     /// The end of an operation, or that of the timeline.

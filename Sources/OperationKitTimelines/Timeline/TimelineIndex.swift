@@ -74,4 +74,20 @@ extension [OperationTimeline.Entry] {
         let positions = Dictionary(uniqueKeysWithValues: zip(lazy.map(\.id), indices))
         return (positions, map { $0.parent.flatMap { positions[$0] } })
     }
+
+    /// The positions of the entries that refer to a parent that is not there, or that close a cycle of parents.
+    var positionsWithoutParent: [Int] {
+        let parents = positionsAndParents.parents
+        // Which walk to the outermost parent has come to an entry: the one that began there.
+        var walks = [Int?](repeating: nil, count: count)
+        return indices.compactMap { start in
+            var position = start
+            while walks[position] == nil, self[position].parent != nil {
+                walks[position] = start
+                guard let parent = parents[position], walks[parent] != start else { return position }
+                position = parent
+            }
+            return nil
+        }
+    }
 }
