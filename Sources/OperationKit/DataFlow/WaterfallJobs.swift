@@ -118,7 +118,7 @@ extension WaterfallJobs {
             switch try job.job(value) {
             case .value(let next):
                 value = next
-                children.changeProgress { $0.done(job.weight) }
+                children.changeProgress { $0.finished += job.weight }
             case .operation(let operation, let output):
                 return .operation(operation, job, output: output)
             }

@@ -267,7 +267,9 @@ struct ProgressLedger {
     /// Whether the children are alternatives, one of which does all the work.
     let isOfAlternatives: Bool
     private var total: Int64 = 0
-    private var finished: Int64 = 0
+    /// The work of the children that have ended, and what belongs to no child, such as a job of a waterfall that makes a
+    /// value.
+    var finished: Int64 = 0
     /// The fractions that the children that have not ended have reported, times their weights.
     private var partials: [Int: Double] = [:]
     /// Their sum; of alternatives, the largest fraction so far.
@@ -283,11 +285,6 @@ struct ProgressLedger {
     /// Work was added, or, with a negative weight, taken back.
     mutating func added(_ weight: Int64) {
         total += weight
-    }
-
-    /// Work was done that belongs to no child, such as a job of a waterfall that makes a value.
-    mutating func done(_ weight: Int64) {
-        finished += weight
     }
 
     /// A child has reached a fraction of its own work.

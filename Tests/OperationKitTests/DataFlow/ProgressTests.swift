@@ -244,7 +244,7 @@ import Testing
         #expect(ledger.fraction == 0.75)
         ledger.ended(0, weight: 3)
         #expect(ledger.fraction == 0.75)
-        ledger.done(1)
+        ledger.finished += 1
         #expect(ledger.fraction == 1)
     }
 
