@@ -37,7 +37,6 @@ final class CollectionDriver: Sendable {
     private static let share = 256
 
     private let names: ItemNames
-    private let keepsSlots: Bool
     private let tasks: InFlightTasks?
     private let qos: DispatchQoS
     /// More than 0 once the run is stopping, for the worker that reads without the lock.
@@ -54,7 +53,6 @@ final class CollectionDriver: Sendable {
     init(_ work: CollectionWork, qos: DispatchQoS = .unspecified, itemEnded: (@Sendable () -> Void)? = nil) {
         let source = work.source
         names = source.names
-        keepsSlots = source.count != nil
         tasks = work.tasks
         self.qos = qos
         self.itemEnded = itemEnded
@@ -209,7 +207,8 @@ extension CollectionDriver {
         let (isAccepted, action) = state.withLock { state in
             let answer = state.machine.ended(&item.state, isFailure: isFailure)
             guard answer.isAccepted, let error else { return answer }
-            if keepsSlots { state.slots[item.index] = error } else { item.error = error }
+            // Those of a sequence have contents, and no slots.
+            if item.contents == nil { state.slots[item.index] = error } else { item.error = error }
             if state.machine.isStopping { stops.add(1) }
             return answer
         }
