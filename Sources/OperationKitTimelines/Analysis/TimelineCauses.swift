@@ -10,6 +10,14 @@ struct TimelineCauses {
     /// The start of an operation, or its end.
     enum Moment: Hashable {
         case start(Int), end(Int)
+
+        /// Those of all operations are counted from 0.
+        var number: Int {
+            switch self {
+            case .start(let position): 2 * position
+            case .end(let position): 2 * position + 1
+            }
+        }
     }
 
     typealias Step = OperationTimeline.Step
@@ -30,7 +38,7 @@ struct TimelineCauses {
     /// When the first of all started.
     let firstStart: Duration
     /// The started child of each composite that ended last.
-    var lastChildren: [Int?]
+    private(set) var lastChildren: [Int?]
     /// For each child of a composite with a limit, the last sibling before its start that ended at the limit.
     private var handOvers: [Int?]
     /// How much later than its consequence an event may have been recorded, by another thread.
