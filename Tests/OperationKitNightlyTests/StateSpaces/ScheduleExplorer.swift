@@ -248,7 +248,7 @@ extension ScheduleExplorer {
     private mutating func handOver() {
         let mayHandOver = !isCancelling && onTheWay == 0 && !schedule.places.isKeptByQueue
         let expected = next.flatMap { mayHandOver && isSynchronous($0) ? $0 : nil }
-        let slot = schedule.handNextToQueue()
+        let slot = schedule.handNextToQueue()?.slot
         if slot != expected.map({ children[$0].slot }) {
             violation = "slot \(String(describing: slot)) is handed over instead of \(String(describing: expected))"
         }

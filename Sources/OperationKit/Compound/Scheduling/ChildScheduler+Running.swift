@@ -112,31 +112,25 @@ extension ChildScheduler {
         #endif
     }
 
-    /// Hands a child to the private queue without a worker, unless another thread has started it.
-    func handOver(_ child: ChildReference, _ list: inout Trampoline) {
-        if child.operation.isExecuting || child.operation.isFinished {
-            update(&list) { $0.handedBack(child) }
-        } else {
-            enqueue(child)
-        }
-    }
-
     /// Hands a child to the private queue, which starts it immediately, or once it is ready.
     func enqueue(_ child: ChildReference) {
-        if let operation = child.operation as? AsyncOperation {
+        let operation = child.operation
+        if let operation = operation as? AsyncOperation {
             // Another thread may have started it.
             if let outcome = operation.observeFinish(self) { return _ = ended(child, error: outcome.error) }
         } else {
             #if !canImport(ObjectiveC)
-            if child.operation.isAsynchronous { return enqueueStarter(of: child) }
+            if operation.isAsynchronous { return enqueueStarter(of: child) }
             #endif
+            // Another thread has started it, and a worker looks at it then.
+            if operation.isExecuting || operation.isFinished { return _ = update { $0.handedBack(child) } }
             observe(child)
         }
-        let wasReady = child.operation.isReady
-        queue.addChild(child.operation)
-        if wasReady, child.operation.isReady { return }
-        child.operation.announceReadiness()
-        if child.operation.hasToWait, !child.operation.isAboutToBeReady { update { $0.waitsOnQueue(child) } }
+        let wasReady = operation.isReady
+        queue.addChild(operation)
+        if wasReady, operation.isReady { return }
+        operation.announceReadiness()
+        if operation.hasToWait, !operation.isAboutToBeReady { update { $0.waitsOnQueue(child) } }
     }
 
     #if !canImport(ObjectiveC)
@@ -224,7 +218,7 @@ extension Operation {
     /// Whether all that the operation depends on has finished, and Foundation, which tells the dependents one after the other, is about
     /// to tell it. Another class may not be ready by itself.
     fileprivate var isAboutToBeReady: Bool {
-        type(of: self) == BlockOperation.self && !dependencies.isEmpty && dependencies.allSatisfy(\.isFinished)
+        type(of: self) == BlockOperation.self && !dependencies.isEmpty && unfinishedDependencies.isEmpty
     }
 }
 

@@ -98,9 +98,7 @@ final class ChildScheduler: Sendable {
         effects.ended?.detachFromDependencies()
         if let settings = effects.settings { apply(settings) }
         // The queue gets the child before the next worker, so that it can start in its turn.
-        if let child = effects.queued {
-            if effects.skipsWorker { handOver(child, &list) } else { enqueue(child) }
-        }
+        if let child = effects.queued { enqueue(child) }
         if effects.requestsWorker, body?.takesWorkerRequest() != true {
             queue.addChild(ChildWorker(self, priority: effects.workerPriority))
         }

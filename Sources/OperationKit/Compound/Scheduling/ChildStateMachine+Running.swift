@@ -54,7 +54,7 @@ extension ChildStateMachine {
         return effects(next: next(for: turn), queued: child, mayHandOver: false)
     }
 
-    /// A child that was to be handed to the private queue without a worker has been started by another thread.
+    /// A child that the private queue was to be handed has been started by another thread.
     mutating func handedBack(_ child: ChildReference) -> Effects {
         schedule.handedBack(child.slot)
         return effects(mayHandOver: false)
@@ -115,16 +115,16 @@ extension ChildStateMachine {
     /// What the end of a child means for the others.
     private mutating func removed(_ end: ChildEnd) -> Effects {
         let slot = end.child.slot
-        let (nature, phase) = (schedule.table.records[slot].nature, schedule.table.records[slot].phase)
+        let nature = schedule.table.records[slot].nature
+        let endedOnQueue = schedule.table.records[slot].phase.place == .queue
         let operation = schedule.ended(slot)
         externals.childEnded(slot, in: &schedule)
         let ended = nature == .independent ? nil : operation
-        let endedOnQueue = phase.place == .queue
-        guard let failure = end.failure else {
-            return effects(next: next(for: end.turn), ended: ended, endedOnQueue: endedOnQueue)
+        var cancelsChildren = false
+        if let failure = end.failure {
+            cancelsChildren = failures.add(failure, isCancelling: schedule.cancelsNewChildren)
+            if cancelsChildren { schedule.cancellationStarted() }
         }
-        let cancelsChildren = failures.add(failure, isCancelling: schedule.cancelsNewChildren)
-        if cancelsChildren { schedule.cancellationStarted() }
         return effects(
             next: next(for: end.turn), ended: ended, cancelsChildren: cancelsChildren, endedOnQueue: endedOnQueue)
     }

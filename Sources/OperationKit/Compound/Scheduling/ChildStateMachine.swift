@@ -76,8 +76,6 @@ extension ChildStateMachine {
         var next: ChildReference?
         /// A child that the private queue has to start.
         var queued: ChildReference?
-        /// Whether no worker has looked at it.
-        var skipsWorker = false
         /// A child that has ended, and has to release its dependencies.
         var ended: Operation?
         /// Whether a worker has to be sent, and with which priority.
@@ -169,8 +167,8 @@ extension ChildStateMachine {
         let isHeld = newSettings == nil && settings.isWriting
         if isHeld, let queued { held.queued.append(queued) }
         return Effects(
-            next: next, queued: isHeld ? nil : queued ?? handedOver.flatMap { schedule.table.child(in: $0) },
-            skipsWorker: handedOver != nil, ended: ended, requestsWorker: requestsWorker,
+            next: next, queued: isHeld ? nil : queued ?? handedOver,
+            ended: ended, requestsWorker: requestsWorker,
             workerPriority: requestsWorker ? schedule.places.workerPriority : .normal,
             cancelsChildren: cancelsChildren, settings: newSettings,
             others: hasOthers

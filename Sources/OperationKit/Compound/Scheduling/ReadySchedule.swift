@@ -145,22 +145,22 @@ extension ReadySchedule {
     }
 
     /// Whether the next child is one that the queue has to start.
-    var isNextSynchronous: Bool { ready.first.map { table.records[$0].nature == .synchronous } ?? false }
+    var isNextSynchronous: Bool { ready.first.map { table.records[$0].nature } == .synchronous }
 
     /// Takes the next child, and hands it to the queue without a worker.
     ///
     /// - Returns: The child; `nil` if none may start, or a worker is to start it, or has been requested.
-    mutating func handNextToQueue() -> Int? {
+    mutating func handNextToQueue() -> ChildReference? {
         guard isStarted, cancellation == .none, mayStart, !places.isKeptByQueue, !places.isWorkerRequested,
             isNextSynchronous, let slot = startNext()
         else { return nil }
         handedToQueue(slot)
-        return slot
+        return table.child(in: slot)
     }
 
-    /// A child that was to be handed to the queue without a worker has been started by another thread. A worker looks at it.
+    /// A child that the queue was to be handed has been started by another thread. A worker looks at it.
     mutating func handedBack(_ slot: Int) {
-        places.handedBack()
+        places.ended(in: .queue)
         becomeReady(slot)
     }
 

@@ -67,11 +67,6 @@ extension WorkerPlaces {
         queued += 1
     }
 
-    /// The child takes its place back from the queue, which was not handed it after all.
-    mutating func handedBack() {
-        queued -= 1
-    }
-
     /// A child goes on without its worker.
     mutating func detached() {
         detachedCount += 1

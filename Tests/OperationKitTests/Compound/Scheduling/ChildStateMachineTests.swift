@@ -197,15 +197,15 @@ import Testing
         let scene = Scene(of: [BlockOperation {}, BlockOperation {}, AsyncOperation()])
         let started = scene.start()
         let first = try #require(started.queued)
-        #expect(started.skipsWorker && first.operation === scene.operations[0] && !started.requestsWorker)
+        #expect(first.operation === scene.operations[0] && !started.requestsWorker)
         let back = scene { $0.handedBack(first) }
         #expect(back.requestsWorker && back.queued == nil && back.settings == nil)
         let again = try #require(scene { $0.workerStarted() }.next)
         #expect(again.operation === first.operation)
         let handed = scene { $0.handedToQueue(again, turn: .continues) }
-        #expect(handed.queued != nil && !handed.skipsWorker && handed.next == nil)
+        #expect(handed.queued != nil && handed.next == nil)
         let second = scene.end(again, turn: .none)
-        #expect(second.skipsWorker && second.queued?.operation === scene.operations[1] && second.settings == nil)
+        #expect(second.queued?.operation === scene.operations[1] && second.settings == nil)
         // The worker comes when the child that has ended is off the queue, and its dependents are told.
         let last = scene.end(second.queued, turn: .none)
         #expect(last.requestsWorker && last.queued == nil)
