@@ -225,6 +225,9 @@ import Testing
         #expect(third.runEnded(elapsed: .nanoseconds(333_333_333 * 1_000_000_007 + 1)) == .nanoseconds(333_333_332))
         var shortest = RepeatSchedule(every: Duration(secondsComponent: 0, attosecondsComponent: 1))
         #expect(shortest.runEnded(elapsed: .seconds(1_000_000_000)) <= .nanoseconds(1))
+        // A part of a nanosecond counts, too: in a week it makes some twenty milliseconds.
+        var picture = RepeatSchedule(every: .seconds(1) / 60)
+        #expect(picture.runEnded(elapsed: .seconds(1) / 60 * 36_288_000) == .zero)
         var longest = RepeatSchedule(every: .seconds(Int64.max))
         #expect(longest.runEnded(elapsed: .zero) == .century)
     }

@@ -167,7 +167,11 @@ struct RepeatSchedule: Sendable {
 
     /// How many intervals the time has, rounded up.
     private func intervals(in time: Duration) -> Int {
-        let (time, interval) = (time.nanoseconds, interval.nanoseconds)
-        return time > 0 ? Int((time - 1) / interval + 1) : 0
+        guard time > .zero else { return 0 }
+        // The quotient may be off by one or two, where the numbers are large.
+        var count = Int(min((time / interval).rounded(.up), 0x1p62))
+        while count > 0, interval * (count - 1) >= time { count -= 1 }
+        while interval * count < time { count += 1 }
+        return count
     }
 }
