@@ -48,7 +48,6 @@ public struct SuboperationError: Error {
 }
 
 extension SuboperationError: LocalizedError, CustomNSError, CustomStringConvertible, NestingError {
-    /// Always 1.
     var inside: (name: String, error: any Error)? { (name, error) }
 
     /// The same as `localizedDescription`, for `print` and logs.

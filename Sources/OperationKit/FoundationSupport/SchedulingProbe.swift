@@ -57,11 +57,6 @@ enum SchedulingProbe {
     }
 }
 
-extension CompositeQueue {
-    /// The queue of a probe on the current thread, if there is one.
-    static func probed() -> CompositeQueue? { SchedulingProbe.observer?.makeQueue() }
-}
-
 extension DispatchQueue {
     /// `async(qos:execute:)`, unless a probe takes the work.
     func performAsync(qos: DispatchQoS = .unspecified, _ work: @escaping @Sendable () -> Void) {

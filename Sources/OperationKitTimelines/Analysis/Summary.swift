@@ -48,7 +48,8 @@ extension OperationTimeline {
     /// Complexity: O(n log n) in the entries and what they contain.
     public var summary: Summary {
         let causes = TimelineCauses(self)
-        let work = entries.indices.reduce(.zero) { $0 + causes.workTime(of: $1) }
+        let works = entries.indices.flatMap(causes.work)
+        let work = works.reduce(.zero) { $0 + ($1.upperBound - $1.lowerBound) }
         let lastEnd = zip(causes.starts, causes.ends).lazy.filter { $0.0 != nil }.map(\.1).max()
         let wallTime = max(.zero, (lastEnd ?? .zero) - causes.firstStart)
         return Summary(
@@ -58,7 +59,7 @@ extension OperationTimeline {
             unfinishedCount: entries.count(where: \.isUnfinished),
             retryCount: entries.reduce(0) { $0 + $1.retries.count }, droppedCount: droppedCount,
             wallTime: wallTime, work: work, meanParallelism: wallTime > .zero ? work / wallTime : 0,
-            maximumParallelism: causes.maximumParallelism, waiting: causes.waiting, bounds: causes.bounds)
+            maximumParallelism: causes.maximumParallelism(of: works), waiting: causes.waiting, bounds: causes.bounds)
     }
 }
 
@@ -72,11 +73,10 @@ extension TimelineCauses {
         }
     }
 
-    fileprivate var maximumParallelism: Int {
+    fileprivate func maximumParallelism(of works: [Range<Duration>]) -> Int {
         var current = 0
         // At the same time, ends come before beginnings.
-        let moments = entries.indices.flatMap(work).flatMap { [($0.lowerBound, 1), ($0.upperBound, -1)] }
-        let overlaps = moments.sorted(by: <).map { _, change in
+        let overlaps = works.flatMap { [($0.lowerBound, 1), ($0.upperBound, -1)] }.sorted(by: <).map { _, change in
             current += change
             return current
         }

@@ -6,7 +6,7 @@ import OperationKitTestSupport
 /// A schedule with its surroundings, as far as they have come: the children, the workers, and what may still happen.
 ///
 /// Each step does what ``ChildStateMachine`` does in one event. All that the test knows of ``ReadySchedule``'s parts is in
-/// this file.
+/// the files of this type.
 struct ScheduleExplorer {
     var schedule: ReadySchedule
     var children: [Child] = []

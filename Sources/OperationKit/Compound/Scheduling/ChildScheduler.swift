@@ -52,7 +52,7 @@ final class ChildScheduler: Sendable {
         self.countsCancellations = countsCancellations
         var machine = ChildStateMachine(
             limit: limit, failurePolicy: failurePolicy, countsCancellations: countsCancellations)
-        machine.queue = CompositeQueue.probed()
+        machine.queue = SchedulingProbe.observer?.makeQueue()
         self.machine = Locked(machine)
     }
 
