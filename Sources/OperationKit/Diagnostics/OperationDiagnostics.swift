@@ -94,12 +94,6 @@ public enum OperationDiagnostics {
 
 // What the other products of the package ask beside the public interface.
 extension AsyncOperation {
-    /// Whether the operation consists of others.
-    package final var isComposite: Bool { children != nil }
-
-    /// What messages call the class, or what the library makes operations of the class from.
-    package static var nameInMessages: String { typeTitle }
-
     /// What messages call the class of the operation, or what the library has made the operation from.
     package final var titleInMessages: String { title }
 

@@ -185,3 +185,11 @@ struct CoalescingWriter<Value: Equatable & Sendable>: Sendable {
         return isWriting ? latest : nil
     }
 }
+
+/// Makes a key for a value of each thread.
+func makeThreadKey() -> pthread_key_t {
+    var key = pthread_key_t()
+    let status = unsafe pthread_key_create(&key, nil)
+    precondition(status == 0, "OperationKit: there are no thread-specific values left")
+    return key
+}

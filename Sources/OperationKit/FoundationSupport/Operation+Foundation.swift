@@ -29,3 +29,75 @@ extension QualityOfService {
         }
     }
 }
+
+/// Takes chains of operations apart one by one, where releasing the last one would release them by nested calls.
+///
+/// An operation holds its dependencies for good, so the end of a chain holds all of it. Foundation would free a chain
+/// recursively, and overflow the stack: that of a worker thread at a fraction of what the main thread's can bear.
+///
+/// This is about Foundation on Linux. On Apple platforms it has no effect: subclasses of `NSObject` count references as
+/// Objective-C does, so `isKnownUniquelyReferenced` is always false, and what is released here is only released. No
+/// `deinit` is compiled there either. How a chain is freed is up to `NSOperation` then, whose documentation does not
+/// say whether it recurses; it was not measured. Threads of dispatch queues have 512 KiB of stack there. Chains inside
+/// compounds and macros do not depend on it, because a child removes its dependencies when it has ended. That leaves
+/// chains that were put on an `OperationQueue`, or were never run.
+final class DependencyRelease: @unchecked Sendable {
+    private var operations: [Operation]
+
+    private init(_ operations: [Operation]) {
+        self.operations = operations
+    }
+
+    deinit {
+        DependencyRelease.release(&operations)
+    }
+
+    /// Frees operations without other references, without recursion: their dependencies are detached before they go.
+    ///
+    /// - Parameters:
+    ///   - operations: The operations to free.
+    ///   - takeParts: Takes from an operation what else it holds that may hold others.
+    static func release(_ operations: inout [Operation], takeParts: (Operation) -> [Operation] = { _ in [] }) {
+        while var operation = operations.popLast() {
+            guard isKnownUniquelyReferenced(&operation) else { continue }
+            operations += takeParts(operation)
+            let dependencies = operation.dependencies
+            for dependency in dependencies { operation.removeDependency(dependency) }
+            operations += dependencies
+        }
+    }
+
+    #if !canImport(ObjectiveC)
+    /// Called while an operation is freed, with its dependencies.
+    ///
+    /// What is returned has to outlive the operation's own list of dependencies, so it is handed to Foundation as the
+    /// operation's completion block, which is destroyed after them. Detaching them one by one instead would make
+    /// Foundation ask the operation for `isReady`: code of a subclass whose `deinit` has run, and which may reach for
+    /// what is gone.
+    ///
+    /// Those that have not finished are the exception. They hold the operation unretained, and would reach for it
+    /// later. One that finishes at this very moment may do so still: as with every operation of Foundation's, the code that
+    /// drops an operation that was not started sees to it that its dependencies do not finish meanwhile.
+    static func hold(_ dependencies: [Operation], remove: (Operation) -> Void) -> DependencyRelease {
+        for dependency in dependencies where !dependency.isFinished { remove(dependency) }
+        return DependencyRelease(dependencies)
+    }
+    #endif
+}
+
+extension Operation {
+    /// Whether the operation executes or has finished.
+    var hasBeenStarted: Bool { isExecuting || isFinished }
+
+    /// The dependencies that have not finished. Foundation keeps finished ones in `dependencies`.
+    var unfinishedDependencies: [Operation] {
+        dependencies.filter { !$0.isFinished }
+    }
+
+    /// Removes the dependencies of an operation that may have finished before them, because it was cancelled. On Linux,
+    /// operations refer to their dependents unretained, and would access this one when they finish. Those that read as
+    /// finished are removed too: Foundation may not have been notified of their end yet.
+    func detachFromDependencies() {
+        for dependency in dependencies { removeDependency(dependency) }
+    }
+}

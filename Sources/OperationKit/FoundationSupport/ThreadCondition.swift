@@ -76,14 +76,6 @@ enum ThreadWait<Answer> {
     }
 }
 
-/// Makes a key for a value of each thread.
-func makeThreadKey() -> pthread_key_t {
-    var key = pthread_key_t()
-    let status = unsafe pthread_key_create(&key, nil)
-    precondition(status == 0, "OperationKit: there are no thread-specific values left")
-    return key
-}
-
 /// Creates a thread that runs a body and ends.
 ///
 /// - Returns: Whether the system had a thread left. Otherwise the body does not run.

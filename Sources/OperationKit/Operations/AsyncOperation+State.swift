@@ -80,3 +80,106 @@ extension AsyncOperation {
 protocol FinishObserving: AnyObject {
     func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline)
 }
+
+/// The observers of the end of one operation, as a value.
+///
+/// Complexity: adding and removing an observer cost O(1), however many there are.
+struct FinishObservers {
+    /// The first one, as long as it is there. Usually there is no other.
+    private var first: (any FinishObserving)?
+    private var others: Others?
+
+    /// A class, because few operations have others.
+    private final class Others {
+        /// Each with its number in the order of their addition. The observers are held here, so their identities are
+        /// not used again.
+        var observers: [ObjectIdentifier: (ordinal: Int, observer: any FinishObserving)] = [:]
+        var added = 0
+    }
+
+    var isEmpty: Bool { first == nil && others?.observers.isEmpty != false }
+
+    mutating func add(_ observer: any FinishObserving) {
+        if isEmpty {
+            first = observer
+        } else if first !== observer {
+            let others = others ?? Others()
+            self.others = others
+            others.added += 1
+            others.observers[ObjectIdentifier(observer)] = (others.added, observer)
+        }
+    }
+
+    /// - Returns: The observer, to be released after unlocking, unless it had been removed before.
+    mutating func remove(_ observer: any FinishObserving) -> (any FinishObserving)? {
+        if first === observer { return first.take() }
+        return others?.observers.removeValue(forKey: ObjectIdentifier(observer))?.observer
+    }
+
+    /// Removes all observers.
+    ///
+    /// - Returns: The observers, in the order of their addition, and tasks after all others: when a task goes on, a composite has
+    ///   counted the end, for example.
+    mutating func removeAll() -> [any FinishObserving] {
+        let earliest = first.take().map { [$0] } ?? []
+        guard let others = others.take() else { return earliest }
+        let all = earliest + others.observers.values.sorted { $0.ordinal < $1.ordinal }.map(\.observer)
+        return all.filter { !($0 is TaskWaiter) } + all.filter { $0 is TaskWaiter }
+    }
+}
+
+/// The handlers that work has registered for its own cancellation, as a value: which are due, and by which event.
+///
+/// Every handler comes out exactly once: to be called, or, where the work ends without a cancellation, to be released.
+enum CancellationHandlers: Sendable {
+    typealias Handler = @Sendable () -> Void
+
+    case waiting([Handler])
+    /// The handlers are being called, or have been.
+    case cancelled
+    /// The work has ended.
+    case ended
+
+    /// A handler was registered.
+    ///
+    /// - Returns: Whether it has to be called immediately. Otherwise it waits, or is dropped if the work has ended.
+    mutating func added(_ handler: @escaping Handler) -> Bool {
+        switch self {
+        case .waiting(var handlers):
+            // So that the array has one owner.
+            self = .waiting([])
+            handlers.append(handler)
+            self = .waiting(handlers)
+        case .cancelled:
+            return true
+        case .ended:
+            break
+        }
+        return false
+    }
+
+    /// The work was cancelled. Only the first time counts, and only before ``ended()``.
+    ///
+    /// - Returns: The handlers to call, in the order of their registration.
+    mutating func cancelled() -> [Handler] {
+        if case .ended = self { return [] }
+        guard case .waiting(let handlers) = exchange(&self, with: .cancelled) else { return [] }
+        return handlers
+    }
+
+    /// The work has ended.
+    ///
+    /// - Returns: The handlers to release after unlocking.
+    mutating func ended() -> [Handler] {
+        guard case .waiting(let handlers) = exchange(&self, with: .ended) else { return [] }
+        return handlers
+    }
+}
+
+extension Result where Failure == any Error {
+    /// The error that users see.
+    var error: (any Error)? {
+        guard case .failure(let error) = self else { return nil }
+        return (error as? SkippedError)?.error ?? error
+    }
+}

@@ -88,6 +88,12 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// What a composite consists of; `nil` for a leaf.
     final var children: (any ChildGroup)? { unsafe childGroup }
 
+    /// Whether the operation consists of others.
+    package final var isComposite: Bool { children != nil }
+
+    /// The composite that the operation is a child of.
+    package final var enclosingComposite: AsyncOperation? { withState { $0.parent }?.operation }
+
     /// Makes the operation a composite, in its initializer. Attach the group to it next.
     ///
     /// It is a method because an internal designated initializer would keep users' subclasses from inheriting
@@ -105,9 +111,11 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     #if !canImport(ObjectiveC)
     deinit {
-        let held = DependencyRelease.hold(super.dependencies) { super.removeDependency($0) }
+        let dependencies = super.dependencies
+        if dependencies.isEmpty { return }
+        let held = DependencyRelease.hold(dependencies) { super.removeDependency($0) }
         // This block is never called, only freed.
-        if let held { super.completionBlock = { _ = held } }
+        super.completionBlock = { _ = held }
     }
     #endif
 

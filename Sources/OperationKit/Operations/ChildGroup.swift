@@ -144,9 +144,6 @@ struct ChildSnapshot: Sendable {
 
 // What a composite asks its group of children. A leaf has no group.
 extension AsyncOperation {
-    /// The composite that the operation is a child of.
-    package final var enclosingComposite: AsyncOperation? { withState { $0.parent }?.operation }
-
     /// The group, unless it has moved to another composite, as the steps of a macro do with `then`: this one is
     /// consumed then.
     final var ownChildren: (any ChildGroup)? {

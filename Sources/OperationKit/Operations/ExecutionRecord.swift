@@ -14,14 +14,15 @@ final class ExecutionRecord: @unchecked Sendable {
     private let name: String?
     private let type: AsyncOperation.Type
     private let registry: ExecutionRegistry?
-    private let reporter: MisuseReporter
+    /// The shared one without one.
+    private let reporter: MisuseReporter?
     /// Written and read by threads that come one after the other: the one that delivers the end, and the one that lets
     /// go of the object last.
     private var hasEnded = false
 
     /// To be called on the thread that starts the operation, without its lock: its name may be overridden.
     init(
-        _ operation: AsyncOperation, _ registry: ExecutionRegistry?, _ reporter: MisuseReporter,
+        _ operation: AsyncOperation, _ registry: ExecutionRegistry?, _ reporter: MisuseReporter?,
         at now: ContinuousClock.Instant
     ) {
         startTime = now
@@ -40,7 +41,7 @@ final class ExecutionRecord: @unchecked Sendable {
     deinit {
         registry?.ended(self)
         if hasEnded { return }
-        reporter.report(.released(unfinishedOperation))
+        (reporter ?? .shared).report(.released(unfinishedOperation))
     }
 
     /// What is known of the operation, as long as it has not finished.
@@ -57,7 +58,7 @@ final class ExecutionRecord: @unchecked Sendable {
 
     /// The operation was ended, because nothing else could end it any more.
     func reportLostFinish(_ error: LostFinishError) {
-        reporter.report(.lostFinish(error, operation: unfinishedOperation))
+        (reporter ?? .shared).report(.lostFinish(error, operation: unfinishedOperation))
     }
 
     /// Where code runs, in words that follow “on”. Names that Foundation and Dispatch give say nothing.
@@ -138,7 +139,60 @@ enum ExecutionRecording: String {
     /// What is recorded of an operation that is about to execute. To be called on the thread that starts it.
     func record(of operation: AsyncOperation) -> ExecutionRecord? {
         if case .off = self { return nil }
-        return ExecutionRecord(operation, Self.registry, .shared, at: .now)
+        return ExecutionRecord(operation, Self.registry, nil, at: .now)
+    }
+}
+
+/// The operation queues that the library has seen at work, without keeping them alive.
+///
+/// Foundation does not say which queue an operation is on; only a queue says which operations are on it.
+final class KnownQueues: Sendable {
+    static let shared = KnownQueues()
+
+    private let entries = Locked<[ObjectIdentifier: WeakReference<OperationQueue>]>([:])
+
+    /// An operation starts on the queue, or the library adds one to it.
+    func insert(_ queue: OperationQueue) {
+        if queue is PrivateQueue { return }
+        _ = entries.withLock { entries in
+            let id = ObjectIdentifier(queue)
+            // Forget those that are gone instead of growing, if there are any.
+            let isNew = entries[id]?.object == nil
+            let present = isNew && entries.count == entries.capacity ? KnownQueues.present(in: &entries) : []
+            if isNew { entries[id] = WeakReference(queue) }
+            return present
+        }
+    }
+
+    /// Forgets the queues that are gone.
+    ///
+    /// - Returns: The others, to be released after unlocking; their deinitializers may run arbitrary code.
+    private static func present(in entries: inout [ObjectIdentifier: WeakReference<OperationQueue>]) -> [OperationQueue]
+    {
+        let present = entries.compactMapValues(\.object)
+        if present.count < entries.count { entries = entries.filter { present[$0.key] != nil } }
+        return Array(present.values)
+    }
+
+    /// How many are in the table, those included that are gone and have not been noticed.
+    var count: Int { entries.withLock(\.count) }
+
+    /// The queue that an operation is on, if it is one of those that are known, the main queue or the current one.
+    ///
+    /// Complexity: linear in the operations on these queues.
+    func queue(of operation: Operation) -> OperationQueue? {
+        let known = entries.withLock { KnownQueues.present(in: &$0) }
+        return ([OperationQueue.current, OperationQueue.main].compactMap { $0 } + known).first {
+            $0.addedOperations.contains { $0 === operation }
+        }
+    }
+}
+
+extension ExecutionRecording {
+    /// An operation starts on a queue, or the library adds one to it.
+    func note(_ queue: OperationQueue) {
+        if case .off = self { return }
+        KnownQueues.shared.insert(queue)
     }
 }
 

@@ -23,6 +23,11 @@ extension Operation {
     }
 }
 
+extension AsyncOperation {
+    /// What messages call the class, or what the library makes operations of the class from.
+    package static var nameInMessages: String { typeTitle }
+}
+
 extension OperationQueue {
     /// The name of the queue in messages: its own, or its type.
     var displayName: String {

@@ -44,14 +44,6 @@ extension RootCause {
     }
 }
 
-extension Result where Failure == any Error {
-    /// The error that users see.
-    var error: (any Error)? {
-        guard case .failure(let error) = self else { return nil }
-        return (error as? SkippedError)?.error ?? error
-    }
-}
-
 extension Operation {
     /// What kept this operation, one of several siblings, from running.
     ///

@@ -196,9 +196,6 @@ extension OperationQueue {
 }
 
 extension Operation {
-    /// Whether the operation executes or has finished.
-    var hasBeenStarted: Bool { isExecuting || isFinished }
-
     /// What the operation ended with. One that has not finished after the wait for it was cancelled, and will not run any more.
     fileprivate var endingErrorAfterWait: (any Error)? {
         if isFinished { return endingError }

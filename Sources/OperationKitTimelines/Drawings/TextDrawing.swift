@@ -36,19 +36,6 @@ extension OperationTimeline {
             end: (end ?? duration).bounded
         ).lines.joined(separator: "\n")
     }
-
-    /// What is to be known of a drawing, in sentences.
-    ///
-    /// - Parameter count: How many entries it does not show.
-    /// - Returns: The sentences, if there are any.
-    func notes(omitting count: Int) -> [String] {
-        [
-            entries.isEmpty ? "No operations were recorded." : nil,
-            count > 0 ? count == 1 ? "1 other is not shown." : "\(count) others are not shown." : nil,
-            droppedCount == 1 ? "1 other operation was not recorded." : nil,
-            droppedCount > 1 ? "\(droppedCount) other operations were not recorded." : nil,
-        ].compactMap(\.self)
-    }
 }
 
 /// A timeline as lines of text.

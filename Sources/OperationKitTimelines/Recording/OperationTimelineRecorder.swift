@@ -102,3 +102,204 @@ extension OperationTimeline.Outcome {
         }
     }
 }
+
+/// What a recorder knows of operations, in about a hundred bytes for each.
+///
+/// Copies share what is not changed afterwards, so a copy can be taken with a lock held, and read without it.
+struct TimelineRows: Sendable {
+    /// How many dependencies are kept of all operations, for each one that there may be.
+    private static let dependenciesEach = 8
+
+    private let maximumCount: Int
+    private var rows = ChunkedList<TimelineRow>()
+    private var places: [OperationID: Int32] = [:]
+    private var dependencyCount = 0
+    /// How many operations have finished that there was no row for.
+    private var droppedCount = 0
+
+    init(maximumCount: Int) {
+        self.maximumCount = maximumCount
+    }
+
+    /// Records an event.
+    mutating func record(_ event: OperationEvent, _ facts: ObservedFacts, at time: TimelineRow.Time) {
+        guard let place = place(of: event, facts) else {
+            if case .finished = event.kind { droppedCount += 1 }
+            return
+        }
+        addDependencies(facts.dependencies, at: place)
+        rows[place].record(event, facts, at: time)
+    }
+
+    /// The place of the row of an operation, which is added if there is none; `nil` if there is no room for it.
+    private mutating func place(of event: OperationEvent, _ facts: ObservedFacts) -> Int? {
+        if let place = places[event.operation] { return Int(place) }
+        guard rows.count < maximumCount else { return nil }
+        places[event.operation] = Int32(rows.count)
+        rows.append(TimelineRow(id: event.operation, type: facts.type, name: event.name.shortened))
+        return rows.count - 1
+    }
+
+    private mutating func addDependencies(_ ids: [OperationID], at place: Int) {
+        if ids.isEmpty || ids == rows[place].dependencies { return }
+        let known = Set(rows[place].dependencies)
+        for id in ids where !known.contains(id) && dependencyCount / Self.dependenciesEach < maximumCount {
+            rows[place].dependencies.append(id)
+            dependencyCount += 1
+        }
+    }
+
+    /// The timeline, which begins with the first event.
+    ///
+    /// - Parameters:
+    ///   - startDate: The date of the time 0 of the rows.
+    ///   - now: The end, if something has not finished.
+    /// - Returns: The timeline.
+    func timeline(startDate: Date, now: TimelineRow.Time) -> OperationTimeline {
+        let places = 0..<rows.count
+        let origin = places.lazy.compactMap { rows[$0].firstTime }.min() ?? now
+        let entries = places.map { rows[$0].entry(since: origin) }
+        return OperationTimeline(
+            checked: entries, startDate: startDate.addingTimeInterval(Double(origin) / 1e9),
+            duration: entries.contains(where: \.isUnfinished) ? .nanoseconds(max(0, now - origin)) : .zero,
+            droppedCount: droppedCount)
+    }
+}
+
+/// What a recorder knows of one operation.
+struct TimelineRow: Sendable {
+    /// Nanoseconds since the recorder was created; `never` if something has not happened.
+    typealias Time = Int64
+    private static let never = Time.min
+    /// How many waits, and how many retries, are kept: the first ones.
+    private static let mostDetails = 100
+
+    /// What most operations don't have.
+    fileprivate struct Details: Sendable {
+        var cancelled = never
+        var waits: [(reason: String, from: Time, to: Time)] = []
+        var retries: [(attempt: Int, error: String, time: Time, delay: Duration)] = []
+        var resources: [String] = []
+        /// Of an operation that did not succeed.
+        var outcome: OperationTimeline.Outcome?
+        var limit: Int?
+    }
+
+    fileprivate let id: OperationID
+    fileprivate let type: AsyncOperation.Type
+    fileprivate var name: String
+    fileprivate var parent: OperationID?
+    fileprivate var added = never
+    fileprivate var started = never
+    fileprivate var running = never
+    fileprivate var finished = never
+    var dependencies: [OperationID] = []
+    fileprivate var isComposite = false
+    /// One element, or none.
+    fileprivate var storedDetails: [Details] = []
+
+    private var details: Details {
+        get { storedDetails.first ?? Details() }
+        _modify {
+            if storedDetails.isEmpty { storedDetails.append(Details()) }
+            yield &storedDetails[0]
+        }
+    }
+
+    /// Records an event. The first addition counts.
+    mutating func record(_ event: OperationEvent, _ facts: ObservedFacts, at time: Time) {
+        isComposite = facts.isComposite
+        if let parent = facts.parent { self.parent = parent }
+        switch event.kind {
+        case .added: if added == Self.never { added = time }
+        case .started:
+            started = time
+            if name != event.name { name = event.name.shortened }
+        case .waiting(let reason):
+            endWait(at: time)
+            if details.waits.count < Self.mostDetails { details.waits.append((reason.shortened, time, Self.never)) }
+        case .running:
+            endWait(at: time)
+            running = time
+            if facts.limit == nil, facts.resources.isEmpty { return }
+            (details.limit, details.resources) = (facts.limit, facts.resources.map(\.shortened))
+        case .cancelled: details.cancelled = time
+        case .retrying(let attempt, _, let delay):
+            if details.retries.count < Self.mostDetails {
+                details.retries.append((attempt, facts.error.shortened, time, delay))
+            }
+        case .finished:
+            endWait(at: time)
+            finished = time
+            if let outcome = facts.outcome { details.outcome = outcome }
+        }
+    }
+
+    private mutating func endWait(at time: Time) {
+        if storedDetails.first?.waits.last?.to == Self.never { details.waits[details.waits.count - 1].to = time }
+    }
+
+    var firstTime: Time? { [added, started, running, finished, details.cancelled].filter { $0 != Self.never }.min() }
+
+    /// The entry of a timeline that begins at a time.
+    func entry(since origin: Time) -> OperationTimeline.Entry {
+        func duration(_ time: Time) -> Duration? {
+            time == Self.never ? nil : .nanoseconds(max(0, time - origin))
+        }
+        let details = details
+        return OperationTimeline.Entry(
+            id: id, name: name, typeName: type.nameInMessages, parent: parent, added: duration(added),
+            started: duration(started), running: duration(running), cancelled: duration(details.cancelled),
+            finished: duration(finished),
+            waits: details.waits.map {
+                .init(reason: $0.reason, from: duration($0.from) ?? .zero, to: duration($0.to))
+            },
+            retries: details.retries.map {
+                .init(attempt: $0.attempt, error: $0.error, time: duration($0.time) ?? .zero, delay: $0.delay)
+            },
+            outcome: finished == Self.never ? nil : details.outcome ?? .success, dependencies: dependencies,
+            resources: details.resources, isComposite: isComposite, limit: details.limit)
+    }
+}
+
+extension String {
+    /// How many bytes of a text are kept.
+    private static let most = 1_000
+
+    /// The text, or its beginning if it is too long.
+    var shortened: String {
+        if utf8.count <= Self.most { return self }
+        var length = "…".utf8.count
+        let beginning = unicodeScalars.prefix { scalar in
+            length += UTF8.width(scalar)
+            return length <= Self.most
+        }
+        return String(beginning) + "…"
+    }
+}
+
+/// A list that grows without copying what it holds, and of which a copy shares all that is not changed afterwards.
+///
+/// An array that grows copies its elements, for which the lock would have to be held.
+struct ChunkedList<Element: Sendable>: Sendable {
+    /// How many elements there are in each array but the last.
+    private static var chunkSize: Int { 1_024 }
+
+    private var chunks: [[Element]] = []
+    private(set) var count = 0
+
+    mutating func append(_ element: Element) {
+        if count == chunks.count * Self.chunkSize {
+            chunks.append([])
+            // The first array grows as usual, so that a list of a few elements is small.
+            if count > 0 { chunks[chunks.count - 1].reserveCapacity(Self.chunkSize) }
+        }
+        chunks[chunks.count - 1].append(element)
+        count += 1
+    }
+
+    subscript(position: Int) -> Element {
+        get { chunks[position / Self.chunkSize][position % Self.chunkSize] }
+        _modify { yield &chunks[position / Self.chunkSize][position % Self.chunkSize] }
+    }
+}
