@@ -25,16 +25,23 @@ import Testing
         await eventually("does not end") { compound.isFinished }
     }
 
+    /// Ends when it is told.
+    private final class Held: AsyncOperation, @unchecked Sendable {
+        let working = Gate()
+
+        override func main() { working.open() }
+    }
+
     /// Two children at work, of which the first one may end.
     private func children(endsFirst: Bool) async {
-        let children = (0..<2).map { _ in ManualOperation<Void, Void>() }
+        let children = (0..<2).map { _ in Held() }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 2)
         compound.start()
-        for child in children { await child.started() }
-        if endsFirst { children[0].finish(with: ()) }
+        for child in children { await child.working.opened() }
+        if endsFirst { children[0].finish() }
         // Nothing else is looked at. The process that is measured ends here.
         if ProcessInfo.processInfo.environment["WALK"] != nil { exit(0) }
-        for child in children { child.finish(with: ()) }
+        for child in children { child.finish() }
         await eventually("does not end") { compound.isFinished }
     }
 
@@ -47,9 +54,9 @@ import Testing
     }
 
     @Test("Walk: an item") func item() async {
-        let isOver = Gate()
-        Items().performOperation(on: [1]) { _ in isOver.open() }
-        await isOver.opened()
+        await withCheckedContinuation { over in
+            Items().performOperation(on: [1]) { _ in over.resume() }
+        }
     }
 
     @Test("Walk: a condition, a resource and a retry in a compound") func policies() async {
