@@ -27,10 +27,7 @@ extension AsyncOperation {
     public final var timeout: Duration? {
         get { withState { $0.gates?.timeout } }
         set {
-            setPolicy("a timeout") { gates in
-                gates.timeout = newValue
-                if gates[.timeout] == nil { gates.add(StartHandler(order: .timeout) { $0.beginTimeout() }) }
-            }
+            setPolicy("a timeout") { $0.timeout = newValue }
         }
     }
 
@@ -100,14 +97,17 @@ extension AsyncOperation {
 }
 
 extension AsyncOperation {
-    /// Begins the time in which the work has to end.
-    private final func beginTimeout() {
-        guard let timeout else { return }
-        guard timeout > .zero else { return timeoutExpired() }
-        // A closure that captures nothing needs no memory.
-        let deadline = timer.arm(for: self, after: timeout) { ($0 as? AsyncOperation)?.timeoutExpired() }
-        // From here on the operation holds it. If it has ended meanwhile, it is disarmed by its release.
-        _ = observeFinish(deadline)
+    /// Begins the time in which the work has to end, if that is limited.
+    ///
+    /// - Returns: The deadline, which the operation holds until its end.
+    final func beginTimeout() -> ArmedDeadline? {
+        guard let timeout = withState({ $0.lifecycle.isPassingGates ? $0.gates?.timeout : nil }) else { return nil }
+        if timeout > .zero {
+            // A closure that captures nothing needs no memory.
+            return timer.arm(for: self, after: timeout) { ($0 as? AsyncOperation)?.timeoutExpired() }
+        }
+        timeoutExpired()
+        return nil
     }
 
     private final func timeoutExpired() {

@@ -44,13 +44,16 @@ extension AsyncOperation {
                 finish(withError: error)
             }
         }
+        let deadline = beginTimeout()
         if let observers = outerObservers {
             deliver(withState { $0.lifecycle.isPassingGates ? $0.note(.running, observers) : nil })
         }
         // Observers may have ended the operation. From here to `main()`, no code of users is called.
         let (action, lease) = withState { state in
             let action = state.lifecycle.gatesPassed()
-            return (action, action == .runMain ? state.gates?.lease : nil)
+            let gates = action == .runMain ? state.gates : nil
+            gates?.deadline = deadline
+            return (action, gates?.lease)
         }
         lease?.workBegins()
         return action
@@ -91,9 +94,10 @@ extension AsyncOperation {
         remaining?.last?.withdraw()
     }
 
-    /// Takes what the operation got from a gate, once nothing of its work is left.
+    /// Takes what the operation got from a gate, once nothing of its work is left. Its time ends.
     final func takeLease(error: (any Error)?) -> (any StartLease)? {
-        let lease = withState { $0.gates?.lease.take() }
+        // The deadline is released after unlocking.
+        let (lease, _) = withState { ($0.gates?.lease.take(), $0.gates?.deadline.take()) }
         lease?.workEnded(of: self, error: error)
         return lease
     }

@@ -46,8 +46,8 @@ extension StartGate {
 enum GateOrder: Comparable {
     /// Values are handed over, and the success of what the operation depends on is checked.
     case first
-    /// What the operation needs is there, and its time begins.
-    case conditions, resources, timeout
+    /// What the operation needs is there.
+    case conditions, resources
     /// What the gates needed is released.
     case last
 }
@@ -89,6 +89,8 @@ struct StartHandler: StartGate {
 final class StartGates {
     /// How long the work may take.
     var timeout: Duration?
+    /// What ends the work when it has taken too long, while this is held.
+    var deadline: AnyObject?
     /// What the time is measured with; `nil` for the default.
     var clock: Reference<any Clock<Duration>>?
     /// What the operation got from a gate, from its request on.
