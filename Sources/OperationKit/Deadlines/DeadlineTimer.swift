@@ -17,7 +17,7 @@ final class DeadlineTimer: Sendable {
     }
 
     private struct State {
-        var machine: TimerStateMachine<Expiration>
+        var machine: TimerStateMachine<Reference<Expiration>>
         var task: Task<Void, Never>?
         var hasThread = false
     }
@@ -68,7 +68,8 @@ final class DeadlineTimer: Sendable {
         for target: any AnyObject & Sendable, after duration: Duration,
         expired: @escaping @Sendable (any AnyObject & Sendable) -> Void
     ) -> ArmedDeadline {
-        let expiration = Expiration(target: target, expired: expired)
+        // A reference, because weak references cost much to move.
+        let expiration = Reference(Expiration(target: target, expired: expired))
         let deadline = time.now() + min(max(duration, .zero), .century)
         let (id, sleep) = state.withLock { $0.machine.armed(expiration, at: deadline) }
         if let sleep { begin(sleep) }
@@ -127,7 +128,7 @@ final class DeadlineTimer: Sendable {
     }
 
     /// Blocks the timer's thread until something is due. Returns `nil` when the thread is to end.
-    private func nextDue() -> [Expiration]? {
+    private func nextDue() -> [Reference<Expiration>]? {
         var isIdle = false
         return state.wait { state, isOver in
             if let sleep = state.machine.sleep {
@@ -146,8 +147,8 @@ final class DeadlineTimer: Sendable {
         }
     }
 
-    private func call(_ due: [Expiration]) {
-        for expiration in due { DedicatedThreads.deliveries.performAsync { expiration.call() } }
+    private func call(_ due: [Reference<Expiration>]) {
+        for expiration in due { DedicatedThreads.deliveries.performAsync { expiration.value.call() } }
     }
 
     /// The number of deadlines that are armed.

@@ -7,13 +7,13 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
     private struct Slot {
         var element: Element?
         var insertion: UInt64
-        var place: UInt32
+        var place: Int
     }
 
     private struct Node {
         let key: Key
         let insertion: UInt64
-        let slot: UInt32
+        let slot: Int
 
         func precedes(_ other: Node) -> Bool {
             key == other.key ? insertion < other.insertion : key < other.key
@@ -25,7 +25,7 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
 
     private var nodes: [Node] = []
     private var slots: [Slot] = []
-    private var freeSlots: [UInt32] = []
+    private var freeSlots: [Int] = []
     private var lastInsertion: UInt64 = 0
 
     var count: Int { nodes.count }
@@ -33,23 +33,16 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
 
     /// The first element in the order, with its key.
     var first: (key: Key, element: Element)? {
-        guard let node = nodes.first, let element = slots[Int(node.slot)].element else { return nil }
+        guard let node = nodes.first, let element = slots[node.slot].element else { return nil }
         return (node.key, element)
     }
 
     /// - Returns: The identifier under which the element can be removed.
     mutating func insert(_ element: Element, key: Key) -> HeapElementID {
         lastInsertion += 1
-        let place = UInt32(nodes.count)
-        let entry = Slot(element: element, insertion: lastInsertion, place: place)
-        let slot: UInt32
-        if let free = freeSlots.popLast() {
-            slot = free
-            slots[Int(slot)] = entry
-        } else {
-            slot = UInt32(slots.count)
-            slots.append(entry)
-        }
+        let entry = Slot(element: element, insertion: lastInsertion, place: nodes.count)
+        let slot = freeSlots.popLast() ?? slots.count
+        if slot < slots.count { slots[slot] = entry } else { slots.append(entry) }
         nodes.append(Node(key: key, insertion: lastInsertion, slot: slot))
         moveUp(from: nodes.count - 1)
         return HeapElementID(slot: slot, insertion: lastInsertion)
@@ -61,25 +54,23 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
 
     /// - Returns: The element, or `nil` if it is not there any more.
     mutating func remove(_ id: HeapElementID) -> Element? {
-        guard id.slot < slots.count, case let slot = slots[Int(id.slot)], slot.insertion == id.insertion else {
-            return nil
-        }
-        return remove(at: Int(slot.place))
+        guard id.slot < slots.count, slots[id.slot].insertion == id.insertion else { return nil }
+        return remove(at: slots[id.slot].place)
     }
 
     // MARK: - Moving
 
     private mutating func remove(at place: Int) -> Element? {
-        let slot = Int(nodes[place].slot)
+        let slot = nodes[place].slot
         let last = nodes.removeLast()
         if place < nodes.count {
             put(last, at: place)
             moveUp(from: place)
-            moveDown(from: Int(slots[Int(last.slot)].place))
+            moveDown(from: slots[last.slot].place)
         }
         defer {
             slots[slot].insertion = 0
-            freeSlots.append(UInt32(slot))
+            freeSlots.append(slot)
             if nodes.isEmpty, slots.count > IndexedHeap.keptCount { (nodes, slots, freeSlots) = ([], [], []) }
         }
         return slots[slot].element.take()
@@ -87,7 +78,7 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
 
     private mutating func put(_ node: Node, at place: Int) {
         nodes[place] = node
-        slots[Int(node.slot)].place = UInt32(place)
+        slots[node.slot].place = place
     }
 
     private mutating func moveUp(from start: Int) {
@@ -116,6 +107,6 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
 
 /// Identifies an element of an ``IndexedHeap``. An identifier is not used again.
 struct HeapElementID: Hashable, Sendable {
-    fileprivate let slot: UInt32
+    fileprivate let slot: Int
     fileprivate let insertion: UInt64
 }
