@@ -19,6 +19,8 @@ extension AsyncOperation {
         var observers = FinishObservers()
         /// Whether the end has been announced to Foundation and to all observers.
         var isAnnounced = false
+        /// Whether the operation was ever made dependent on another one. Foundation's list is behind a lock.
+        var hasHadDependencies = false
         /// The children that the operation is one of.
         weak var parent: (any ChildGroup)?
         /// The slot of the operation in the ``ChildTable`` of its composite.

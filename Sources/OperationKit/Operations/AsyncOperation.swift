@@ -111,7 +111,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     #if !canImport(ObjectiveC)
     deinit {
-        let dependencies = super.dependencies
+        let dependencies = unsafe state.hasHadDependencies ? super.dependencies : []
         if dependencies.isEmpty { return }
         let held = DependencyRelease.hold(dependencies) { super.removeDependency($0) }
         // This block is never called, only freed.
@@ -189,6 +189,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// starts the operation. A ``CompoundOperation`` starts it nevertheless.
     open override func addDependency(_ operation: Operation) {
         precondition(operation !== self, "OperationKit: “\(displayName)” cannot depend on itself")
+        withState { $0.hasHadDependencies = true }
         guard children != nil else { return super.addDependency(operation) }
         addDependency(on: operation) { super.addDependency(operation) }
     }
