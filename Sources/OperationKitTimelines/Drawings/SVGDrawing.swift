@@ -190,7 +190,13 @@ struct SVGDrawing {
             lastPixel = Int(scale.place(retry.time))
             mark(.retry, x: left + Double(lastPixel), y: y)
         }
-        addFrames(of: entry.id, y: y)
+        lastPixel = -1
+        // Frames around what it did on the critical path. What is within a pixel that has one needs no other one.
+        for step in steps[entry.id] ?? [] {
+            guard let (x, length) = extent(begin(of: step), step.to), Int(x + length) != lastPixel else { continue }
+            lastPixel = Int(x + length)
+            mark(.critical, x: x, y: y, width: length)
+        }
         let end = timeline.end(of: entry)
         if let mark = TimelineMark(ofEndOf: entry), end <= scale.end {
             self.mark(mark, x: left + max(3, scale.place(end)), y: y)
@@ -221,17 +227,6 @@ struct SVGDrawing {
     private func begin(of step: OperationTimeline.Step) -> Duration {
         // One that only waited has nothing else to show.
         step.from + step.waited < step.to ? step.from + step.waited : step.from
-    }
-
-    /// Adds frames around what an operation did on the critical path.
-    private mutating func addFrames(of id: OperationID, y: Int) {
-        var lastPixel = -1
-        for step in steps[id] ?? [] {
-            // What is within a pixel that has a frame needs no other one.
-            guard let (x, length) = extent(begin(of: step), step.to), Int(x + length) != lastPixel else { continue }
-            lastPixel = Int(x + length)
-            mark(.critical, x: x, y: y, width: length)
-        }
     }
 
     /// Adds lines from each step of the critical path to the next one: down or up when the first ends, and then along

@@ -18,6 +18,7 @@ struct ReadySchedule {
     }
 
     var table = ChildTable()
+    /// Empty until the composite has started.
     private var ready = ReadyQueue()
     var places: WorkerPlaces
     private(set) var stage = Stage.idle
@@ -151,7 +152,7 @@ extension ReadySchedule {
     ///
     /// - Returns: The child; `nil` if none may start, or a worker is to start it, or has been requested.
     mutating func handNextToQueue() -> ChildReference? {
-        guard isStarted, cancellation == .none, mayStart, !places.isKeptByQueue, !places.isWorkerRequested,
+        guard cancellation == .none, mayStart, !places.isKeptByQueue, !places.isWorkerRequested,
             isNextSynchronous, let slot = startNext()
         else { return nil }
         handedToQueue(slot)
@@ -240,7 +241,7 @@ extension ReadySchedule {
     ///
     /// - Returns: Whether a worker has to be sent.
     mutating func requestWorkerIfNeeded() -> Bool {
-        guard isStarted, mayStart, !ready.isEmpty else { return false }
+        guard mayStart, !ready.isEmpty else { return false }
         return places.requestWorker(isCancelled: cancellation == .complete)
     }
 }
