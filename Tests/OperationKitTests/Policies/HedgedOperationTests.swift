@@ -174,24 +174,29 @@ import Testing
         #expect(hedged.attemptCount == 3)
     }
 
-    @Test("Of two successes the first one counts, also if nothing has looked at it before the second one")
+    /// Holds up the thread that ends an operation.
+    private final class Holder: FinishObserving {
+        let (reached, mayGoOn) = (Gate(), Gate())
+
+        func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
+            reached.open()
+            mayGoOn.pass()
+        }
+    }
+
+    @Test("Of two successes the first one counts, also if the task that waits for it comes second")
     func firstOfTwo() async throws {
         let attempts = Attempts()
-        let (making, mayGoOn) = (Gate(), Gate())
-        let hedged = HedgedOperation(after: .zero, maximumAttempts: 3) { number in
-            if number == 3 {
-                making.open()
-                mayGoOn.pass()
-            }
-            return attempts.make(number)
-        }
+        let hedged = HedgedOperation(after: .zero, maximumAttempts: 3) { attempts.make($0) }
         hedged.start()
-        await making.opened()
-        for number in [2, 1] {
-            await attempts.begun(number)
-            attempts[number]?.finish(with: number)
-        }
-        mayGoOn.open()
+        for number in 1...3 { await attempts.begun(number) }
+        let holder = Holder()
+        #expect(attempts[2]?.observeFinish(holder) == nil)
+        DispatchQueue.global().async { attempts[2]?.finish(with: 2) }
+        await holder.reached.opened()
+        attempts[1]?.finish(with: 1)
+        await eventually("the other is not cancelled") { attempts[3]?.isCancelled == true }
+        holder.mayGoOn.open()
         #expect(try await hedged.value == 2)
     }
 
