@@ -32,8 +32,24 @@ import Testing
         /// Whether the operation goes on when it is cancelled.
         let ignoresCancellation = Shared(false)
 
-        override func main(input: Void) {}
+        /// Told before the composite is, and after the hedged operation.
+        let holder = Shared<Holder?>(nil)
+
+        override func main(input: Void) {
+            if let holder = holder.value { #expect(observeFinish(holder) == nil) }
+        }
+
         override func didCancel() { if !ignoresCancellation.value { finish(withError: CancellationError()) } }
+    }
+
+    /// Holds up the thread that ends an operation.
+    private final class Holder: FinishObserving, Sendable {
+        let (reached, mayGoOn) = (Gate(), Gate())
+
+        func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
+            reached.open()
+            mayGoOn.pass()
+        }
     }
 
     /// An operation with three attempts, a second after each other.
@@ -174,24 +190,16 @@ import Testing
         #expect(hedged.attemptCount == 3)
     }
 
-    /// Holds up the thread that ends an operation.
-    private final class Holder: FinishObserving {
-        let (reached, mayGoOn) = (Gate(), Gate())
-
-        func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
-            reached.open()
-            mayGoOn.pass()
-        }
-    }
-
     @Test("Of two successes the first one counts, also if the task that waits for it comes second")
     func firstOfTwo() async throws {
-        let attempts = Attempts()
-        let hedged = HedgedOperation(after: .zero, maximumAttempts: 3) { attempts.make($0) }
+        let (attempts, holder) = (Attempts(), Holder())
+        let hedged = HedgedOperation(after: .zero, maximumAttempts: 3) { number in
+            let attempt = attempts.make(number)
+            if number == 2 { attempt.holder.value = holder }
+            return attempt
+        }
         hedged.start()
         for number in 1...3 { await attempts.begun(number) }
-        let holder = Holder()
-        #expect(attempts[2]?.observeFinish(holder) == nil)
         DispatchQueue.global().async { attempts[2]?.finish(with: 2) }
         await holder.reached.opened()
         attempts[1]?.finish(with: 1)
