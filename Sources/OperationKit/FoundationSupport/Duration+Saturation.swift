@@ -25,6 +25,9 @@ extension Duration {
 
     /// The whole nanoseconds, or the most that there can be.
     package var nanoseconds: Int64 {
+        if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
+            return Int64(clamping: attoseconds / 1_000_000_000)
+        }
         let (seconds, attoseconds) = min(max(self, .nanoseconds(Int64.min)), .nanoseconds(Int64.max)).components
         return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
