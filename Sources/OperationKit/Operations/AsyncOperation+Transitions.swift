@@ -28,10 +28,9 @@ extension AsyncOperation {
                 deliver(started)
             case .passGates:
                 // The usual case is decided here.
-                let isObserved = ObserverList.isObserving
-                let decision = withState { state -> Lifecycle.Action?? in
-                    isObserved || state.gates != nil ? nil : .some(state.lifecycle.gatesPassed())
-                }
+                let decision: Lifecycle.Action?? =
+                    ObserverList.isObserving
+                    ? nil : withState { $0.gates != nil ? nil : .some($0.lifecycle.gatesPassed()) }
                 next = if let decision { decision } else { passGates() }
             case .runMain:
                 if let children { children.start() } else { startWork() }
