@@ -76,7 +76,7 @@ import Testing
         var rows = TimelineRows(maximumCount: 2)
         func record(_ kind: OperationEvent.Kind, at time: Int64) {
             let event = OperationEvent(
-                operation: operation.observationID, name: name, type: AsyncOperation.self, kind: kind,
+                operation: operation.observationID, kind: kind, givenName: name, type: AsyncOperation.self,
                 nanoseconds: time)
             rows.record(event, ObservedFacts(of: operation, at: kind), at: time)
         }

@@ -12,16 +12,17 @@ extension AsyncOperation {
     /// Not inlined, because what has no observers should not pay for the size of this.
     @inline(never)
     private final func findOuterObservers() -> ObserverList? {
+        if ObserverRegistration.outerCount.value == 0 { return [] }
         let global = ObserverRegistration.global.withLock(\.self)
-        if global.count == ObserverRegistration.count.value { return global }
+        if global.count == ObserverRegistration.outerCount.value { return global }
         var group = withState { $0.parent }
-        var lists: [ObserverList] = []
+        var inner: ObserverList = []
         while let composite = group?.operation {
             let list: ObserverList?
             (list, group) = composite.withState { ($0.eventQueue?.observers, $0.parent) }
-            if let list, !list.isEmpty { lists.append(list) }
+            if let list { inner = list.followed(by: inner) }
         }
-        return lists.reversed().reduce(global) { $0.followed(by: $1) }
+        return global.followed(by: inner)
     }
 
     /// Delivers an event that was noted, unless another thread does.
@@ -32,21 +33,28 @@ extension AsyncOperation {
 
     /// Delivers events until there are none. Called by ``EventQueue/deliver(of:)``.
     final func deliverEvents(_ queue: EventQueue) {
-        // Released after unlocking, as these may be the last references.
-        var events: [EventQueue.Entry] = []
-        while withState({ _ in queue.next(&events) }) {
-            for event in events {
-                event.observers.send(
-                    OperationEvent(
-                        operation: queue.id, name: ownName ?? ownTitle, type: type(of: self), kind: event.kind,
-                        nanoseconds: event.nanoseconds),
-                    of: self)
-            }
-            if case .finished? = events.last?.kind {
-                _ = withState { _ in exchange(&queue.observers, with: []) }
-            }
-            events.removeAll(keepingCapacity: true)
+        var count = 1
+        if let first = queue.first.take() { send(first, of: queue) }
+        while queue.pendingCount.add(-count) > 0 {
+            // Released after unlocking, as these may be the last references.
+            let events = withState { _ in exchange(&queue.later, with: []) }
+            for event in events { send(event, of: queue) }
+            count = events.count
         }
+    }
+
+    /// Calls each observer of an event once that has not been removed.
+    private final func send(_ entry: EventQueue.Entry, of queue: EventQueue) {
+        let event = OperationEvent(
+            operation: queue.id, kind: entry.kind, givenName: ownName ?? ownTitle, type: type(of: self),
+            nanoseconds: entry.nanoseconds)
+        var called: Set<ObjectIdentifier> = []
+        for registration in entry.observers where !registration.hasEnded {
+            let observer = registration.observer
+            if entry.observers.count > 1, !called.insert(ObjectIdentifier(observer)).inserted { continue }
+            observer.operation(self, emitted: event)
+        }
+        if case .finished = event.kind { _ = withState { _ in exchange(&queue.observers, with: []) } }
     }
 
     /// Notes and delivers an event that is no change of the life cycle, unless the operation has finished.
@@ -88,7 +96,7 @@ extension AsyncOperation {
     ///
     /// - Returns: Whether the operation has not finished.
     final func add(_ observer: any OperationObserver) -> Bool {
-        let registration = ObserverRegistration(observer)
+        let registration = ObserverRegistration(observer, isOuter: children != nil)
         return withState { state in
             if state.lifecycle.isFinished { return false }
             state.requiredEventQueue().observers.add(registration)
@@ -113,7 +121,7 @@ extension AsyncOperation {
     ///
     /// - Parameter observer: The observer. It is not added twice.
     public static func addGlobalObserver(_ observer: any OperationObserver) {
-        let registration = ObserverRegistration(observer)
+        let registration = ObserverRegistration(observer, isOuter: true)
         ObserverRegistration.global.withLock { $0.add(registration) }
     }
 

@@ -13,33 +13,15 @@ final class EventQueue: @unchecked Sendable {
     typealias Entry = (kind: OperationEvent.Kind, nanoseconds: Int64, observers: ObserverList)
 
     let id = OperationID(UInt64(identifiers.add(1)))
+    // The lock guarantees exclusive access; skip the run-time checks.
     /// The observers of the operation itself.
-    var observers: ObserverList = []
-    private var entries: [Entry] = []
-    private var isDelivering = false
-
-    /// Something has happened.
-    ///
-    /// - Parameters:
-    ///   - kind: What.
-    ///   - outer: The observers of what is around the operation.
-    /// - Returns: Whether the caller has to deliver it, after unlocking. If not, another thread does, or no observer sees it.
-    func happened(_ kind: OperationEvent.Kind, outer: ObserverList) -> Bool {
-        let all = outer.followed(by: observers)
-        if all.isEmpty { return false }
-        entries.append((kind, OperationEvent.now, all))
-        return !exchange(&isDelivering, with: true)
-    }
-
-    /// Takes the events that have to be delivered.
-    ///
-    /// - Parameter delivered: An empty array, whose storage is used again.
-    /// - Returns: Whether there are any. If not, the caller no longer delivers.
-    func next(_ delivered: inout [Entry]) -> Bool {
-        swap(&entries, &delivered)
-        isDelivering = !delivered.isEmpty
-        return isDelivering
-    }
+    @safe @exclusivity(unchecked) var observers: ObserverList = []
+    /// The event with which a thread begins to deliver, which takes it without the lock.
+    @safe @exclusivity(unchecked) var first: Entry?
+    /// What has happened since.
+    @safe @exclusivity(unchecked) var later: [Entry] = []
+    /// How many events have not been delivered. As long as it is not zero, a thread delivers.
+    let pendingCount = AtomicCounter()
 }
 
 extension AsyncOperation.State {
@@ -56,7 +38,7 @@ extension AsyncOperation.State {
     /// - Parameters:
     ///   - kind: What has happened.
     ///   - outer: What ``AsyncOperation/outerObservers`` was before locking.
-    /// - Returns: The queue, if the caller has to deliver the event after unlocking.
+    /// - Returns: The queue, if the caller has to deliver the event after unlocking. If not, another thread does, or no observer sees it.
     @inline(__always)
     mutating func note(_ kind: @autoclosure () -> OperationEvent.Kind, _ outer: ObserverList?) -> EventQueue? {
         if let outer { noteObserved(kind(), outer) } else { nil }
@@ -67,7 +49,15 @@ extension AsyncOperation.State {
     private mutating func noteObserved(_ kind: OperationEvent.Kind, _ outer: ObserverList) -> EventQueue? {
         if eventQueue == nil && outer.isEmpty || eventQueue === EventQueue.hidden { return nil }
         let queue = requiredEventQueue()
-        return queue.happened(kind, outer: outer) ? queue : nil
+        let observers = outer.followed(by: queue.observers)
+        if observers.isEmpty { return nil }
+        let entry = (kind, OperationEvent.now, observers)
+        if queue.pendingCount.add(1) > 1 {
+            queue.later.append(entry)
+            return nil
+        }
+        queue.first = entry
+        return queue
     }
 }
 
@@ -112,7 +102,7 @@ extension ObserverList {
 
     /// Adds an observer, unless it is there.
     mutating func add(_ registration: ObserverRegistration) {
-        if !contains(where: { $0.observer === registration.observer }) { append(registration) }
+        if !contains(where: { $0.observer === registration.observer }) { self = followed(by: [registration]) }
     }
 
     /// Removes an observer.
@@ -128,20 +118,7 @@ extension ObserverList {
     /// times, because each of these additions may end.
     func followed(by inner: ObserverList) -> ObserverList {
         // The storage is shared where that is possible.
-        isEmpty ? inner : self + inner
-    }
-
-    /// Calls each observer once that has not been removed.
-    func send(_ event: OperationEvent, of operation: AsyncOperation) {
-        var called: [any OperationObserver] = []
-        for registration in self where !registration.hasEnded {
-            let observer = registration.observer
-            if count > 1 {
-                if called.contains(where: { $0 === observer }) { continue }
-                called.append(observer)
-            }
-            observer.operation(operation, emitted: event)
-        }
+        isEmpty ? inner : inner.isEmpty ? self : self + inner
     }
 }
 
@@ -149,20 +126,26 @@ extension ObserverList {
 final class ObserverRegistration: Sendable {
     /// How many there are in the process. As long as there is none, no operation does anything for observers.
     static let count = AtomicCounter()
+    /// How many of them are of composites or of all operations, so that they are there for operations inside.
+    static let outerCount = AtomicCounter()
     /// Those of the observers of all operations.
     static let global = Locked<ObserverList>([])
 
     let observer: any OperationObserver
     /// 1 once the observer was removed. Events that happened before may still refer to the registration.
     private let ends = AtomicCounter()
+    private let isOuter: Bool
 
-    init(_ observer: any OperationObserver) {
+    init(_ observer: any OperationObserver, isOuter: Bool) {
         self.observer = observer
+        self.isOuter = isOuter
         Self.count.add(1)
+        if isOuter { Self.outerCount.add(1) }
     }
 
     deinit {
         Self.count.add(-1)
+        if isOuter { Self.outerCount.add(-1) }
     }
 
     var hasEnded: Bool { ends.value != 0 }

@@ -41,28 +41,14 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
     /// What has happened.
     public let kind: Kind
     /// The name of the operation, unless that follows from its class, which takes long to write down.
-    private let givenName: String?
-    private let type: AsyncOperation.Type
+    let givenName: String?
+    let type: AsyncOperation.Type
     /// When it has happened, in nanoseconds from the first event of the process on. A number, because copying an instant is slow.
     let nanoseconds: Int64
     /// How many events before this one were dropped, because ``OperationEvents`` were not read fast enough. Zero for an observer.
     public internal(set) var droppedCount = 0
 
     private static let origin = ContinuousClock.now
-
-    /// - Parameters:
-    ///   - operation: The operation.
-    ///   - name: Its name, or `nil` for that of its class.
-    ///   - type: Its class.
-    ///   - kind: What has happened.
-    ///   - nanoseconds: When it has happened.
-    init(operation: OperationID, name: String?, type: AsyncOperation.Type, kind: Kind, nanoseconds: Int64) {
-        self.operation = operation
-        givenName = name
-        self.type = type
-        self.kind = kind
-        self.nanoseconds = nanoseconds
-    }
 
     /// The name of the operation, or what it is called in messages without one, when the event was delivered.
     public var name: String { givenName ?? type.typeTitle }
