@@ -77,11 +77,29 @@ import Testing
                         let account = accounts[key / 8]
                         if accounts[key / 8] !== account { clashes.change { $0 += 1 } }
                     }
-                    // Taken and dropped, so that one is freed while another thread drops the one that took its place.
-                    for _ in 0..<TestExtent.choose(20_000, long: 1_000_000) { _ = accounts[-1] }
                 }
             }
         }
         #expect(clashes.value == 0 && accounts.resources.count == 0)
+    }
+
+    /// Tells of its end, also while it lives.
+    private final class Entry: Sendable {
+        let released: @Sendable () -> Void
+
+        init(_ released: @escaping @Sendable () -> Void) { self.released = released }
+
+        deinit { released() }
+    }
+
+    @Test("An object is freed with no lock held, also while the one before it looks whether it has taken the key")
+    func successors() async {
+        let objects = KeyedObjects<Entry>()
+        let released = objects.object(for: 1) { Entry($0) }.released
+        let count = TestExtent.choose(20_000, long: 1_000_000)
+        await concurrently([
+            { for _ in 0..<count { released() } }, { for _ in 0..<count { _ = objects.object(for: 1) { Entry($0) } } },
+        ])
+        #expect(objects.count == 0)
     }
 }
