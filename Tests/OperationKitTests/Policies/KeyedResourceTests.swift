@@ -92,14 +92,23 @@ import Testing
         deinit { released() }
     }
 
-    @Test("An object is freed with no lock held, also while the one before it looks whether it has taken the key")
+    @Test("An object keeps its key while the one before it tells of its end, and is freed with no lock held")
     func successors() async {
         let objects = KeyedObjects<Entry>()
         let released = objects.object(for: 1) { Entry($0) }.released
-        let count = TestExtent.choose(20_000, long: 1_000_000)
+        let (clashes, isOver) = (Shared(0), Shared(false))
         await concurrently([
-            { for _ in 0..<count { released() } }, { for _ in 0..<count { _ = objects.object(for: 1) { Entry($0) } } },
+            { while !isOver.value { released() } },
+            {
+                for number in 0..<TestExtent.choose(20_000, long: 1_000_000) {
+                    let object = objects.object(for: 1) { Entry($0) }
+                    if objects.object(for: 1, make: { Entry($0) }) !== object { clashes.change { $0 += 1 } }
+                    // Dropped at other moments of what the other thread does.
+                    for _ in 0..<number % 64 { _ = clashes.value }
+                }
+                isOver.value = true
+            },
         ])
-        #expect(objects.count == 0)
+        #expect(clashes.value == 0 && objects.count == 0)
     }
 }
