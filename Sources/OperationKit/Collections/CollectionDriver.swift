@@ -21,6 +21,8 @@ final class CollectionDriver: Sendable {
     /// before its end was found.
     typealias Completion = @Sendable (_ slots: [(any Error)?], _ isCancelled: Bool) -> Void
 
+    private typealias Effects = CollectionStateMachine.WorkerEffects
+
     private struct State {
         var machine: CollectionStateMachine
         var source: (any ItemSource)?
@@ -121,7 +123,7 @@ final class CollectionDriver: Sendable {
 
     private func finish(isCancelled: Bool) {
         let (source, completion, slots) = state.withLock { state in
-            for index in state.machine.startedCount..<max(state.machine.startedCount, state.slots.count) {
+            for index in state.slots.indices.dropFirst(state.machine.startedCount) {
                 state.slots[index] = CancellationError()
             }
             return (state.source.take(), state.completion.take(), exchange(&state.slots, with: []))
@@ -136,7 +138,7 @@ final class CollectionDriver: Sendable {
 
 extension CollectionDriver {
     /// What a worker does: it starts one item after the other.
-    private func work(_ event: (inout CollectionStateMachine) -> CollectionStateMachine.WorkerEffects) {
+    private func work(_ event: (inout CollectionStateMachine) -> Effects) {
         let effects = startItems(report(event))
         if effects.step == .stop { return perform(effects.action) }
         // Others get their turn.
@@ -144,20 +146,19 @@ extension CollectionDriver {
     }
 
     /// - Returns: What the worker has to do next.
-    private func startItems(_ first: CollectionStateMachine.WorkerEffects) -> CollectionStateMachine.WorkerEffects {
+    private func startItems(_ first: Effects) -> Effects {
         var effects = first
-        if effects.step == .stop { return effects }
         // Not retained: the state of the driver does, until all workers have stopped. Then another thread may finish the run, which
         // must hold nothing any more, while this one has not returned yet.
         unowned(unsafe) let source = state.withLock(\.source)
-        guard unsafe source != nil else { return effects }
+        var item = WorkItem(self, -1)
         for _ in 0..<CollectionDriver.share {
-            let item: WorkItem
             switch effects.step {
             case .start(let index):
                 perform(effects.action)
-                item = WorkItem(self, index, nil)
+                if item.index != index { item = WorkItem(self, index) }
             case .read:
+                _ = consume item
                 var contents = unsafe source?.read { stops.value > 0 }
                 if contents == nil { return report { $0.sequenceEnded() } }
                 effects = report { $0.itemRead() }
@@ -171,7 +172,14 @@ extension CollectionDriver {
                 return effects
             }
             unsafe source?.start(item)
-            effects = report { $0.returned(&item.state) }
+            effects = report { machine in
+                let effects = machine.returned(&item.state)
+                // What nothing else refers to any more becomes the next item of an array.
+                if case .start(let next) = effects.step, item.state == .ended, isKnownUniquelyReferenced(&item) {
+                    (item.index, item.state) = (next, .onStack)
+                }
+                return effects
+            }
             if effects.step == .settle {
                 item.settle()
                 effects = report { $0.itemSettled() }
@@ -182,9 +190,7 @@ extension CollectionDriver {
 
     /// Tells the machine of an event of a worker.
     @inline(__always)
-    private func report(
-        _ event: (inout CollectionStateMachine) -> CollectionStateMachine.WorkerEffects
-    ) -> CollectionStateMachine.WorkerEffects {
+    private func report(_ event: (inout CollectionStateMachine) -> Effects) -> Effects {
         state.withLock { event(&$0.machine) }
     }
 
@@ -203,7 +209,7 @@ extension CollectionDriver {
     @discardableResult
     fileprivate func ended(_ item: WorkItem, _ error: (any Error)?) -> Bool {
         // The error may be of a user's type, so read its `isCancellation` before locking.
-        let isFailure = error.map { !$0.isCancellation } ?? false
+        let isFailure = error?.isCancellation == false
         let (isAccepted, action) = state.withLock { state in
             let answer = state.machine.ended(&item.state, isFailure: isFailure)
             guard answer.isAccepted, let error else { return answer }
@@ -241,7 +247,7 @@ extension CollectionDriver {
 /// The lock of the driver guards it. Only the worker that starts the item, and later the thread that settles it or releases
 /// it last, look at it without the lock: no other thread does then.
 final class WorkItem: @unchecked Sendable {
-    let index: Int
+    fileprivate(set) var index: Int
     fileprivate var state = CollectionStateMachine.Item.onStack
     /// The failure of an item of a sequence, until it is delivered.
     fileprivate var error: (any Error)?
@@ -249,7 +255,7 @@ final class WorkItem: @unchecked Sendable {
     private(set) var contents: ItemContents?
     private let driver: CollectionDriver
 
-    fileprivate init(_ driver: CollectionDriver, _ index: Int, _ contents: ItemContents?) {
+    fileprivate init(_ driver: CollectionDriver, _ index: Int, _ contents: ItemContents? = nil) {
         self.driver = driver
         self.index = index
         self.contents = contents
