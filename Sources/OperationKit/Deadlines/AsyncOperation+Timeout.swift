@@ -78,7 +78,7 @@ extension AsyncOperation {
 
     /// The timer for deadlines of the operation's ``clock``.
     final var timer: DeadlineTimer {
-        withState { $0.gates?.clock }?.value.timer ?? ContinuousClock().timer
+        withState { $0.gates?.clock }?.value.timer ?? .continuous
     }
 
     /// Sets a policy, unless the operation has started: that is reported, and has no effect.

@@ -22,6 +22,13 @@ final class DeadlineTimer: Sendable {
         var hasThread = false
     }
 
+    // The timers that all deadlines of a clock share.
+    static let continuous = DeadlineTimer(TimeSource(ContinuousClock()), usesThread: true)
+    fileprivate static let suspending = DeadlineTimer(TimeSource(SuspendingClock()), usesThread: true)
+
+    /// The timers of clocks that are classes. A timer holds its clock, so no identity is used again while it is in use.
+    fileprivate static let shared = KeyedObjects<DeadlineTimer>()
+
     /// A thread stands still while the machine is suspended, unlike a `ContinuousClock`. So it never waits longer.
     private static let longestWait = Duration.seconds(60)
     /// For how long a thread stays without deadlines.
@@ -201,9 +208,7 @@ final class LatestDeadline: Sendable {
     ///   - number: Its number. After `Int.max` none is armed any more.
     func replace(with deadline: ArmedDeadline?, number: Int) {
         let unneeded = current.withLock { current in
-            if current.number > number { return deadline }
-            defer { current = (number, deadline) }
-            return current.deadline
+            current.number > number ? deadline : exchange(&current, with: (number, deadline)).deadline
         }
         // Released after unlocking, as it takes the lock of the timer.
         withExtendedLifetime(unneeded) {}
@@ -281,15 +286,6 @@ extension Clock where Duration == Swift.Duration {
             DeadlineTimer(TimeSource(self), released: released)
         }
     }
-}
-
-// The timers that all deadlines of a clock share.
-extension DeadlineTimer {
-    fileprivate static let continuous = DeadlineTimer(TimeSource(ContinuousClock()), usesThread: true)
-    fileprivate static let suspending = DeadlineTimer(TimeSource(SuspendingClock()), usesThread: true)
-
-    /// The timers of clocks that are classes. A timer holds its clock, so no identity is used again while it is in use.
-    fileprivate static let shared = KeyedObjects<DeadlineTimer>()
 }
 
 /// A clock without its type, whose time is the duration since it was made a source.

@@ -16,7 +16,7 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
         let slot: Int
 
         func precedes(_ other: Node) -> Bool {
-            key == other.key ? insertion < other.insertion : key < other.key
+            (key, insertion) < (other.key, other.insertion)
         }
     }
 
