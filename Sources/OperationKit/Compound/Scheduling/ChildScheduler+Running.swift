@@ -35,22 +35,22 @@ extension ChildScheduler {
     private func register(
         _ slots: Range<Int>, of composite: AsyncOperation, isCancelled: Bool
     ) -> CompoundOperationError? {
-        var registrations: [ChildRegistration] = []
-        var error: CompoundOperationError?
-        for child in machine.withLock({ $0.schedule.table.children(in: slots) }) {
-            if child.operation.hasAnnouncedEnd, machine.withLock({ $0.isCommitted(child) }) {
-                ended(child, error: child.operation.endingError)
-                continue
+        let children = machine.withLock { $0.schedule.table.children(in: slots) }
+        let registrations = children.compactMap { child -> ChildRegistration? in
+            guard child.operation.hasAnnouncedEnd, machine.withLock({ $0.isCommitted(child) }) else {
+                return ChildRegistration(child, isCancelled: isCancelled)
             }
-            let registration = ChildRegistration(child, isCancelled: isCancelled)
-            registrations.append(registration)
-            guard let parent = registration.unfinished.first(where: { composite.isInside($0) }) else { continue }
-            let index = machine.withLock { $0.ordinal(of: child) }
-            error = .dependencyCycle(
-                name: composite.displayName, path: [child.operation.displayName(at: index), parent.displayName])
+            ended(child, error: child.operation.endingError)
+            return nil
         }
         update { $0.registered(registrations) }
-        return error
+        for child in registrations {
+            guard let parent = child.unfinished.first(where: { composite.isInside($0) }) else { continue }
+            let index = machine.withLock { $0.ordinal(of: child.child) }
+            return .dependencyCycle(
+                name: composite.displayName, path: [child.operation.displayName(at: index), parent.displayName])
+        }
+        return nil
     }
 
     /// An error, if children wait for each other in a cycle.

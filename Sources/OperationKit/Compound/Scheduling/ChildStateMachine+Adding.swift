@@ -12,8 +12,7 @@ extension ChildStateMachine {
 
     /// Takes the children whose dependencies have not been read.
     mutating func takeUnregistered() -> [ChildReference] {
-        if unregistered.isEmpty { return [] }
-        return exchange(&unregistered, with: []).compactMap { schedule.table.child(in: $0) }
+        exchange(&unregistered, with: []).compactMap { schedule.table.child(in: $0) }
     }
 
     /// The dependencies of these children were read, before another child is added.
