@@ -31,10 +31,6 @@ extension AsyncOperation {
         var wasFinishedAfterDefaultMain = false
         #endif
 
-        init(lifecycle: Lifecycle) {
-            self.lifecycle = lifecycle
-        }
-
         /// Whether tasks that wait for the end go on: the operation has finished, and those who observe its events know.
         var isOver: Bool { lifecycle.isFinished && (isAnnounced || eventQueue == nil) }
 
@@ -43,10 +39,9 @@ extension AsyncOperation {
 
         /// Returns the gates, which are created if there are none.
         mutating func requiredGates() -> StartGates {
-            if let gates { return gates }
-            let created = StartGates()
-            gates = created
-            return created
+            let required = gates ?? StartGates()
+            gates = required
+            return required
         }
 
         /// Foundation has been notified of the end. The caller notifies the waiters and observers that are returned.

@@ -38,10 +38,6 @@ struct WorkerPlaces {
     /// How many workers are at work.
     private(set) var active = 0
 
-    init(limit: Int) {
-        self.limit = limit
-    }
-
     /// Whether one more child may run.
     var hasPlaceForChild: Bool { limit < 0 || started + queuedHere < limit }
 

@@ -32,10 +32,9 @@ public struct OperationEvents: AsyncSequence, Sendable {
         precondition(limit > 0, "OperationKit: a buffer for the events of an operation needs room for one")
         let (stream, continuation) = AsyncStream.makeStream(
             of: OperationEvent.self, bufferingPolicy: .bufferingNewest(limit))
-        let dropped = Locked(0)
+        let buffer = EventBuffer(operation.observationID, continuation)
         self.stream = stream
-        self.dropped = dropped
-        let buffer = EventBuffer(operation.observationID, continuation, dropped)
+        dropped = buffer.dropped
         // The release of the buffer ends the sequence, which is now for an operation that has finished.
         if operation.add(buffer) {
             continuation.onTermination = { [weak operation, weak buffer] reason in
@@ -87,12 +86,11 @@ extension AsyncOperation {
 private final class EventBuffer: OperationObserver {
     private let operation: OperationID
     private let continuation: AsyncStream<OperationEvent>.Continuation
-    private let dropped: Locked<Int>
+    let dropped = Locked(0)
 
-    init(_ operation: OperationID, _ continuation: AsyncStream<OperationEvent>.Continuation, _ dropped: Locked<Int>) {
+    init(_ operation: OperationID, _ continuation: AsyncStream<OperationEvent>.Continuation) {
         self.operation = operation
         self.continuation = continuation
-        self.dropped = dropped
     }
 
     /// The operation was released, or has finished.
