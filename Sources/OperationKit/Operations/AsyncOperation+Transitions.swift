@@ -28,10 +28,10 @@ extension AsyncOperation {
                 deliver(started)
             case .passGates:
                 // The usual case is decided here.
-                let decision: Lifecycle.Action?? =
-                    ObserverList.isObserving
-                    ? nil : withState { $0.gates != nil ? nil : .some($0.lifecycle.gatesPassed()) }
-                next = if let decision { decision } else { passGates() }
+                let isAnnounced = ObserverList.isObserving && announceMain(hasGates: false)
+                next =
+                    withState { isAnnounced || $0.gates == nil ? .some($0.lifecycle.gatesPassed()) : nil }
+                    ?? passGates()
             case .runMain:
                 if let children { children.start() } else { startWork() }
                 next = withState { $0.lifecycle.mainReturned() }

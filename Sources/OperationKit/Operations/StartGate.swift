@@ -195,9 +195,7 @@ extension AsyncOperation {
             }
         }
         let deadline = beginTimeout()
-        if let observers = outerObservers {
-            deliver(withState { $0.lifecycle.isPassingGates ? $0.note(.running, observers) : nil })
-        }
+        announceMain(hasGates: true)
         // Observers may have ended the operation. From here to `main()`, no code of users is called.
         let (action, lease) = withState { state in
             let action = state.lifecycle.gatesPassed()
@@ -207,6 +205,21 @@ extension AsyncOperation {
         }
         lease?.workBegins()
         return action
+    }
+
+    /// Tells observers that `main()` is about to be called, or the children are about to start.
+    ///
+    /// - Parameter hasGates: Whether the operation has gates, all of which it has passed. If that is not so, nothing is done.
+    /// - Returns: Whether that is so, and observers may have been told.
+    @discardableResult
+    final func announceMain(hasGates: Bool) -> Bool {
+        guard let observers = outerObservers else { return false }
+        let (isNext, event) = withState {
+            let isNext = $0.lifecycle.isPassingGates && ($0.gates != nil) == hasGates
+            return (isNext, isNext ? $0.note(.running, observers) : nil)
+        }
+        deliver(event)
+        return isNext
     }
 
     /// Leaves the operation to a gate that takes time.

@@ -18,9 +18,9 @@ extension AsyncOperation {
         var group = withState { $0.parent }
         var inner: ObserverList = []
         while let composite = group?.operation {
-            let list: ObserverList?
-            (list, group) = composite.withState { ($0.eventQueue?.observers, $0.parent) }
-            if let list { inner = list.followed(by: inner) }
+            let (list, parent) = composite.withState { ($0.eventQueue?.observers, $0.parent) }
+            inner = list?.followed(by: inner) ?? inner
+            group = parent
         }
         return global.followed(by: inner)
     }

@@ -27,10 +27,9 @@ final class EventQueue: @unchecked Sendable {
 extension AsyncOperation.State {
     /// Returns the queue, which is created if there is none.
     mutating func requiredEventQueue() -> EventQueue {
-        if let eventQueue { return eventQueue }
-        let created = EventQueue()
-        eventQueue = created
-        return created
+        let queue = eventQueue ?? EventQueue()
+        eventQueue = queue
+        return queue
     }
 
     /// Notes an event in the step in which it happens, so that events keep their order.
@@ -47,8 +46,9 @@ extension AsyncOperation.State {
     /// Not inlined, because what has no observers should not pay for the size of this.
     @inline(never)
     private mutating func noteObserved(_ kind: OperationEvent.Kind, _ outer: ObserverList) -> EventQueue? {
-        if eventQueue == nil && outer.isEmpty || eventQueue === EventQueue.hidden { return nil }
-        let queue = requiredEventQueue()
+        guard let queue = eventQueue ?? (outer.isEmpty ? nil : requiredEventQueue()), queue !== EventQueue.hidden else {
+            return nil
+        }
         let observers = outer.followed(by: queue.observers)
         if observers.isEmpty { return nil }
         let entry = (kind, OperationEvent.now, observers)
