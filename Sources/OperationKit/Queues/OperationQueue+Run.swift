@@ -157,22 +157,20 @@ extension OperationQueue {
     ///   is on this queue, as a child of a composite too, or is given twice; nothing is added then.
     public nonisolated(nonsending) func run(_ operations: some Sequence<some Operation>) async throws {
         let operations: [Operation] = Array(operations)
-        try checkAddition(of: operations)
-        await addAndWait(operations)
-        try throwFailures(of: operations)
-    }
-
-    private func checkAddition(of operations: [Operation]) throws(OperationQueueError) {
         var given = Set<ObjectIdentifier>()
         // Whether an operation is on another queue cannot be known.
         let present = Set(heldOperations.map { ObjectIdentifier($0) })
         for operation in operations {
             let id = ObjectIdentifier(operation)
             if operation.hasBeenStarted || present.contains(id) {
-                throw .cannotBeAdded(operation: operation.displayName)
+                throw OperationQueueError.cannotBeAdded(operation: operation.displayName)
             }
-            if !given.insert(id).inserted { throw .givenTwice(operation: operation.displayName) }
+            if !given.insert(id).inserted {
+                throw OperationQueueError.givenTwice(operation: operation.displayName)
+            }
         }
+        await addAndWait(operations)
+        try throwFailures(of: operations)
     }
 
     private func throwFailures(of operations: [Operation]) throws {

@@ -275,7 +275,11 @@ extension ChildTable {
         if !hasDependencies { return nil }
         searches += 1
         var path: [(slot: Int, next: Int)] = []
-        for start in slots where records[start].search < 2 * searches && mayBeOnCycle(start) {
+        // Only a child that waits for others, and that others wait for, can be on a cycle.
+        for start in slots
+        where records[start].search < 2 * searches && records[start].open > records[start].openExternal
+            && !records[start].dependents.isEmpty
+        {
             path.append((start, 0))
             records[start].search = 2 * searches
             while let (slot, next) = path.last {
@@ -297,11 +301,6 @@ extension ChildTable {
             }
         }
         return nil
-    }
-
-    /// Only a child that waits for others, and that others wait for, can be on a cycle.
-    private func mayBeOnCycle(_ slot: Int) -> Bool {
-        records[slot].open > records[slot].openExternal && !records[slot].dependents.isEmpty
     }
 
     /// Whether a child has started, and so waits for nothing any more.
