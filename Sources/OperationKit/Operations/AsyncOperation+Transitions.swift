@@ -17,8 +17,7 @@ extension AsyncOperation {
             case .announceExecution:
                 let execution = ExecutionRecording.current.record(of: self)
                 willChange("isExecuting")
-                let observers = outerObservers
-                let (action, started) = withState { state in
+                let (action, started) = withObservers { state, observers in
                     state.execution = execution
                     let action = state.lifecycle.becameExecuting()
                     return (action, action == .passGates ? state.note(.started, observers) : nil)
@@ -28,7 +27,7 @@ extension AsyncOperation {
                 deliver(started)
             case .passGates:
                 // The usual case is decided here.
-                let isAnnounced = ObserverList.isObserving && announceMain(hasGates: false)
+                let isAnnounced = announceMain(hasGates: false)
                 next =
                     withState { isAnnounced || $0.gates == nil ? .some($0.lifecycle.gatesPassed()) : nil }
                     ?? passGates()
@@ -42,8 +41,7 @@ extension AsyncOperation {
                 // An end is held back until then, so that it cannot come before what the work is told.
                 callCancellationHandlers()
                 cancellationTookEffect()
-                let observers = outerObservers
-                let (actions, cancelled) = withState { state -> ([Lifecycle.Action], EventQueue?) in
+                let (actions, cancelled) = withObservers { state, observers in
                     let actions = state.lifecycle.superclassCancelled()
                     let reason = state.lifecycle.cancellationReason
                     return (actions, state.note(.cancelled(reason: reason), observers))
@@ -92,13 +90,12 @@ extension AsyncOperation {
         if wasExecuting { willChange("isExecuting") }
         #endif
         willChange("isFinished")
-        let seen = outerObservers
-        var (ended, others, handlers) = withState { state in
+        var (ended, others, handlers) = withObservers { state, observers in
             state.lifecycle.ended()
             #if !canImport(ObjectiveC)
             handOverCompletionBlock()
             #endif
-            let ended = state.note(.finished(error: error), seen)
+            let ended = state.note(.finished(error: error), observers)
             // In one step with the end, and after it for those who observe both.
             return (ended, lease?.release(), state.cancellationHandlers.ended())
         }

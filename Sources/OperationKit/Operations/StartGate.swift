@@ -213,10 +213,10 @@ extension AsyncOperation {
     /// - Returns: Whether that is so, and observers may have been told.
     @discardableResult
     final func announceMain(hasGates: Bool) -> Bool {
-        guard let observers = outerObservers else { return false }
-        let (isNext, event) = withState {
+        guard ObserverList.isObserving else { return false }
+        let (isNext, event) = withObservers {
             let isNext = $0.lifecycle.isPassingGates && ($0.gates != nil) == hasGates
-            return (isNext, isNext ? $0.note(.running, observers) : nil)
+            return (isNext, isNext ? $0.note(.running, $1) : nil)
         }
         deliver(event)
         return isNext
@@ -226,9 +226,8 @@ extension AsyncOperation {
     ///
     /// - Returns: What to do next, if the operation ends instead.
     private final func wait(for gate: any StartGate) -> Lifecycle.Action? {
-        let observers = outerObservers
-        let reason = observers == nil ? nil : gate.waitDescription
-        let (isWaiting, action, event) = withState { state -> (Bool, Lifecycle.Action?, EventQueue?) in
+        let reason = ObserverList.isObserving ? gate.waitDescription : nil
+        let (isWaiting, action, event) = withObservers { state, observers -> (Bool, Lifecycle.Action?, EventQueue?) in
             let action = state.lifecycle.gateClosed()
             guard state.lifecycle.isWaiting else { return (false, action, nil) }
             return (true, action, reason.flatMap { state.note(.waiting(for: $0), observers) })

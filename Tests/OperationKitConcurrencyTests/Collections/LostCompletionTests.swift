@@ -9,9 +9,9 @@ import Testing
 @Suite("Lost completions", .hangGuard) struct LostCompletionTests {
     @Test(
         "Items whose completions are lost end with an error that names them, in their calls and later",
-        arguments: Strategy.allCases, [false, true])
-    func lostCompletions(strategy: Strategy, isSequence: Bool) async throws {
-        let operation = strategy.make(limit: 2) { items, completion in
+        arguments: Strategy.allCases, [(false, 2), (false, 8), (true, 2)])
+    func lostCompletions(strategy: Strategy, form: (isSequence: Bool, limit: Int)) async throws {
+        let operation = strategy.make(limit: form.limit) { items, completion in
             switch items[0] % 3 {
             case 0: completion(nil)
             case 1: break
@@ -20,7 +20,7 @@ import Testing
         }
         let items = Array(0..<30)
         let failures =
-            isSequence
+            form.isSequence
             ? try await operation.performOperation(onEach: items)
             : operation.failures(in: items, errors: await operation.performOperation(on: items))
         #expect(failures.map(\.index) == items.filter { $0 % 3 != 0 })

@@ -128,4 +128,45 @@ import Testing
         }
         await concurrently(bodies)
     }
+
+    @Test("What happens to an operation is noted for its own observers, also if the first of all was just added")
+    func firstObserver() {
+        let observer = ObserverRegistration(Counter(), isOuter: false)
+        var state = AsyncOperation.State(lifecycle: Lifecycle(ending: .immediately))
+        #expect(state.note(.started, nil) == nil)
+        state.requiredEventQueue().observers.add(observer)
+        #expect(state.note(.started, nil) === state.eventQueue)
+    }
+
+    private final class Leaf: Sendable {
+        let operation = ScriptedOperation.idle()
+        let observer = Counter()
+        let wasAdded = Shared(false)
+    }
+
+    @Test("An observer that is added to a composite, or to all, before an operation inside ends is told of the end")
+    func addedBeforeTheEnd() async throws {
+        // So many that looking at what is around an operation takes a while.
+        let composites = (0..<300).map { CompoundOperation(name: "\($0)") }
+        for (outer, inner) in zip(composites, composites.dropFirst()) { try outer.addOperation(inner) }
+        composites[0].addObserver(Counter())
+        let seed = SplitMix64.freshSeed()
+        let prepare: @Sendable (Int) -> Leaf = { _ in
+            let leaf = Leaf()
+            #expect(throws: Never.self) { try composites[299].addOperation(leaf.operation) }
+            leaf.operation.start()
+            return leaf
+        }
+        let bodies: [@Sendable (Leaf) -> Void] = [
+            { $0.operation.finish() },
+            { leaf in
+                composites[299].addObserver(leaf.observer)
+                leaf.wasAdded.value = !leaf.operation.isFinished
+            },
+        ]
+        await race(rounds: 600, seed: seed, prepare: prepare, bodies) { leaf, round in
+            #expect(!leaf.wasAdded.value || leaf.observer.count.value == 1, "round \(round), seed \(seed)")
+            composites[299].removeObserver(leaf.observer)
+        }
+    }
 }

@@ -81,6 +81,20 @@ import Testing
     }
 
     @Test(
+        "A report that comes again while a later item or batch is performed does not end that",
+        arguments: Strategy.allCases)
+    func reportDuringAnother(strategy: Strategy) async throws {
+        let earlier = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)
+        let operation = strategy.make(limit: 1) { items, completion in
+            earlier.value?(TestError.second)
+            earlier.value = completion
+            completion(Self.error(of: items))
+        }
+        let failures = try await Form.completion.failures(of: operation, on: 100)
+        Self.expectFailures(failures, of: strategy.units(100, batchSize: 1))
+    }
+
+    @Test(
         "The first failure, not a cancellation, ends the run if the policy says so", arguments: Strategy.allCases,
         Form.allCases)
     func failurePolicy(strategy: Strategy, form: Form) async throws {

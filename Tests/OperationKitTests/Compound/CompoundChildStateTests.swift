@@ -100,4 +100,26 @@ import Testing
         try await compound(with: child, at: moment).finished()
         #expect(child.isFinished && child.error == nil)
     }
+
+    @Test(
+        "A child that is given a dependency before its turn waits for it, also if another one is removed",
+        arguments: [false, true])
+    func dependencyInItsTurn(isFirst: Bool) async throws {
+        let (first, second) = (ScriptedOperation.idle("first"), ScriptedOperation.idle("second"))
+        let child = ScriptedOperation("child")
+        if !isFirst { child.addDependency(second) }
+        let compound = CompoundOperation(operations: [first, second, child], maxConcurrentOperationCount: 2)
+        compound.start()
+        await eventually("do not start") { first.isAtWork && second.isAtWork }
+        // The turn of the child comes when the second one ends.
+        child.addDependency(first)
+        if !isFirst { child.removeDependency(second) }
+        second.finish()
+        await eventually("does not wait") { compound.debugDescription.contains("“child”: waiting for “first”") }
+        if isFirst { child.removeDependency(first) }
+        #expect(!child.isExecuting)
+        first.finish()
+        try await compound.finished()
+        #expect(child.isFinished && child.error == nil)
+    }
 }

@@ -83,7 +83,11 @@ extension ChildScheduler {
     private func work(on child: ChildReference, turn: WorkerStep) -> ChildReference? {
         guard let operation = child.operation as? AsyncOperation else { return workOnForeign(child, turn: turn) }
         if operation.hasToWait, !operation.isCancelled, !operation.isHeldByFoundation {
-            return update { $0.handedToQueue(child, turn: turn) }
+            let registration = ChildRegistration(child)
+            return update { machine in
+                registration.unfinished.isEmpty
+                    ? machine.handedToQueue(child, turn: turn) : machine.putBack(registration, turn: turn)
+            }
         }
         startOnWorker(operation)
         if let outcome = operation.observeFinish(self) { return ended(child, error: outcome.error, turn: turn) }

@@ -15,9 +15,9 @@ import Foundation
 /// - An asynchronous one has a `start()` of its own, and may finish at any moment: inside its `cancel()`, for example. A
 ///   queue that it is on would trap, or go on using it once it is freed. So a worker starts it, as an `AsyncOperation`.
 ///
-/// A child of any class that is not ready when its turn comes, because its class overrides `isReady` or it was given a
-/// dependency late, is handed to the private queue, too. On Linux, an asynchronous one of another library has a
-/// ``ForeignChildStarter`` there instead.
+/// An `AsyncOperation` that was given a dependency late waits again when its turn comes, as others do. Any other child that is not
+/// ready in its turn, because its class overrides `isReady`, for example, is handed to the private queue, too. On Linux, an
+/// asynchronous one of another library has a ``ForeignChildStarter`` there instead.
 ///
 /// An `AsyncOperation` reports its end itself. Other children have a ``ForeignChildObserver``, and external dependencies
 /// a ``FinishObserver``: see ``ExternalDependencies``.

@@ -79,7 +79,7 @@ extension ChildStateMachine {
         return effects()
     }
 
-    private mutating func connect(_ child: ChildReference, to dependencies: [Operation]) {
+    mutating func connect(_ child: ChildReference, to dependencies: [Operation]) {
         for dependency in dependencies {
             if let other = schedule.table.slot(of: dependency) {
                 schedule.table.addDependency(of: child.slot, on: other)
@@ -171,7 +171,7 @@ extension ChildStateMachine {
         return effects()
     }
 
-    private mutating func register(_ registration: ChildRegistration) {
+    mutating func register(_ registration: ChildRegistration) {
         let slot = registration.slot
         schedule.table.records[slot].nature = registration.nature
         if registration.ignoresDependencies { schedule.ignoresDependencies(slot) }

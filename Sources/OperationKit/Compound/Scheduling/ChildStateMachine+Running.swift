@@ -54,6 +54,14 @@ extension ChildStateMachine {
         return effects(next: next(for: turn), queued: child, mayHandOver: false)
     }
 
+    /// A worker cannot start a child, because it was given dependencies that have not finished. It waits for them as others do.
+    mutating func putBack(_ registration: ChildRegistration, turn: WorkerStep) -> Effects {
+        schedule.putBack(registration.slot)
+        connect(registration.child, to: registration.unfinished)
+        register(registration)
+        return effects(next: next(for: turn))
+    }
+
     /// A child that the private queue was to be handed has been started by another thread.
     mutating func handedBack(_ child: ChildReference) -> Effects {
         schedule.handedBack(child.slot)

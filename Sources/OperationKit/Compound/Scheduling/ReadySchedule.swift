@@ -159,6 +159,12 @@ extension ReadySchedule {
         return table.child(in: slot)
     }
 
+    /// A child that a worker was to start has been given a dependency, and waits again.
+    mutating func putBack(_ slot: Int) {
+        places.ended(in: .worker)
+        table.records[slot].phase = .waiting
+    }
+
     /// A child that the queue was to be handed has been started by another thread. A worker looks at it.
     mutating func handedBack(_ slot: Int) {
         places.ended(in: .queue)

@@ -3,11 +3,23 @@ import Foundation
 // Callers hold no lock.
 extension AsyncOperation {
     /// The observers of all operations, and of what is around this one, those of the outermost composite first; `nil` if there
-    /// is no observer in the process. Asked right before something happens.
+    /// is no observer in the process.
     ///
     /// Complexity: linear in the composites around the operation.
     @inline(__always)
-    final var outerObservers: ObserverList? { ObserverList.isObserving ? findOuterObservers() : nil }
+    private final var outerObservers: ObserverList? { ObserverList.isObserving ? findOuterObservers() : nil }
+
+    /// Takes a step in which something happens, with the lock held and the observers that are around the operation then; `nil` if there
+    /// is none in the process. They are looked up before, and once more if one was added meanwhile.
+    @inline(__always)
+    final func withObservers<Answer>(_ step: (inout State, _ outer: ObserverList?) -> Answer) -> Answer {
+        while true {
+            let additions = ObserverRegistration.additions.value
+            let outer = outerObservers
+            let answer = withState { ObserverRegistration.additions.value == additions ? step(&$0, outer) : nil }
+            if let answer { return answer }
+        }
+    }
 
     /// Not inlined, because what has no observers should not pay for the size of this.
     @inline(never)
@@ -59,9 +71,9 @@ extension AsyncOperation {
 
     /// Notes and delivers an event that is no change of the life cycle, unless the operation has finished.
     final func emit(_ kind: @autoclosure () -> OperationEvent.Kind) {
-        guard let outer = outerObservers else { return }
+        guard ObserverList.isObserving else { return }
         let kind = kind()
-        deliver(withState { $0.lifecycle.isFinished ? nil : $0.note(kind, outer) })
+        deliver(withObservers { $0.lifecycle.isFinished ? nil : $0.note(kind, $1) })
     }
 
     /// Tells observers that the operation has become a child of a composite. Called before it can start.
@@ -97,6 +109,7 @@ extension AsyncOperation {
     /// - Returns: Whether the operation has not finished.
     final func add(_ observer: any OperationObserver) -> Bool {
         let registration = ObserverRegistration(observer, isOuter: children != nil)
+        defer { registration.added() }
         return withState { state in
             if state.lifecycle.isFinished { return false }
             state.requiredEventQueue().observers.add(registration)
@@ -123,6 +136,7 @@ extension AsyncOperation {
     public static func addGlobalObserver(_ observer: any OperationObserver) {
         let registration = ObserverRegistration(observer, isOuter: true)
         ObserverRegistration.global.withLock { $0.add(registration) }
+        registration.added()
     }
 
     /// Removes an observer of every operation. Nothing happens if it was not added.
@@ -210,11 +224,11 @@ extension AsyncOperation.State {
     ///
     /// - Parameters:
     ///   - kind: What has happened.
-    ///   - outer: What ``AsyncOperation/outerObservers`` was before locking.
+    ///   - outer: The observers around the operation: see ``AsyncOperation/withObservers(_:)``.
     /// - Returns: The queue, if the caller has to deliver the event after unlocking. If not, another thread does, or no observer sees it.
     @inline(__always)
     mutating func note(_ kind: @autoclosure () -> OperationEvent.Kind, _ outer: ObserverList?) -> EventQueue? {
-        if let outer { noteObserved(kind(), outer) } else { nil }
+        outer == nil && eventQueue == nil ? nil : noteObserved(kind(), outer ?? [])
     }
 
     /// Not inlined, because what has no observers should not pay for the size of this.
@@ -302,6 +316,8 @@ final class ObserverRegistration: Sendable {
     static let count = AtomicCounter()
     /// How many of them are of composites or of all operations, so that they are there for operations inside.
     static let outerCount = AtomicCounter()
+    /// How many of these were added. What is looked up before and after an addition differs.
+    static let additions = AtomicCounter()
     /// Those of the observers of all operations.
     static let global = Locked<ObserverList>([])
 
@@ -320,6 +336,11 @@ final class ObserverRegistration: Sendable {
     deinit {
         Self.count.add(-1)
         if isOuter { Self.outerCount.add(-1) }
+    }
+
+    /// The observer is where it is looked up.
+    func added() {
+        if isOuter { Self.additions.add(1) }
     }
 
     var hasEnded: Bool { ends.value != 0 }

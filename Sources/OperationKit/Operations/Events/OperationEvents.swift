@@ -70,7 +70,8 @@ extension AsyncOperation {
     /// What happens to the operation from now on, and to all that is inside it, up to its end.
     ///
     /// Each read is a sequence of its own, which keeps the 1,000 newest events until they are read. Get it before you start
-    /// the operation. May be read on any thread, at any time.
+    /// the operation. May be read on any thread, at any time. What is inside the operation may end without an event in it, if another
+    /// thread is still inside an observer then, to which the end is left.
     public final var events: OperationEvents { events(bufferingNewest: 1000) }
 
     /// What happens to the operation from now on, and to all that is inside it, up to its end.
