@@ -82,12 +82,10 @@ extension ChildScheduler {
     /// - Returns: The next child for this worker.
     private func work(on child: ChildReference, turn: WorkerStep) -> ChildReference? {
         guard let operation = child.operation as? AsyncOperation else { return workOnForeign(child, turn: turn) }
-        if operation.hasToWait, !operation.isCancelled, !operation.isHeldByFoundation {
+        if operation.hasToWait, !operation.isCancelled {
             let registration = ChildRegistration(child)
-            return update { machine in
-                registration.unfinished.isEmpty
-                    ? machine.handedToQueue(child, turn: turn) : machine.putBack(registration, turn: turn)
-            }
+            if !registration.unfinished.isEmpty { return update { $0.putBack(registration, turn: turn) } }
+            if !operation.isHeldByFoundation { return update { $0.handedToQueue(child, turn: turn) } }
         }
         startOnWorker(operation)
         if let outcome = operation.observeFinish(self) { return ended(child, error: outcome.error, turn: turn) }
@@ -227,11 +225,9 @@ extension Operation {
 }
 
 extension AsyncOperation {
-    /// Whether Foundation takes the operation for one that waits, although all that it depends on has finished: it is about to tell it,
+    /// Whether Foundation takes the operation for one that waits. If all that it depends on has finished, Foundation is about to tell it,
     /// or, on Linux, goes on counting a dependency that was removed before it had finished.
-    fileprivate var isHeldByFoundation: Bool {
-        !super.isReady && unfinishedDependencies.isEmpty
-    }
+    fileprivate var isHeldByFoundation: Bool { !super.isReady }
 }
 
 #if !canImport(ObjectiveC)

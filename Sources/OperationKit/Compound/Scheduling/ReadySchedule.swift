@@ -159,10 +159,10 @@ extension ReadySchedule {
         return table.child(in: slot)
     }
 
-    /// A child that a worker was to start has been given a dependency, and waits again.
+    /// A child that a worker was to start has been given a dependency. ``registered(_:priority:)`` follows.
     mutating func putBack(_ slot: Int) {
         places.ended(in: .worker)
-        table.records[slot].phase = .waiting
+        table.records[slot].phase = .added
     }
 
     /// A child that the queue was to be handed has been started by another thread. A worker looks at it.
