@@ -160,6 +160,7 @@ final class ChildScheduler: Sendable {
             for worker in answer.held.leavingWorkers { worker.end() }
             #endif
         }
+        update { $0.settingsComplete() }
     }
 
     /// Observes the end of an external dependency.

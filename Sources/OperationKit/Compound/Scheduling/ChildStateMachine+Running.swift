@@ -242,11 +242,17 @@ extension ChildStateMachine {
 
     /// The private queue was given its settings.
     ///
-    /// - Returns: The settings to give it next, because they have changed meanwhile; or else what had to wait for them.
+    /// - Returns: The settings to give it next, because they have changed meanwhile, or what had to wait for these. As long as there is
+    ///   some, the caller gives it the same settings again after that: what comes meanwhile waits, so that it comes later.
     mutating func settingsApplied(
         _ applied: QueueSettings
     ) -> (next: QueueSettings?, held: (leavingWorkers: [ChildWorker], queued: [ChildReference])) {
-        if let next = settings.wrote(applied) { return (next, ([], [])) }
-        return (nil, exchange(&held, with: ([], [])))
+        if applied != settings.latest || held.queued.isEmpty && held.leavingWorkers.isEmpty {
+            return (settings.wrote(applied), ([], []))
+        }
+        return (applied, exchange(&held, with: ([], [])))
     }
+
+    /// Workers may be sent again, which would have overtaken what had to wait for the settings.
+    mutating func settingsComplete() -> Effects { effects() }
 }

@@ -153,7 +153,7 @@ extension ChildStateMachine {
         rejection: Rejection? = nil
     ) -> Effects {
         let handedOver = mayHandOver && !settings.isWriting ? schedule.handNextToQueue() : nil
-        let requestsWorker = schedule.requestWorkerIfNeeded()
+        let requestsWorker = !settings.isWriting && schedule.requestWorkerIfNeeded()
         if endedOnQueue, schedule.places.isWorkerRequested, !schedule.isNextSynchronous {
             schedule.places.isKeptByQueue = true
         }
@@ -163,9 +163,8 @@ extension ChildStateMachine {
         let discarded = failures.discarded.isEmpty ? [] : exchange(&failures.discarded, with: [])
         let hasOthers = finished != nil || externals != nil || rejection != nil || !discarded.isEmpty
         let newSettings = settings.changed(to: schedule.queueSettings)
-        // Another thread sets them.
-        let isHeld = newSettings == nil && settings.isWriting
-        if isHeld, let queued { held.queued.append(queued) }
+        let isHeld = settings.isWriting
+        if isHeld, let queued = queued ?? handedOver { held.queued.append(queued) }
         return Effects(
             next: next, queued: isHeld ? nil : queued ?? handedOver,
             ended: ended, requestsWorker: requestsWorker,

@@ -156,8 +156,10 @@ import Testing
         #expect(next == QueueSettings(limit: 2, isSuspended: false) && held.leavingWorkers.isEmpty)
         let following = try #require(next)
         let answer = scene { $0.settingsApplied(following) }
-        #expect(answer.next == nil && answer.held.leavingWorkers.count == 1)
+        #expect(answer.next == following && answer.held.leavingWorkers.count == 1)
         #expect(answer.held.leavingWorkers.first === worker)
+        let last = scene { $0.settingsApplied(following) }
+        #expect(last.next == nil && last.held.leavingWorkers.isEmpty)
         let other = ChildWorker(scheduler, priority: .normal)
         let otherLeaves = scene { $0.workerLeaves(other) }
         #expect(otherLeaves)
@@ -177,17 +179,22 @@ import Testing
     }
 
     @Test("A child is handed to the queue after the queue has its lower limit") func queuedChild() throws {
-        let scene = Scene(children: 4, limit: 2, isStarted: true)
+        let scene = Scene(children: 5, limit: 3, isStarted: true)
         let first = try #require(scene { $0.workerStarted() }.next)
         let second = try #require(scene { $0.workerStarted() }.next)
+        let third = try #require(scene { $0.workerStarted() }.next)
         _ = scene { $0.handedToQueue(first, turn: .leaves) }
         let settings = try #require(scene { $0.waitsOnQueue(first) }.settings)
         let handed = scene { $0.handedToQueue(second, turn: .leaves) }
-        #expect(handed.queued == nil)
+        #expect(handed.queued == nil && !handed.requestsWorker)
         let answer = scene { $0.settingsApplied(settings) }
-        #expect(answer.next == nil && answer.held.queued.map(\.operation) == [second.operation])
+        #expect(answer.next == settings && answer.held.queued.map(\.operation) == [second.operation])
+        // What comes meanwhile comes later.
+        #expect(scene { $0.handedToQueue(third, turn: .leaves) }.queued == nil)
         let again = scene { $0.settingsApplied(settings) }
-        #expect(again.held.queued.isEmpty)
+        #expect(again.next == settings && again.held.queued.map(\.operation) == [third.operation])
+        let last = scene { $0.settingsApplied(settings) }
+        #expect(last.next == nil && last.held.queued.isEmpty)
     }
 
     // MARK: - Without a worker
