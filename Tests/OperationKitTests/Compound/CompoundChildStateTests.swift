@@ -122,4 +122,16 @@ import Testing
         try await compound.finished()
         #expect(child.isFinished && child.error == nil)
     }
+
+    @Test("A child that waits for a dependency that came late takes no place") func lateDependency() async throws {
+        let first = ScriptedOperation.idle("first")
+        let (child, last) = (ScriptedOperation("child"), ScriptedOperation("last"))
+        let compound = CompoundOperation(operations: [first, child, last], maxConcurrentOperationCount: 1)
+        compound.start()
+        await eventually("does not start") { first.isAtWork }
+        child.addDependency(last)
+        first.finish()
+        try await compound.finished()
+        #expect(child.isFinished && child.error == nil && last.isFinished)
+    }
 }
