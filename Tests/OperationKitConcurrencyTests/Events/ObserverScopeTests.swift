@@ -144,7 +144,7 @@ import Testing
         let wasAdded = Shared(false)
     }
 
-    @Test("An observer that is added to a composite, or to all, before an operation inside ends is told of the end")
+    @Test("An observer that is added to a composite before an operation inside ends is told of the end")
     func addedBeforeTheEnd() async throws {
         // So many that looking at what is around an operation takes a while.
         let composites = (0..<300).map { CompoundOperation(name: "\($0)") }

@@ -85,7 +85,7 @@ extension ChildScheduler {
         if operation.hasToWait, !operation.isCancelled {
             let registration = ChildRegistration(child)
             if !registration.unfinished.isEmpty { return update { $0.putBack(registration, turn: turn) } }
-            if !operation.isHeldByFoundation { return update { $0.handedToQueue(child, turn: turn) } }
+            if operation.isReadyForFoundation { return update { $0.handedToQueue(child, turn: turn) } }
         }
         startOnWorker(operation)
         if let outcome = operation.observeFinish(self) { return ended(child, error: outcome.error, turn: turn) }
@@ -225,9 +225,9 @@ extension Operation {
 }
 
 extension AsyncOperation {
-    /// Whether Foundation takes the operation for one that waits. If all that it depends on has finished, Foundation is about to tell it,
-    /// or, on Linux, goes on counting a dependency that was removed before it had finished.
-    fileprivate var isHeldByFoundation: Bool { !super.isReady }
+    /// Whether the operation is ready, apart from an override of `isReady`. If it is not, although all that it depends on has finished,
+    /// Foundation is about to tell it, or, on Linux, goes on counting a dependency that was removed before it had finished.
+    fileprivate var isReadyForFoundation: Bool { super.isReady }
 }
 
 #if !canImport(ObjectiveC)

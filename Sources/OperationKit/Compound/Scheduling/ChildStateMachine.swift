@@ -152,8 +152,10 @@ extension ChildStateMachine {
         cancelsChildren: Bool = false, mayHandOver: Bool = true, endedOnQueue: Bool = false,
         rejection: Rejection? = nil
     ) -> Effects {
-        let handedOver = mayHandOver && !settings.isWriting ? schedule.handNextToQueue() : nil
-        let requestsWorker = !settings.isWriting && schedule.requestWorkerIfNeeded()
+        // It would overtake what waits for the settings.
+        let maySend = !settings.isWriting
+        let handedOver = maySend && mayHandOver ? schedule.handNextToQueue() : nil
+        let requestsWorker = maySend && schedule.requestWorkerIfNeeded()
         if endedOnQueue, schedule.places.isWorkerRequested, !schedule.isNextSynchronous {
             schedule.places.isKeptByQueue = true
         }
