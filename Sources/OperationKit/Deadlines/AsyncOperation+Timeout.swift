@@ -27,7 +27,10 @@ extension AsyncOperation {
     public final var timeout: Duration? {
         get { withState { $0.gates?.timeout } }
         set {
-            setPolicy("a timeout") { $0.timeout = newValue }
+            setPolicy("a timeout") {
+                $0.timeout = newValue
+                $0.limit = .due { $0.beginTimeout() }
+            }
         }
     }
 
@@ -99,9 +102,9 @@ extension AsyncOperation {
 extension AsyncOperation {
     /// Begins the time in which the work has to end, if that is limited.
     ///
-    /// - Returns: The deadline, which the operation holds until its end.
-    final func beginTimeout() -> ArmedDeadline? {
-        guard let timeout = withState({ $0.lifecycle.isPassingGates ? $0.gates?.timeout : nil }) else { return nil }
+    /// - Returns: The deadline, which is armed as long as it is held.
+    private final func beginTimeout() -> ArmedDeadline? {
+        guard let timeout else { return nil }
         if timeout > .zero {
             // A closure that captures nothing needs no memory.
             return timer.arm(for: self, after: timeout) { ($0 as? AsyncOperation)?.timeoutExpired() }

@@ -88,12 +88,21 @@ struct StartHandler: StartGate {
     }
 }
 
+/// What limits the time between `main()` and the end of the work.
+enum WorkLimit {
+    /// Called once, with nothing locked, when all gates have been passed. The result is held until the work has ended.
+    case due(@Sendable (AsyncOperation) -> AnyObject?)
+    case begun(AnyObject)
+}
+
 /// The gates of one operation that have not been passed, and what they are set to. The operation's lock guards them.
 final class StartGates {
     /// How long the work may take.
     var timeout: Duration?
-    /// What ends the work when it has taken too long, while this is held.
-    var deadline: AnyObject?
+    /// Whether something inside the operation has started before it was put there.
+    var hasStartedParts = false
+    /// What ends the work when it has taken too long.
+    var limit: WorkLimit?
     /// What the time is measured with; `nil` for the default.
     var clock: Reference<any Clock<Duration>>?
     /// What the operation got from a gate, from its request on.
@@ -102,8 +111,6 @@ final class StartGates {
     var helper: AsyncOperation?
     /// The operation that waits for this one as its helper.
     weak var waiter: AsyncOperation?
-    /// Whether something inside the operation has started before it was put there.
-    var hasStartedParts = false
     /// The last one is passed first, so that each can be released when it has been passed.
     private var remaining: [any StartGate] = []
 
@@ -194,17 +201,24 @@ extension AsyncOperation {
                 finish(withError: error)
             }
         }
-        let deadline = beginTimeout()
+        let limit = beginLimit()
         announceMain(hasGates: true)
         // Observers may have ended the operation. From here to `main()`, no code of users is called.
         let (action, lease) = withState { state in
             let action = state.lifecycle.gatesPassed()
             let gates = action == .runMain ? state.gates : nil
-            gates?.deadline = deadline
+            gates?.limit = limit
             return (action, gates?.lease)
         }
         lease?.workBegins()
         return action
+    }
+
+    /// Begins what limits the time of the work, if anything does.
+    private final func beginLimit() -> WorkLimit? {
+        let limit = withState { $0.lifecycle.isPassingGates ? $0.gates?.limit : nil }
+        guard case .due(let begin) = limit else { return nil }
+        return begin(self).map { .begun($0) }
     }
 
     /// Tells observers that `main()` is about to be called, or the children are about to start.
@@ -258,8 +272,8 @@ extension AsyncOperation {
 
     /// Takes what the operation got from a gate, once nothing of its work is left. Its time ends.
     final func takeLease(error: (any Error)?) -> (any StartLease)? {
-        // The deadline is released after unlocking.
-        let (lease, _) = withState { ($0.gates?.lease.take(), $0.gates?.deadline.take()) }
+        // The limit is released after unlocking.
+        let (lease, _) = withState { ($0.gates?.lease.take(), $0.gates?.limit.take()) }
         lease?.workEnded(of: self, error: error)
         return lease
     }
