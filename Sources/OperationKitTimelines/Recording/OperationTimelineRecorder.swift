@@ -105,13 +105,13 @@ extension OperationTimeline.Outcome {
 
 /// What a recorder knows of operations, in about a hundred bytes for each.
 ///
-/// Copies share what is not changed afterwards, so a copy can be taken with a lock held, and read without it.
+/// A copy can be taken with a lock held, and read without it.
 struct TimelineRows: Sendable {
     /// How many dependencies are kept of all operations, for each one that there may be.
     private static let dependenciesEach = 8
 
     private let maximumCount: Int
-    private var rows = ChunkedList<TimelineRow>()
+    private var rows: [TimelineRow] = []
     private var places: [OperationID: Int32] = [:]
     private var dependencyCount = 0
     /// How many operations have finished that there was no row for.
@@ -156,9 +156,8 @@ struct TimelineRows: Sendable {
     ///   - now: The end, if something has not finished.
     /// - Returns: The timeline.
     func timeline(startDate: Date, now: TimelineRow.Time) -> OperationTimeline {
-        let places = 0..<rows.count
-        let origin = places.lazy.compactMap { rows[$0].firstTime }.min() ?? now
-        let entries = places.map { rows[$0].entry(since: origin) }
+        let origin = rows.lazy.compactMap(\.firstTime).min() ?? now
+        let entries = rows.map { $0.entry(since: origin) }
         return OperationTimeline(
             checked: entries, startDate: startDate.addingTimeInterval(Double(origin) / 1e9),
             duration: entries.contains(where: \.isUnfinished) ? .nanoseconds(max(0, now - origin)) : .zero,
@@ -275,31 +274,5 @@ extension String {
             return length <= Self.most
         }
         return String(beginning) + "…"
-    }
-}
-
-/// A list that grows without copying what it holds, and of which a copy shares all that is not changed afterwards.
-///
-/// An array that grows copies its elements, for which the lock would have to be held.
-struct ChunkedList<Element: Sendable>: Sendable {
-    /// How many elements there are in each array but the last.
-    private static var chunkSize: Int { 1_024 }
-
-    private var chunks: [[Element]] = []
-    private(set) var count = 0
-
-    mutating func append(_ element: Element) {
-        if count == chunks.count * Self.chunkSize {
-            chunks.append([])
-            // The first array grows as usual, so that a list of a few elements is small.
-            if count > 0 { chunks[chunks.count - 1].reserveCapacity(Self.chunkSize) }
-        }
-        chunks[chunks.count - 1].append(element)
-        count += 1
-    }
-
-    subscript(position: Int) -> Element {
-        get { chunks[position / Self.chunkSize][position % Self.chunkSize] }
-        _modify { yield &chunks[position / Self.chunkSize][position % Self.chunkSize] }
     }
 }
