@@ -63,21 +63,27 @@ extension OperationQueue {
         let limit = limit ?? mapLimit
         if limit < 1 { throw OperationQueueError.invalidLimit(queue: displayName, limit: limit) }
         var iterator = elements.makeIterator()
-        // In the order of the elements, in whatever order they end.
+        // In the order of the elements, in whatever order they end. `nil` for those that have not ended.
         var results: [Result<Output, any Error>?] = []
         var firstError: (any Error)?
-        try await forEachConcurrently(
-            limit: limit, next: { iterator.next() },
-            perform: { _, element in await Result { try await self.run { try await transform(element) } } },
-            ended: { index, result in
-                if stopsAtFirstError, case .failure(let error) = result {
-                    firstError = firstError ?? error
-                    return false
-                }
-                while results.count <= index { results.append(nil) }
-                results[index] = result
-                return true
-            })
+        func next() -> Elements.Element? {
+            let element = iterator.next()
+            if element != nil { results.append(nil) }
+            return element
+        }
+        do {
+            try await forEachConcurrently(
+                limit: limit, next: next,
+                perform: { _, element in await Result { try await self.run { try await transform(element) } } },
+                ended: { index, result in
+                    results[index] = result
+                    firstError = stopsAtFirstError ? firstError ?? result.error : nil
+                    return firstError == nil
+                })
+        } catch {
+            // Not if it was cancelled while the last elements ran.
+            if results.contains(where: { $0 == nil }) || iterator.next() != nil { throw error }
+        }
         if let firstError { throw firstError }
         return results.compactMap(\.self)
     }

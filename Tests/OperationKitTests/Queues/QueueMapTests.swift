@@ -145,6 +145,27 @@ import Testing
         queue.isSuspended = false
     }
 
+    @Test(
+        "A map whose task is cancelled has the outputs if no element was left out", arguments: [1, 2, 3], [false, true])
+    func cancelledDuringLast(limit: Int, leavesOut: Bool) async throws {
+        let (begun, isCancelled) = (Shared(0), Gate())
+        let task = Task {
+            try await OperationQueue().mapToResults(0..<(leavesOut ? 4 : 3), limit: limit) { number in
+                if begun.increment() == 3 { await isCancelled.opened() }
+                return number
+            }
+        }
+        await eventually("the third does not run") { begun.value >= 3 }
+        task.cancel()
+        isCancelled.open()
+        // With more than one at a time, it may have been asked whether there is another one.
+        if leavesOut {
+            if limit == 1 { await #expect(throws: CancellationError.self) { try await task.value } }
+        } else {
+            #expect(try await task.value.map { try $0.get() } == [0, 1, 2])
+        }
+    }
+
     @Test("The values, the closure and the queue of a map are released") func release() async throws {
         let tracker = LeakTracker()
         do {
