@@ -67,6 +67,22 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
+    @Test(
+        "A prerequisite that waits for the operation which needs it, or for what is around that, is an error",
+        arguments: [false, true])
+    func waitsForItself(isInside: Bool) async throws {
+        let login = logged("login")
+        let work = work(needing: login)
+        let whole = isInside ? CompoundOperation(operations: [work]) : work
+        login.addDependency(whole)
+        whole.start()
+        try await whole.waitForFinish()
+        guard case .prerequisiteFailed("work", "signed in", "login", let cause)? = work.error as? ConditionError,
+            case .dependencyCycle("work", ["work", "login"])? = cause as? CompoundOperationError
+        else { return #expect(Bool(false), "\(String(describing: work.error))") }
+        #expect(log.events.isEmpty && !login.isFinished)
+    }
+
     @Test("A prerequisite is cancelled with the operation that waits for it") func cancelled() async {
         let login = endless("login")
         let work = work(needing: login)

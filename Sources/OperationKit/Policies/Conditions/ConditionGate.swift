@@ -108,6 +108,10 @@ extension AsyncOperation {
         let isUnused = helper.map { setHelper($0) } ?? true
         defer { if helper != nil, isUnused { setHelper(nil) } }
         do {
+            if prerequisite.dependencies.contains(where: { isInside($0) }) {
+                throw CompoundOperationError.dependencyCycle(
+                    name: displayName, path: [displayName, prerequisite.displayName])
+            }
             try await PrivateQueue().run(prerequisite, ifUnused: isUnused)
         } catch {
             throw PrerequisiteFailure(prerequisite: prerequisite.displayName, cause: error)
