@@ -35,7 +35,10 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
         name = source.name
         steps.attach(
             to: self, start: { [unowned self] in startSource() },
-            finished: { [unowned self] _, list in childrenFinished(with: takeResult(), &list) })
+            finished: { [unowned self] _, list in
+                let result = takeResult().mapError(replacedByReason)
+                childrenFinished(withResult: { _, _ in result }, &list)
+            })
         if steps.append(source, weight: sequel == nil ? 1 : 9) {
             self.source = source
             if sequel != nil { steps.children.changeProgress { $0.added(1) } }

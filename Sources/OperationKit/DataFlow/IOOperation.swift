@@ -159,21 +159,19 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         }
     }
 
-    /// A composite's children have all finished, with this as the composite's own result.
-    final func childrenFinished(with result: Result<Output, any Error>, _ list: inout Trampoline) {
-        let result = result.mapError(replacedByReason)
-        childrenFinished(withResult: { _, _ in result }, &list)
-    }
-
-    /// A composite's children have all finished. Its own result depends on whether it was cancelled, and why.
+    /// A composite's children have all finished. Its own result depends on whether it was cancelled, and why. It is asked for, with
+    /// the lock held, unless a call of `finish` has given an outcome.
     final func childrenFinished(
         withResult result: (_ isCancelled: Bool, _ reason: (any Error)?) -> Result<Output, any Error>,
         _ list: inout Trampoline
     ) {
         childrenFinished(&list) { isCancelled, reason in
-            result(isCancelled, reason).map { output in if storedOutput == nil { storedOutput = output } }
+            result(isCancelled, reason).map { storedOutput = $0 }
         }
     }
+
+    /// The result of a composite's body is the one that counts. Called with the lock held.
+    func bodyDecides() {}
 
     override func validated(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome {
         guard case .success = outcome, Output.self != Void.self else { return outcome }
@@ -274,6 +272,7 @@ extension IOOperation {
         }
         childrenFinished(
             withResult: { isCancelled, reason in
+                bodyDecides()
                 guard case .success(let output) = result, !failures.errors.isEmpty else { return result }
                 return CompoundOperationError.outcome(name: name, failures, isCancelled: isCancelled, reason: reason)
                     .map { output }
@@ -314,10 +313,10 @@ extension ChildScheduler {
     ///   - weight: Its share in the progress, which was counted before.
     /// - Throws: An error, if it cannot be added.
     func runChild(_ operation: Operation, weight: Int64 = 0) async throws {
-        guard let body, let composite = self.operation else { throw CancellationError() }
-        if body.hasEnded {
+        let composite = self.operation
+        guard let body, let composite, !body.hasEnded else {
             throw CompoundAdditionError.compoundFinished(
-                operation: operation.displayName, compound: composite.displayName)
+                operation: operation.displayName, compound: composite?.displayName ?? "workflow")
         }
         if let operation = operation as? AsyncOperation { try composite.requireOutside(operation) }
         let id = ObjectIdentifier(operation)

@@ -73,7 +73,8 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     }
 
     /// The step that failed or was cancelled, and so ended the chain: its name, or its type and index, its index among
-    /// the steps, and its error. `nil` before the end, on success, and when the macro itself was cancelled or finished.
+    /// the steps, and its error. `nil` before the end, on success, and when another outcome stands because the macro itself was
+    /// cancelled or finished.
     public var failedStep: SuboperationError? {
         lock.withLock { failure }
     }
@@ -88,13 +89,14 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     private func stepsFinished(failures: ChildFailures, _ list: inout Trampoline) {
         let failure = failures.errors.first.map(steps.renumbered)
         // Release it after unlocking; what it holds may run arbitrary code when it is freed.
-        let source = lock.withLock {
-            self.failure = failure
-            return self.source.take()
-        }
+        let source = lock.withLock { self.source.take() }
         let output = failure == nil ? source?.output : nil
-        let error = failure?.outcomeError ?? CancellationError()
-        childrenFinished(with: output.map { .success($0) } ?? .failure(error), &list)
+        let error = replacedByReason(failure?.outcomeError ?? CancellationError())
+        childrenFinished(
+            withResult: { _, _ in
+                self.failure = failure
+                return output.map { .success($0) } ?? .failure(error)
+            }, &list)
     }
 }
 

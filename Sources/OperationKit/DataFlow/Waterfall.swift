@@ -60,7 +60,9 @@ import Foundation
 /// ended.
 public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     private let jobs: WaterfallJobs
+    // The lock of the operation guards these.
     private var resultBlock: Completion?
+    private var failure: SuboperationError?
 
     /// A block that takes the result.
     public typealias Completion = @Sendable (_ result: Result<Output, any Error>) -> Void
@@ -102,13 +104,17 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
         isSuspended = false
     }
 
-    /// The job that failed or was cancelled: its name, its index and its error. `nil` before the end, on success, and
-    /// when the waterfall itself was cancelled or finished.
+    /// The job that failed or was cancelled by itself, and so ended the waterfall: its name, its index and its error. `nil` before
+    /// the end, on success, and when another outcome stands because the waterfall itself was cancelled or finished.
     ///
     /// The name is that of the operation that the job made, or else the one that was given to the job. If neither has
     /// one, it is the type of the operation and a number or, for a job that made no operation, “job” and its index.
     public var failedStep: SuboperationError? {
-        isConsumed ? nil : jobs.failure
+        lock.withLock { failure }
+    }
+
+    override func bodyDecides() {
+        failure = jobs.failure
     }
 
     /// Does nothing: the jobs are called by `start()`.

@@ -198,7 +198,8 @@ public struct Workflow: Sendable {
     }
 
     private func wait(for operation: Operation, progress: Double) async throws {
-        let weight = Int64(min(max(progress, 0), 1) * Double(Self.unitCount))
+        // In this order, what is not a number counts as 0.
+        let weight = Int64(min(1, max(0, progress)) * Double(Self.unitCount))
         try await withCancellationDelivered {
             operation.cancel()
         } during: {

@@ -164,15 +164,18 @@ extension AsyncOperation {
     ///
     /// - Parameters:
     ///   - list: What follows for other operations.
-    ///   - own: The result of the composite itself, which depends on whether it was cancelled, and why. An outcome that
-    ///     a call of `finish` has given wins over it.
+    ///   - own: The result of the composite itself, which depends on whether it was cancelled, and why. Called with the lock
+    ///     held, unless a call of `finish` has given an outcome, which wins.
     final func childrenFinished(
         _ list: inout Trampoline, own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
     ) {
         perform(
             withState { state in
                 let lifecycle = state.lifecycle
-                var outcome = own(lifecycle.isCancelled, lifecycle.cancellationReason)
+                // One that a call of `finish` has given wins.
+                var outcome =
+                    lifecycle.acceptsOutcome
+                    ? own(lifecycle.isCancelled, lifecycle.cancellationReason) : .failure(CancellationError())
                 // One that was cancelled before its `main()` has not succeeded, even if all children had ended before.
                 if !lifecycle.reachedMain, case .success = outcome { outcome = .failure(CancellationError()) }
                 return state.lifecycle.drained(with: outcome)

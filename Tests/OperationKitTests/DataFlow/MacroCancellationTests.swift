@@ -88,6 +88,45 @@ import Testing
     }
 }
 
+@Suite("The step that ended a chain", .hangGuard) struct FailedStepTests {
+    private final class Running: IOOperation<Int, Int>, @unchecked Sendable {
+        override func main(input: Int) {}
+    }
+
+    @Test(
+        "A chain with an outcome from outside names no step that fails afterwards; one that was cancelled does if its error stands",
+        arguments: [false, true], 0..<4)
+    func failedStep(isWaterfall: Bool, index: Int) async throws {
+        let step = Running()
+        step.name = "step"
+        let chain = isWaterfall ? Waterfall<Int, Int>().thenRun { step.with(input: $0) } : nil
+        let macro = isWaterfall ? nil : MacroOperation(step)
+        let whole: IOOperation<Int, Int> = try #require(chain ?? macro)
+        var failedStep: SuboperationError? { chain?.failedStep ?? macro?.failedStep }
+        let seen = Shared<SuboperationError?>(nil)
+        whole.asyncCompletionBlock = { [weak chain, weak macro] _ in
+            seen.value = chain?.failedStep ?? macro?.failedStep
+        }
+        whole.input = 1
+        whole.start()
+        await eventually("it executes") { step.isExecuting }
+        switch index {
+        case 0: whole.finish(with: 5)
+        case 1: whole.finish(withError: TestError.second)
+        case 2: whole.cancel()
+        default: #expect(failedStep == nil)
+        }
+        step.finish(withError: TestError.first)
+        try? await whole.finished()
+        #expect((failedStep?.name == "step") == (index >= 2) && (seen.value?.name == "step") == (index >= 2))
+        switch index {
+        case 0: #expect(whole.output == 5 && whole.error == nil)
+        case 1: #expect(whole.error as? TestError == .second)
+        default: #expect(whole.error as? TestError == .first)
+        }
+    }
+}
+
 extension BlockOperation {
     /// One that has finished.
     fileprivate static func finished() -> BlockOperation {

@@ -102,8 +102,17 @@ import Testing
         await #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "workflow")) {
             try await kept.value?.run(late)
         }
-        kept.value = nil
         #expect(!late.isCancelled)
+    }
+
+    @Test("What runs operations refuses them also when its workflow has been freed") func freed() async {
+        let kept = Shared<Workflow?>(nil)
+        let leaks = LeakTracker()
+        await Start.byHand(leaks.track(WorkflowOperation { flow in kept.value = flow }))
+        await leaks.expectAllReleased()
+        await #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "workflow")) {
+            try await kept.value?.run(ScriptedOperation("late"))
+        }
     }
 
     @Test("Two steps run together under a limit of one, one after the other") func limit() async throws {
@@ -280,14 +289,14 @@ import Testing
         let fractions = Shared<[Double]>([])
         let holder = Shared<Progress?>(nil)
         let workflow = WorkflowOperation { flow in
-            for share in [0, 0.25, 0.5] {
+            for share in [0, 0.25, .nan, -1, 0.5] {
                 try await flow.run(Increment().with(input: 1), progress: share)
                 fractions.change { $0.append(holder.value?.fractionCompleted ?? -1) }
             }
         }
         holder.value = workflow.progress
         await Start.byHand(workflow)
-        #expect(fractions.value == [0, 0.25, 0.75] && workflow.progress.fractionCompleted == 1)
+        #expect(fractions.value == [0, 0.25, 0.25, 0.25, 0.75] && workflow.progress.fractionCompleted == 1)
     }
 
     @Test("A workflow of many steps holds one of them at a time") func manySteps() async {
