@@ -48,11 +48,17 @@ import Synchronization
     package final func withLock<Answer>(_ body: (inout Value) throws -> Answer) rethrows -> Answer {
         SchedulingProbe.reach(.locking)
         unsafe pthread_mutex_lock(mutex)
-        defer {
+        let answer: Answer
+        do {
+            answer = try unsafe body(&value)
+        } catch {
             unsafe pthread_mutex_unlock(mutex)
-            SchedulingProbe.reach(.unlocked)
+            throw error
         }
-        return try unsafe body(&value)
+        unsafe pthread_mutex_unlock(mutex)
+        withExtendedLifetime(answer) {}
+        SchedulingProbe.reach(.unlocked)
+        return answer
     }
 }
 
@@ -68,11 +74,17 @@ struct RecursiveLock: Sendable {
     func withLock<Answer>(_ body: () throws -> Answer) rethrows -> Answer {
         SchedulingProbe.reach(.locking)
         lock.lock()
-        defer {
+        let answer: Answer
+        do {
+            answer = try body()
+        } catch {
             lock.unlock()
-            SchedulingProbe.reach(.unlocked)
+            throw error
         }
-        return try body()
+        lock.unlock()
+        withExtendedLifetime(answer) {}
+        SchedulingProbe.reach(.unlocked)
+        return answer
     }
 }
 
