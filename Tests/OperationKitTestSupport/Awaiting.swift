@@ -1,4 +1,4 @@
-#if DEBUG
+#if DEBUG || TESTABLE
 package import Testing
 
 @testable package import OperationKit

@@ -1,4 +1,4 @@
-#if DEBUG
+#if DEBUG || TESTABLE
 @testable package import OperationKit
 
 /// A gate that takes time until the test opens it, and writes down what is called on it.

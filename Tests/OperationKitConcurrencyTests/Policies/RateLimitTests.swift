@@ -20,6 +20,8 @@ import Testing
     {
         let api = RateLimit("api", 2, per: .seconds(10), clock: clock)
         let operations = (0..<5).map { logged("\($0)", api) }
+        // What waits, and was started by hand, is held by nothing else.
+        defer { withExtendedLifetime(operations) {} }
         operations[0].start()
         clock.advance(by: .seconds(4))
         for operation in operations.dropFirst() { operation.start() }
@@ -52,6 +54,7 @@ import Testing
                     $0.finish()
                 }
             }
+            defer { withExtendedLifetime(operations) {} }
             for operation in operations { operation.require(api) }
             let wasInterrupted = await onThread {
                 let interruption = Interruption(at: place) {
@@ -81,6 +84,7 @@ import Testing
             let (clock, log) = (ManualClock(), EventLog())
             let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
             let operations = (0..<3).map { ScriptedOperation.named("\($0)", in: log, requiring: [api]) }
+            defer { withExtendedLifetime(operations) {} }
             let wasInterrupted = await onThread {
                 // The first permit returns, and the second operation uses it, if the deadline is armed already.
                 let interruption = Interruption(at: place) {
