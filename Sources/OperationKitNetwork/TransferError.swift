@@ -64,6 +64,11 @@ extension TransferError {
             message: Self.explanation(code) ?? "\(words)\(words.hasSuffix(".") ? "" : ".")")
     }
 
+    /// What is wrong with a request or its answer, found by an operation itself.
+    init(_ code: URLError.Code, _ message: String, of request: URLRequest) {
+        self.init(method: request.httpMethod ?? "GET", url: request.url, code: code, message: message)
+    }
+
     /// On Linux, Foundation has one code for all that fails while a connection becomes secure, and for what breaks off. Its words are
     /// those of the library under it.
     private static func code(_ code: URLError.Code, _ words: String) -> URLError.Code {

@@ -111,6 +111,96 @@ struct DownloadTests {
         #expect(server.requests.count == 3)
     }
 
+    /// The head of an answer with the bytes from `first` to `last` of the content.
+    private func head(_ first: Int, _ last: Int, tag: String? = "\"1\"", more: String = "") -> LoopbackServer.Step {
+        let range = "Content-Range: bytes \(first)-\(last)/\(content.count)\r\n"
+        return .text("HTTP/1.1 206 Part\r\n\(range)\(tag.map { "ETag: \($0)\r\n" } ?? "")\(more)\r\n")
+    }
+
+    @Test("Of a server that sends less than was asked for, a download asks for the rest", arguments: [true, false])
+    func partOfTheRest(_ isResumed: Bool) async throws {
+        let server = try LoopbackServer { [content] request in
+            if isResumed, request.number == 1 {
+                let head = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: \(content.count)\r\n\r\n"
+                return [.text(head), .bytes(content.prefix(30_000)), .close]
+            }
+            let first = request.headers["range"].flatMap { Int($0.dropFirst(6).dropLast()) } ?? 0
+            let part = content[first..<min(first + 80_000, content.count)]
+            return [head(first, part.endIndex - 1, more: "Content-Length: \(part.count)\r\n"), .bytes(Data(part))]
+        }
+        defer { server.stop() }
+        if isResumed {
+            await #expect(throws: TransferError.self) {
+                try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+            }
+        }
+        let operation = DownloadTaskOperation(server.url(), to: destination)
+        _ = try await queue.run(operation)
+        #expect(try Data(contentsOf: destination) == content)
+        #expect(operation.progress.fractionCompleted == 1 && names == ["file"])
+        let ranges = isResumed ? [nil, 30_000, 110_000, 190_000] : [nil, 80_000, 160_000]
+        #expect(server.requests.map { $0.headers["range"] } == ranges.map { $0.map { "bytes=\($0)-" } })
+    }
+
+    @Test("A part that ends before its range does is an error, and the next download goes on")
+    func shortRange() async throws {
+        let server = try LoopbackServer { [content] request in
+            let first = request.headers["range"].flatMap { Int($0.dropFirst(6).dropLast()) } ?? 0
+            let head = head(first, content.count - 1, more: "Connection: close\r\n")
+            return [head, .bytes(Data(content[first...].prefix(request.number < 3 ? 50_000 : .max))), .close]
+        }
+        defer { server.stop() }
+        for _ in 0..<2 {
+            let error = await #expect(throws: TransferError.self) {
+                try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+            }
+            #expect(error?.isTransient == true)
+            #expect(error?.localizedDescription.hasSuffix("only a part of the file came.") == true)
+        }
+        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        #expect(try Data(contentsOf: destination) == content)
+        #expect(server.requests.map { $0.headers["range"] } == [nil, "bytes=50000-", "bytes=100000-"])
+    }
+
+    @Test(
+        "A part whose rest can't be asked for, that was not asked for, or is longer than it says, is an error",
+        arguments: [(0, 4, nil), (5, 9, "\"1\""), (0, 2, "\"1\"")] as [(Int, Int, String?)])
+    func oddParts(_ first: Int, _ last: Int, _ tag: String?) async throws {
+        let server = try LoopbackServer { _ in
+            [head(first, last, tag: tag, more: "Content-Length: 5\r\n"), .text("hello")]
+        }
+        defer { server.stop() }
+        try Data("old".utf8).write(to: destination)
+        await #expect(throws: TransferError.self) {
+            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        }
+        #expect(try String(contentsOf: destination, encoding: .utf8) == "old")
+        #expect(server.requests.count == 1)
+    }
+
+    @Test("A request with a range of its own loads that range, from its beginning after a break")
+    func ownRange() async throws {
+        let server = try LoopbackServer { [content] request in
+            let head = head(1_000, 1_999, more: "Content-Length: 1000\r\n")
+            return request.number == 1
+                ? [head, .bytes(content[1_000..<1_500]), .close] : [head, .bytes(content[1_000..<2_000])]
+        }
+        defer { server.stop() }
+        var request = URLRequest(url: server.url())
+        request.setValue("bytes=1000-1999", forHTTPHeaderField: "Range")
+        // Left by a download of the whole.
+        let note = #"{"url":"\#(server.url())","validator":"\"1\""}"#
+        try Data(note.utf8).write(to: folder.url.appendingPathComponent("file.partial-note"))
+        try Data("half".utf8).write(to: folder.url.appendingPathComponent("file.partial"))
+        await #expect(throws: TransferError.self) {
+            try await queue.run(DownloadTaskOperation(request, to: destination))
+        }
+        #expect(names.isEmpty)
+        _ = try await queue.run(DownloadTaskOperation(request, to: destination))
+        #expect(try Data(contentsOf: destination) == content[1_000..<2_000])
+        #expect(server.requests.allSatisfy { $0.headers["range"] == "bytes=1000-1999" })
+    }
+
     @Test("A status of 400 or more leaves the destination as it was")
     func errorStatus() async throws {
         let server = try LoopbackServer { _ in [.response(404, Data("none".utf8))] }

@@ -1,0 +1,182 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A transfer whose answer is written to a file. What changes belongs to the queue of the session.
+final class FileTransfer: TransferHandler, @unchecked Sendable {
+    private let request: URLRequest
+    private let operation: DownloadTaskOperation
+    private let file: PartialFile
+    private var response: HTTPResponse?
+    /// Of an answer that is an error.
+    private var errorBody = Data()
+    private var failure: (any Error)?
+    /// Whether the part that is there does not fit what the server has.
+    private var startsOver = false
+    private var hasStartedOver = false
+    /// Whether the rest of a part is asked for.
+    private var isResuming = false
+    /// How much of the answer has come.
+    private var received: Int64 = 0
+    /// How much the answer has; negative if that is not known.
+    private var expected: Int64 = -1
+    /// How long the file will be when it is complete; negative if that is not known.
+    private var whole: Int64 = -1
+
+    init(_ request: URLRequest, for operation: DownloadTaskOperation, _ file: PartialFile) {
+        self.request = request
+        self.operation = operation
+        self.file = file
+    }
+
+    func makeTask(in session: URLSession) -> URLSessionTask {
+        var request = request
+        // Ranges are those of what is sent, so it must not be compressed.
+        request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
+        isResuming = false
+        if !wantsRange, file.length > 0, let validator = file.validator {
+            isResuming = true
+            request.setValue("bytes=\(file.length)-", forHTTPHeaderField: "Range")
+            request.setValue(validator, forHTTPHeaderField: "If-Range")
+        }
+        return session.dataTask(with: request)
+    }
+
+    /// Whether the request itself asks for a part. That is all of its answer, and another part can't follow it.
+    private var wantsRange: Bool { request.value(forHTTPHeaderField: "Range") != nil }
+
+    func received(_ response: URLResponse) -> Bool {
+        let response = HTTPResponse(response)
+        self.response = response
+        received = 0
+        // The length of what is sent, which the session decodes.
+        expected = response.isEncoded ? -1 : response.urlResponse.expectedContentLength
+        whole = expected
+        do {
+            switch response.status {
+            case 206 where !wantsRange:
+                try beginPart(response)
+            case 416 where isResuming:
+                startsOver = true
+            case _ where operation.accepts(response):
+                try file.begin(validator: wantsRange ? nil : response.validator)
+            default: break
+            }
+        } catch {
+            failure = error
+        }
+        return failure == nil && !startsOver
+    }
+
+    /// The server sends a part, with or without having been asked for the rest.
+    private func beginPart(_ response: HTTPResponse) throws {
+        let range = response.isEncoded ? nil : ContentRange(response.value(forHTTPHeaderField: "Content-Range") ?? "")
+        if isResuming {
+            // Some servers answer to `Range`, but not to `If-Range`.
+            let isSame = response.validator == nil || response.validator == file.validator
+            startsOver = !isSame || range?.first != file.length
+        } else {
+            guard range?.first == 0 else {
+                throw TransferError(.cannotParseResponse, "a part came that was not asked for.", of: request)
+            }
+            try file.begin(validator: response.validator)
+        }
+        guard let range else { return }
+        expected = range.last - range.first + 1
+        whole = range.total ?? range.last + 1
+    }
+
+    func received(_ data: Data) -> Bool {
+        guard let response else { return false }
+        guard operation.accepts(response) else {
+            errorBody.append(data.prefix(HTTPError.longestBody - errorBody.count))
+            return errorBody.count < HTTPError.longestBody
+        }
+        received += Int64(data.count)
+        do {
+            if expected >= 0, received > expected {
+                throw TransferError(.cannotParseResponse, "more came than its header says.", of: request)
+            }
+            try file.append(data)
+        } catch {
+            failure = error
+            return false
+        }
+        if whole >= 0 { operation.progressed(to: file.length, of: whole) }
+        return true
+    }
+
+    func sent(_ count: Int64, of total: Int64) {}
+
+    func completed(with error: (any Error)?) {
+        // Once: a file that changes all the time is none.
+        if startsOver, !hasStartedOver, !operation.isCancelled {
+            (startsOver, hasStartedOver) = (false, true)
+            do {
+                try file.begin(validator: nil)
+                return RequestSession.shared.startAgain(self)
+            } catch {
+                failure = error
+            }
+        }
+        if error == nil, wantsRest { return RequestSession.shared.startAgain(self) }
+        do {
+            if let error = failure { throw error }
+            if let error { throw TransferError(error, of: request) }
+            guard let response, !startsOver else { throw TransferError(URLError(.badServerResponse), of: request) }
+            guard operation.accepts(response) else { throw HTTPError(request, response, errorBody) }
+            if expected >= 0, received != expected || file.length != whole {
+                throw TransferError(.networkConnectionLost, "only a part of the file came.", of: request)
+            }
+            try file.moveToDestination()
+            operation.end(with: .success(DownloadOutput(file: operation.destination, response: response)))
+        } catch {
+            file.stop()
+            operation.end(with: .failure(error))
+        }
+    }
+
+    /// Whether all has come of an answer that has less than was asked for, as servers may choose.
+    private var wantsRest: Bool {
+        guard response?.status == 206, !wantsRange, file.validator != nil, failure == nil, !operation.isCancelled else {
+            return false
+        }
+        return received > 0 && received == expected && file.length < whole
+    }
+}
+
+/// What a `Content-Range` says: which bytes come, of how many.
+struct ContentRange {
+    let first: Int64
+    let last: Int64
+    /// How long the whole is; `nil` if the server does not know it.
+    let total: Int64?
+
+    /// Reads the value of the header field. What makes no sense is `nil`.
+    init?(_ text: String) {
+        let parts = text.lowercased().split { " -/".contains($0) }
+        guard parts.count == 4, parts[0] == "bytes", let first = Int64(parts[1]), let last = Int64(parts[2]) else {
+            return nil
+        }
+        let total = Int64(parts[3])
+        guard first <= last, last < total ?? .max, total != nil || parts[3] == "*" else { return nil }
+        (self.first, self.last, self.total) = (first, last, total)
+    }
+}
+
+extension HTTPResponse {
+    /// Whether the body is sent in another form than it is received in, although that was not asked for.
+    fileprivate var isEncoded: Bool {
+        guard let encoding = value(forHTTPHeaderField: "Content-Encoding") else { return false }
+        return encoding.lowercased() != "identity"
+    }
+
+    /// What recognizes the same file later: an entity tag that is not weak, or else the date of its last change.
+    fileprivate var validator: String? {
+        if isEncoded { return nil }
+        if let tag = value(forHTTPHeaderField: "ETag"), !tag.hasPrefix("W/") { return tag }
+        return value(forHTTPHeaderField: "Last-Modified")
+    }
+}
