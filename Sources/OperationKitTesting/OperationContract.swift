@@ -24,7 +24,8 @@ import OperationKit
 ///
 /// For an `AsyncOperation` the library sees to most rules, and what can be wrong is the work: a path that forgets `finish`, a hook that does
 /// not stop it, a reference that is kept. Other subclasses of `Operation` can break all of them. A class that damages Foundation's
-/// queue ends the program on Linux; where that can be known beforehand, the operation is not put on one.
+/// queue ends the program on Linux; where that can be known beforehand, the operation is not put on one. A class that blocks the thread which
+/// asks it, for longer than the limit, is not tried any further, and the thread stays behind.
 public enum OperationContract {
     /// Tries a class, and returns the rules that it breaks, each once.
     ///
@@ -53,13 +54,14 @@ public enum OperationContract {
         within limit: Duration = .seconds(2), rounds: Int = 200, seed: UInt64 = .random(in: 0 ... .max),
         _ make: @escaping @Sendable () throws -> Operation
     ) async -> Report {
-        // On a thread of its own, because situations wait, and what they wait for may need every other thread.
+        // On threads of their own, because situations wait, and what they wait for may need every other thread.
         await withCheckedContinuation { continuation in
+            let record = TrialRecord(limit: limit, seed: seed)
             Thread {
-                let trial = Trial(limit: limit, rounds: rounds, seed: seed, make)
-                trial.run()
-                continuation.resume(returning: trial.report)
+                Trial(limit: limit, rounds: rounds, seed: seed, record, make).run()
+                record.end()
             }.start()
+            Thread { continuation.resume(returning: record.reportAtEnd()) }.start()
         }
     }
 

@@ -94,10 +94,10 @@ extension Trial {
         following.addDependency(operation)
         // In this order: on Linux, Foundation never starts an operation whose dependency finishes while it is being added.
         queue.addOperation(following)
-        queue.addOperation(operation)
+        enqueue(operation)
         if !waitForEnd(operation) {
             found(.finishes, "It did not finish within \(seconds) of its start on a queue.")
-            operation.cancel()
+            cancel(operation, "It was cancelled on a queue")
         } else if !eventually({ dependent.isSet }) {
             found(.announcesItsEnd, "It was finished, and an operation that depends on it did not start.")
         }
@@ -105,7 +105,7 @@ extension Trial {
 
     func cancelBeforeStart() throws {
         let operation = try makeOperation()
-        operation.cancel()
+        cancel(operation, "It was cancelled before its start")
         if !operation.isCancelled {
             found(.marksCancellation, "It was cancelled, and its isCancelled is false.")
             return
@@ -115,7 +115,7 @@ extension Trial {
             return
         }
         let watch = Watch(operation)
-        queue.addOperation(operation)
+        enqueue(operation)
         let hasEnded = waitForEnd(operation)
         if !hasEnded {
             found(
@@ -129,7 +129,7 @@ extension Trial {
 
     private func executesWhenCancelledBefore() throws -> Bool {
         let operation = try makeOperation()
-        operation.cancel()
+        cancel(operation, "It was cancelled before its start")
         let watch = Watch(operation)
         let starter = Starter(operation)
         _ = waitForEnd(operation) && eventually { starter.returned != nil }
@@ -143,12 +143,16 @@ extension Trial {
             let ends = Counter()
             operation.completionBlock = { ends.increment() }
             // On a busy machine the work may be over before this thread goes on.
-            if operation.isAsynchronous, attempt.isMultiple(of: 2) { operation.start() } else { _ = Starter(operation) }
+            if operation.isAsynchronous, attempt.isMultiple(of: 2) {
+                start(operation)
+            } else {
+                _ = Starter(operation)
+            }
             guard eventually({ operation.isExecuting || operation.isFinished }), !operation.isFinished else { continue }
             tried += 1
             // What is inside a composite starts later.
             Thread.sleep(forTimeInterval: 0.001 * Double(attempt))
-            operation.cancel()
+            cancel(operation, "It was cancelled while it worked")
             // A cancellation that comes while the operation is finishing takes no effect.
             if !eventually(
                 within: .milliseconds(100), { operation.isCancelled || operation.isFinished || ends.value > 0 })
@@ -164,7 +168,11 @@ extension Trial {
             }
             lookAtOutcome(of: operation)
         }
-        if tried == 0 { situations.append("not tried: cancelling it while it works, because it always ended before") }
+        if tried == 0 { record.began("not tried: cancelling it while it works, because it always ended before") }
+    }
+
+    private func start(_ operation: Operation) {
+        record.ask(.init(rule: .doesNotBlock) { "Its start() did not return within \($0)." }, operation.start)
     }
 
     /// Of what has ended, and is not finished. A cancellation may come after the end, of which the class then forgets.
@@ -196,7 +204,10 @@ extension Trial {
         guard let operation = try makeOperation() as? AsyncOperation else { return }
         _ = Starter(operation)
         guard eventually({ operation.isExecuting || operation.isFinished }) else { return }
-        operation.finish(withError: CancellationError())
+        let question = TrialRecord.Question(rule: .finishesWhenCancelled) {
+            "It was finished by other code while it worked, and that did not return within \($0)."
+        }
+        _ = record.ask(question) { operation.finish(withError: CancellationError()) }
         if !waitForEnd(operation) {
             found(
                 .finishesWhenCancelled,
@@ -215,12 +226,12 @@ extension Trial {
     func cancelAfterEnd() throws {
         let operation = try makeOperation()
         countEnds(of: operation, "It was cancelled after its end")
-        queue.addOperation(operation)
+        enqueue(operation)
         guard waitForEnd(operation) else { return }
         var wasFinished = true
         _ = eventually(within: .milliseconds(20)) {
             // Again and again: at the first one the thread that ends the operation may not have returned yet.
-            operation.cancel()
+            cancel(operation, "It was cancelled after its end")
             lookForContradiction(operation, wasFinished: &wasFinished)
             return false
         }
@@ -232,7 +243,7 @@ extension Trial {
         try autoreleased {
             let operation = try makeOperation()
             released = operation
-            queue.addOperation(operation)
+            enqueue(operation)
             hasEnded = waitForEnd(operation)
         }
         if hasEnded, !eventually({ released == nil }) {
@@ -268,9 +279,9 @@ extension Trial {
                 switch random.next() % 4 {
                 case 0:
                     cancelSoon()
-                    queue.addOperation(operation)
+                    enqueue(operation)
                 case 1:
-                    queue.addOperation(operation)
+                    enqueue(operation)
                     cancelSoon()
                 default:
                     // A busy machine starts what is on a queue long after all cancellations.

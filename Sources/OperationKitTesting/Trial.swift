@@ -1,33 +1,29 @@
 import Foundation
 import OperationKit
 
-/// Puts operations of a class through all situations, on one thread, which waits.
+/// Puts operations of a class through all situations, on one thread, which waits, and which the class may block.
 final class Trial {
     let limit: Duration
     let rounds: Int
     let seed: UInt64
+    let record: TrialRecord
     private let make: @Sendable () throws -> Operation
-    var violations: [OperationContract.Rule: OperationContract.Violation] = [:]
-    var situations: [String] = []
-    private var operationCount = 0
     let queue = OperationQueue()
     /// Operations whose work alone has ended them.
     var samples: [AsyncOperation] = []
     /// How often operations have ended, and what to say of those that have ended twice.
     var ends: [(count: Counter, sentence: String)] = []
 
-    init(limit: Duration, rounds: Int, seed: UInt64, _ make: @escaping @Sendable () throws -> Operation) {
+    init(
+        limit: Duration, rounds: Int, seed: UInt64, _ record: TrialRecord,
+        _ make: @escaping @Sendable () throws -> Operation
+    ) {
         self.limit = limit
         self.rounds = rounds
         self.seed = seed
+        self.record = record
         self.make = make
         queue.maxConcurrentOperationCount = 16
-    }
-
-    var report: OperationContract.Report {
-        OperationContract.Report(
-            violations: violations.values.sorted { $0.rule < $1.rule }, situations: situations,
-            operationCount: operationCount, seed: seed)
     }
 
     func run() {
@@ -44,10 +40,10 @@ final class Trial {
         }
         perform("it is cancelled after its end", cancelAfterEnd)
         perform("everything else releases it", release)
-        if mayBeQueued, violations[.finishesWhenCancelled] == nil {
+        if mayBeQueued, !record.hasFound(.finishesWhenCancelled) {
             perform("\(rounds) of them are cancelled at random moments", races)
         } else {
-            situations.append("not tried: cancellations at random moments, because of what was found before")
+            record.began("not tried: cancellations at random moments, because of what was found before")
         }
         lookBack()
     }
@@ -57,18 +53,18 @@ final class Trial {
     /// - Returns: Whether no rule was broken in it.
     @discardableResult
     private func perform(_ situation: String, _ body: () throws -> Void) -> Bool {
-        let count = violations.count
-        situations.append(situation)
+        let count = record.violationCount
+        record.began(situation)
         do {
             try body()
         } catch {
             found(.isNew, "The closure threw an error: \(error.localizedDescription).")
         }
-        return violations.count == count
+        return record.violationCount == count
     }
 
     func found(_ rule: OperationContract.Rule, _ sentence: String) {
-        if violations[rule] == nil { violations[rule] = .init(rule: rule, sentence: sentence) }
+        record.found(rule, sentence)
     }
 
     // MARK: - Operations
@@ -76,8 +72,11 @@ final class Trial {
     private var previousIsOurs = false
 
     func makeOperation() throws -> Operation {
-        operationCount += 1
-        let operation = try make()
+        // A thread that was left behind and goes on has nothing to do any more.
+        if record.hasEnded { throw CancellationError() }
+        record.makesOperation()
+        let question = TrialRecord.Question(rule: .isNew) { "The closure did not return within \($0)." }
+        let operation = try record.ask(question, make)
         previousIsOurs = operation is AsyncOperation
         return operation
     }
@@ -90,7 +89,10 @@ final class Trial {
     }
 
     func eventually(within limit: Duration? = nil, _ condition: () -> Bool) -> Bool {
-        Patience.wait(limit ?? self.limit, until: condition)
+        Patience.wait(limit ?? self.limit) {
+            record.pulse()
+            return condition()
+        }
     }
 
     /// What an operation says of itself at one moment, if that can't be.
@@ -111,6 +113,22 @@ final class Trial {
             lookForContradiction(operation, wasFinished: &wasFinished)
             return wasFinished
         }
+    }
+
+    /// Cancels an operation; what was done with it is said of it if its `cancel()` blocks.
+    func cancel(_ operation: Operation, _ situation: String) {
+        let question = TrialRecord.Question(rule: .finishesWhenCancelled) {
+            "\(situation), and its cancel() did not return within \($0), as if it waited for the work or for a lock."
+        }
+        record.ask(question, operation.cancel)
+    }
+
+    /// Adds an operation to the queue, which asks it for its state.
+    func enqueue(_ operation: Operation) {
+        let question = TrialRecord.Question(rule: .announcesItsEnd) {
+            "It was added to a queue, and did not answer within \($0) what that asked it."
+        }
+        record.ask(question) { queue.addOperation(operation) }
     }
 
     /// The tree of a composite that hangs.

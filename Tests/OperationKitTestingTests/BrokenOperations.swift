@@ -170,6 +170,45 @@ final class EndingTwice: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Announces its end with the lock held that its state takes, so that whoever is told of it waits for good, and all who ask later.
+final class AnnouncingUnderLock: Operation, @unchecked Sendable {
+    private let lock = NSLock()
+    private var state = ForeignOperation.State.ready
+
+    override var isAsynchronous: Bool { true }
+    override var isExecuting: Bool { lock.withLock { state == .executing } }
+    override var isFinished: Bool { lock.withLock { state == .finished } }
+
+    override func start() {
+        lock.withLock { state = .executing }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) {
+            self.lock.withLock {
+                self.willChangeValue(forKey: "isFinished")
+                self.state = .finished
+                self.didChangeValue(forKey: "isFinished")
+            }
+        }
+    }
+}
+
+/// Waits in its hook for work that has noticed the cancellation, and says nothing.
+final class WaitingInCancel: AsyncOperation, @unchecked Sendable {
+    private let workHasEnded = DispatchSemaphore(value: 0)
+
+    override func main() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) {
+            if self.isCancelled { return }
+            self.workHasEnded.signal()
+            self.finish()
+        }
+    }
+
+    override func didCancel() {
+        workHasEnded.wait()
+        finish(withError: CancellationError())
+    }
+}
+
 /// Leaves a moment between the look at `isCancelled` and the state that `cancel()` looks at.
 final class Racing: ForeignOperation, @unchecked Sendable {
     override func start() {

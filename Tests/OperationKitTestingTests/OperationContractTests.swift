@@ -50,6 +50,25 @@ struct OperationContractTests {
         }
     }
 
+    @Test("A class that blocks whoever asks it is found, and does not hold up the report")
+    func blockingClasses() async {
+        let cases: [(OperationContract.Rule, @Sendable () throws -> Operation)] = [
+            (.announcesItsEnd, { AnnouncingUnderLock() }), (.finishesWhenCancelled, { WaitingInCancel() }),
+            (
+                .isNew,
+                {
+                    DispatchSemaphore(value: 0).wait()
+                    return ForeignOperation()
+                }
+            ),
+        ]
+        await inTurns(cases) { rule, make in
+            let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
+            #expect(report.violations.map(\.rule) == [rule], "\(rule): \(report)")
+            #expect(report.situations.last?.hasPrefix("not tried: what is left") == true, "\(report)")
+        }
+    }
+
     @Test("The same operation made twice is found")
     func notNew() async {
         let operation = ForeignOperation()

@@ -1,0 +1,128 @@
+import Foundation
+import OperationKit
+
+/// What a trial has found so far, and what its thread asks of the class at the moment.
+///
+/// A class may block the thread that asks it, for good. So another thread watches that of the trial, and leaves it behind then: what was found
+/// so far is the report, with the question that was not answered.
+final class TrialRecord: @unchecked Sendable {
+    /// What a thread asks of a class, and the rule that is broken if it does not go on.
+    struct Question: Sendable {
+        let rule: OperationContract.Rule
+        let sentence: @Sendable (_ seconds: String) -> String
+
+        /// What is asked most of the time.
+        static let state = Question(rule: .announcesItsEnd) {
+            "It was asked whether it is executing, finished or cancelled, and did not answer within \($0)."
+        }
+    }
+
+    private let limit: Duration
+    private let seed: UInt64
+    private let condition = NSCondition()
+    private var violations: [OperationContract.Rule: OperationContract.Violation] = [:]
+    private var situations: [String] = []
+    private var operationCount = 0
+    private var question = Question.state
+    /// How often the thread was seen to go on.
+    private var pulseCount = 0
+    private var isOver = false
+
+    init(limit: Duration, seed: UInt64) {
+        self.limit = limit
+        self.seed = seed
+    }
+
+    // MARK: - The thread of the trial
+
+    /// Whether the trial has ended, or its thread was left behind. Nothing counts any more then.
+    var hasEnded: Bool { condition.withLock { isOver } }
+
+    var violationCount: Int { condition.withLock { violations.count } }
+
+    func hasFound(_ rule: OperationContract.Rule) -> Bool { condition.withLock { violations[rule] != nil } }
+
+    func found(_ rule: OperationContract.Rule, _ sentence: String) {
+        condition.withLock {
+            if !isOver, violations[rule] == nil { violations[rule] = .init(rule: rule, sentence: sentence) }
+        }
+    }
+
+    func began(_ situation: String) {
+        condition.withLock { if !isOver { situations.append(situation) } }
+    }
+
+    func makesOperation() {
+        condition.withLock { if !isOver { operationCount += 1 } }
+    }
+
+    /// The thread goes on.
+    func pulse() { condition.withLock { pulseCount += 1 } }
+
+    /// Asks something of the class that may block the thread.
+    func ask<Answer>(_ question: Question, _ body: () throws -> Answer) rethrows -> Answer {
+        change(to: question)
+        defer { change(to: .state) }
+        return try body()
+    }
+
+    private func change(to question: Question) {
+        condition.withLock {
+            self.question = question
+            pulseCount += 1
+        }
+    }
+
+    /// The trial is over.
+    func end() {
+        condition.withLock {
+            isOver = true
+            condition.broadcast()
+        }
+    }
+
+    // MARK: - The thread that watches
+
+    /// Waits until the trial is over, or its thread is blocked.
+    ///
+    /// - Returns: The report.
+    func reportAtEnd() -> OperationContract.Report {
+        // The thread may wait for a second without a sign. Patience is twenty times as long then.
+        let limit = max(limit, .milliseconds(100))
+        while let seen = pulseWithoutAnother(for: limit / 8) {
+            let goesOn = Patience.wait(limit) { condition.withLock { isOver || pulseCount != seen } }
+            if !goesOn { leaveBehind(seen) }
+        }
+        return condition.withLock {
+            OperationContract.Report(
+                violations: violations.values.sorted { $0.rule < $1.rule }, situations: situations,
+                operationCount: operationCount, seed: seed)
+        }
+    }
+
+    /// Waits until there was no sign of the thread for some time.
+    ///
+    /// - Returns: The number of its last sign, or `nil` if the trial is over.
+    private func pulseWithoutAnother(for duration: Duration) -> Int? {
+        condition.withLock {
+            var seen: Int?
+            while !isOver, seen != pulseCount {
+                seen = pulseCount
+                let deadline = duration.fromNow
+                while !isOver, condition.wait(until: deadline) {}
+            }
+            return isOver ? nil : seen
+        }
+    }
+
+    private func leaveBehind(_ seen: Int) {
+        let limit = "\(limit)"
+        condition.withLock {
+            guard !isOver, pulseCount == seen else { return }
+            isOver = true
+            situations.append("not tried: what is left, because the class blocks the thread that asks it")
+            guard violations[question.rule] == nil else { return }
+            violations[question.rule] = .init(rule: question.rule, sentence: question.sentence(limit))
+        }
+    }
+}
