@@ -156,28 +156,25 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
 
     private let lock = NSLock()
     private var entries: [OperationID: Entry] = [:]
-    private var parents: [OperationID: OperationID] = [:]
 
     func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
         lock.withLock {
             switch event.kind {
-            case .added(let parent, _): parents[event.operation] = parent
             case .started: entries[event.operation] = Entry(operation: operation)
-            case .finished:
-                entries[event.operation] = nil
-                parents[event.operation] = nil
-            case .waiting, .running, .cancelled, .retrying: break
+            case .finished: entries[event.operation] = nil
+            case .added, .waiting, .running, .cancelled, .retrying: break
             }
         }
     }
 
     /// The descriptions of those that are inside no other one.
     var tree: String {
-        let operations = lock.withLock {
-            entries.filter { entry in parents[entry.key].map { entries[$0] == nil } ?? true }
-                .sorted { $0.key < $1.key }.compactMap(\.value.operation)
+        let operations = lock.withLock { entries.compactMapValues(\.operation) }
+        // A composite may have got its children before the watch began, so they are asked for it.
+        let outermost = operations.filter { _, operation in
+            operation.enclosingComposite.map { operations[$0.observationID] == nil } ?? true
         }
-        return operations.map { operation in
+        return outermost.sorted { $0.key < $1.key }.map { _, operation in
             operation.debugDescription.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
         }.joined(separator: "\n")
     }

@@ -93,6 +93,30 @@ struct DoubleTests {
         }
     }
 
+    @Test("A report lists what is inside a composite once, also of before the watch, and nothing that has ended")
+    func childrenOfBefore() async throws {
+        for limit in [Duration.milliseconds(100), .seconds(1), .seconds(10), .seconds(100)] {
+            let load = ManualOperation<Void, Void>(name: "load of before")
+            let sync = CompoundOperation(name: "sync of before", operations: [load])
+            let watch = HangWatch(after: limit)
+            let ended = ManualOperation<Void, Void>(name: "end of before")
+            ended.start()
+            ended.finish()
+            OperationQueue().addOperation(sync)
+            await load.started()
+            while watch.error == nil { await Task.yield() }
+            load.finish()
+            let lines = try #require(watch.error?.tree.split(separator: "\n"))
+            let found = lines.filter { $0.contains(" of before”: executing") }
+            if found.count < 2, limit < .seconds(100) { continue }
+            #expect(found.count == 2)
+            #expect(ended.isFinished && !lines.contains { $0.contains("end of before") })
+            #expect(found.first?.hasPrefix("  “sync of before”") == true)
+            #expect(found.last?.hasPrefix("    “load of before”") == true)
+            return
+        }
+    }
+
     @Test("A body that ends in time gives what it returns, and what it throws")
     func noHang() async throws {
         #expect(try await withHangReport(after: .seconds(60)) { 7 } == 7)
