@@ -23,7 +23,7 @@ struct LineSplitter {
                 unsafe add(UnsafeRawBufferPointer(rebasing: bytes[start..<end]), to: &lines)
                 if unsafe found != nil {
                     if rest.last == UInt8(ascii: "\r") { rest.removeLast() }
-                    lines.append(take())
+                    lines.append(take(rest.count))
                 }
                 start = end + 1
             }
@@ -35,23 +35,31 @@ struct LineSplitter {
     ///
     /// - Returns: The last line, if it has no line break.
     mutating func end() -> String? {
-        rest.isEmpty ? nil : take()
+        rest.isEmpty ? nil : take(rest.count)
     }
 
     private mutating func add(_ bytes: UnsafeRawBufferPointer, to lines: inout [String]) {
         var start = 0
         while rest.count + bytes.count - start > Self.longestLine {
-            let end = start + Self.longestLine - rest.count
+            let end = start + Self.longestLine + 1 - rest.count
             unsafe rest.append(contentsOf: bytes[start..<end])
-            lines.append(take())
             start = end
+            // The next byte tells whether a carriage return belongs to the line break.
+            if start == bytes.count, rest.last == UInt8(ascii: "\r") { return }
+            lines.append(take(endOfPart))
         }
         unsafe rest.append(contentsOf: bytes[start...])
     }
 
-    private mutating func take() -> String {
-        defer { rest.removeAll(keepingCapacity: true) }
-        return String(decoding: rest, as: UTF8.self)
+    /// How long the part of a line is that is longer by one byte: it ends where a scalar begins.
+    private var endOfPart: Int {
+        let places = (Self.longestLine - 3...Self.longestLine).reversed()
+        return places.first { rest[$0] & 0b1100_0000 != 0b1000_0000 } ?? Self.longestLine
+    }
+
+    private mutating func take(_ count: Int) -> String {
+        defer { rest.removeFirst(count) }
+        return String(decoding: rest[..<count], as: UTF8.self)
     }
 }
 #endif

@@ -107,4 +107,36 @@ struct ChildProcessStateTests {
         #expect(splitter.append(long).map(\.count) == [LineSplitter.longestLine])
         #expect(splitter.end() == "a")
     }
+
+    /// Characters around the limit, as they come at once or in two pieces, and the parts that are to be seen of the line.
+    @Test(
+        "A long line is cut at a character, and the line break right after a part is no line",
+        arguments: [
+            (before: 1, "é", parts: [-1, 2]), (before: 3, "👍", parts: [-3, 4]), (before: 4, "👍", parts: [0]),
+            (before: 0, "é", parts: [0, 2]), (before: 0, "", parts: [0]), (before: 0, "\rx", parts: [0, 2]),
+        ])
+    func longLines(before: Int, _ text: String, parts: [Int]) {
+        let line = Data(repeating: 97, count: LineSplitter.longestLine - before) + Data(text.utf8)
+        let whole = String(decoding: line, as: UTF8.self)
+        let expected = parts.map { $0 > 0 ? $0 : LineSplitter.longestLine + $0 }
+        for ending in ["\n", "\r\n"] {
+            let data = line + Data(ending.utf8)
+            for cut in [0] + (LineSplitter.longestLine - 4..<data.count) {
+                var splitter = LineSplitter()
+                let lines = splitter.append(data.prefix(cut)) + splitter.append(data.dropFirst(cut))
+                #expect(lines.map(\.utf8.count) == expected, "\(ending.debugDescription), cut at \(cut)")
+                #expect(lines.joined() == whole)
+                #expect(splitter.append(Data("next\n".utf8)) == ["next"])
+            }
+        }
+    }
+
+    @Test("Long lines of bytes that are no text are cut, too")
+    func longGarbage() {
+        var splitter = LineSplitter()
+        let garbage = Data(repeating: 97, count: LineSplitter.longestLine - 4) + Data(repeating: 0x80, count: 6)
+        let lines = splitter.append(garbage)
+        #expect(lines.map(\.unicodeScalars.count) == [LineSplitter.longestLine])
+        #expect(splitter.end() == "\u{FFFD}\u{FFFD}")
+    }
 }
