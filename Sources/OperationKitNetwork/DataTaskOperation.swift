@@ -32,7 +32,7 @@ public final class DataTaskOperation: RequestOperation<HTTPOutput>, @unchecked S
     }
 
     override func send(_ request: URLRequest) throws {
-        start(BodyTransfer(request, for: self) { session in session.dataTask(with: request) })
+        start(BodyTransfer(request, for: self) { session, request in session.dataTask(with: request) })
     }
 }
 
@@ -75,7 +75,7 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
                 message: "there is no file “\(file.path)”.")
         }
         start(
-            BodyTransfer(request, for: self, countsUpload: true) { [source] session in
+            BodyTransfer(request, for: self, countsUpload: true) { [source] session, request in
                 switch source {
                 case .data(let data): session.uploadTask(with: request, from: data)
                 case .file(let file): session.uploadTask(with: request, fromFile: file)
@@ -94,13 +94,13 @@ final class BodyTransfer: TransferHandler, @unchecked Sendable {
     private let request: URLRequest
     private let operation: RequestOperation<HTTPOutput>
     private let countsUpload: Bool
-    private let make: (URLSession) -> URLSessionTask
+    private let make: (URLSession, URLRequest) -> URLSessionTask
     private var response: HTTPResponse?
     private var body = Data()
 
     init(
         _ request: URLRequest, for operation: RequestOperation<HTTPOutput>, countsUpload: Bool = false,
-        _ make: @escaping (URLSession) -> URLSessionTask
+        _ make: @escaping (URLSession, URLRequest) -> URLSessionTask
     ) {
         self.request = request
         self.operation = operation
@@ -108,7 +108,9 @@ final class BodyTransfer: TransferHandler, @unchecked Sendable {
         self.make = make
     }
 
-    func makeTask(in session: URLSession) -> URLSessionTask { make(session) }
+    func makeTask(in session: URLSession, redirectedTo redirection: URLRequest?) -> URLSessionTask {
+        make(session, redirection ?? request)
+    }
 
     func received(_ response: URLResponse) -> Bool {
         self.response = HTTPResponse(response)

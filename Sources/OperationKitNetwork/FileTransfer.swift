@@ -31,8 +31,8 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
         self.file = file
     }
 
-    func makeTask(in session: URLSession) -> URLSessionTask {
-        var request = request
+    func makeTask(in session: URLSession, redirectedTo redirection: URLRequest?) -> URLSessionTask {
+        var request = redirection ?? request
         // Ranges are those of what is sent, so it must not be compressed.
         request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
         isResuming = false

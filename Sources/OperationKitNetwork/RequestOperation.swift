@@ -18,12 +18,15 @@ public import Foundation
 /// | there is no answer, or only a part of one | ``TransferError`` |
 /// | it was cancelled | `CancellationError`, or the reason, such as a timeout |
 ///
-/// Redirections are followed, up to twenty, without the `Authorization` if they lead to another server. A request that the server wants credentials for ends with status 401: send an `Authorization`
-/// header field. The `timeoutInterval` of the request is the longest time in which nothing comes, in whole seconds;
+/// Redirections are followed, up to twenty, without the `Authorization` if they lead to another server. Status 303, and 301 or 302 of a POST,
+/// lead to a GET without a body. Otherwise method and body stay: the body is sent again from its beginning, which an `httpBodyStream` can't be,
+/// so that such a request ends with a ``TransferError``.
+///
+/// A request that the server wants credentials for ends with status 401: send an `Authorization` header field. The `timeoutInterval` of the request is the longest time in which nothing comes, in whole seconds;
 /// `timeout` of the operation limits all of it.
 ///
 /// The progress counts bytes, of the body that is sent by an ``UploadTaskOperation``, or else of the one that comes, if its length is known.
-/// Nothing of what it does blocks a thread. The class has no other subclasses than these.
+/// They begin again when a redirection has the body sent again. Nothing of what it does blocks a thread. The class has no other subclasses than these.
 public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>, @unchecked Sendable {
     private let lock = NSLock()
     private var statuses: Set<Int> = []

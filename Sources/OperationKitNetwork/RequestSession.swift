@@ -7,7 +7,12 @@ import FoundationNetworking
 /// What is done with the answer of one request. All methods are called on the queue of the ``RequestSession``.
 protocol TransferHandler: AnyObject, Sendable {
     /// Creates the task.
-    func makeTask(in session: URLSession) -> URLSessionTask
+    ///
+    /// - Parameters:
+    ///   - session: The session.
+    ///   - redirection: The request to which a server has redirected it, which sends the same body; `nil` for its own.
+    /// - Returns: A task that has not begun.
+    func makeTask(in session: URLSession, redirectedTo redirection: URLRequest?) -> URLSessionTask
 
     /// The answer begins.
     ///
@@ -46,7 +51,14 @@ final class RequestSession: NSObject, @unchecked Sendable {
         var refusal: URLResponse?
         /// Whether the rest is not wanted.
         var isStopped = false
+        var isCancelled = false
+        var redirectionCount = 0
+        /// What follows the end of the task, which does not follow its redirection itself.
+        var next: Result<URLRequest, URLError>?
     }
+
+    /// As many as Foundation follows within one task.
+    private static let mostRedirections = 20
 
     private override init() {
         super.init()
@@ -67,9 +79,11 @@ final class RequestSession: NSObject, @unchecked Sendable {
     /// Sends another request for the same handler, while it is told that the last one has completed.
     func startAgain(_ handler: any TransferHandler) { begin(handler) }
 
-    private func begin(_ handler: any TransferHandler) {
-        let task = handler.makeTask(in: session)
-        transfers[task.taskIdentifier] = Running(task: task, handler: handler)
+    private func begin(
+        _ handler: any TransferHandler, redirectedTo redirection: URLRequest? = nil, count: Int = 0
+    ) {
+        let task = handler.makeTask(in: session, redirectedTo: redirection)
+        transfers[task.taskIdentifier] = Running(task: task, handler: handler, redirectionCount: count)
         task.resume()
     }
 
@@ -77,7 +91,9 @@ final class RequestSession: NSObject, @unchecked Sendable {
     func cancel(_ handler: any TransferHandler) {
         // Not on the thread of the caller: cancelling a task that ends at this moment ends the program on Linux.
         queue.addOperation { [self] in
-            transfers.values.first { $0.handler === handler }?.task.cancel()
+            guard let (identifier, transfer) = transfers.first(where: { $1.handler === handler }) else { return }
+            transfers[identifier]?.isCancelled = true
+            transfer.task.cancel()
         }
     }
 
@@ -93,13 +109,14 @@ extension RequestSession: URLSessionDataDelegate {
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
-        if let transfer = transfers[dataTask.taskIdentifier], !transfer.handler.received(response) { stop(dataTask) }
-        completionHandler(.allow)
+        defer { completionHandler(.allow) }
+        guard let transfer = transfers[dataTask.taskIdentifier], transfer.next == nil else { return }
+        if !transfer.handler.received(response) { stop(dataTask) }
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-        guard let transfer = transfers[dataTask.taskIdentifier], !transfer.isStopped else { return }
-        if !transfer.handler.received(data) { stop(dataTask) }
+        guard let transfer = transfers[dataTask.taskIdentifier], transfer.next == nil else { return }
+        if !transfer.isStopped, !transfer.handler.received(data) { stop(dataTask) }
     }
 
     func urlSession(
@@ -127,23 +144,58 @@ extension RequestSession: URLSessionDataDelegate {
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
+        if transfers[task.taskIdentifier]?.isCancelled == true {
+            #if !canImport(FoundationNetworking)
+            completionHandler(nil)
+            #endif
+            // On Linux the task has ended, and an answer now would end the program.
+            return
+        }
         var request = request
         // Linux sends them to any server that one names.
         if response.url?.origin != request.url?.origin {
             for field in ["Authorization", "Cookie"] { request.setValue(nil, forHTTPHeaderField: field) }
         }
-        completionHandler(request)
+        transfers[task.taskIdentifier]?.redirectionCount += 1
+        guard let first = task.originalRequest, task.hasBody, request.httpMethod == first.httpMethod else {
+            return completionHandler(request)
+        }
+        // Linux leaves the body out. So the task ends with the redirection, and another one sends the body again.
+        request.httpBody = first.httpBody
+        if task.hasStream {
+            transfers[task.taskIdentifier]?.next = .failure(URLError(.requestBodyStreamExhausted))
+        } else if transfers[task.taskIdentifier]?.redirectionCount ?? 0 > Self.mostRedirections {
+            transfers[task.taskIdentifier]?.next = .failure(URLError(.httpTooManyRedirects))
+        } else {
+            transfers[task.taskIdentifier]?.next = .success(request)
+        }
+        completionHandler(nil)
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let transfer = transfers.removeValue(forKey: task.taskIdentifier) else { return }
-        if let refusal = transfer.refusal, (error as? URLError)?.code == .cancelled {
+        if let next = transfer.next, error == nil {
+            switch next {
+            case _ where transfer.isCancelled: transfer.handler.completed(with: URLError(.cancelled))
+            case .success(let request):
+                begin(transfer.handler, redirectedTo: request, count: transfer.redirectionCount)
+            case .failure(let error): transfer.handler.completed(with: error)
+            }
+        } else if let refusal = transfer.refusal, (error as? URLError)?.code == .cancelled {
             _ = transfer.handler.received(refusal)
             transfer.handler.completed(with: nil)
         } else {
             transfer.handler.completed(with: transfer.isStopped ? nil : error)
         }
     }
+}
+
+extension URLSessionTask {
+    /// Whether it sends anything beside the header.
+    fileprivate var hasBody: Bool { self is URLSessionUploadTask || originalRequest?.httpBody != nil || hasStream }
+
+    /// Whether what it sends can be read only once.
+    fileprivate var hasStream: Bool { !(self is URLSessionUploadTask) && originalRequest?.httpBodyStream != nil }
 }
 
 extension URL {

@@ -89,6 +89,7 @@ extension TransferError {
         case .cannotParseResponse: "the answer is no HTTP."
         case .badServerResponse: "the server closed the connection."
         case .httpTooManyRedirects: "it was redirected too often."
+        case .requestBodyStreamExhausted: "it was redirected, and a stream can't be sent twice."
         default: nil
         }
     }

@@ -1,0 +1,160 @@
+import Foundation
+import OperationKit
+import OperationKitNetwork
+import OperationKitTestSupport
+import Testing
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Redirections of requests with a body", .hangGuard)
+struct RedirectionTests {
+    private let queue = OperationQueue()
+    private let folder = TemporaryFolder()
+    private let data = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+
+    enum Body: CaseIterable, Sendable { case data, file, request, download }
+
+    /// An operation that sends the data, with a method.
+    private func operation(_ body: Body, _ method: String, _ url: URL) throws -> AsyncOperation {
+        var request = URLRequest(url: url)
+        request.httpMethod = method
+        request.setValue("text/plain", forHTTPHeaderField: "Content-Type")
+        request.setValue("Bearer secret", forHTTPHeaderField: "Authorization")
+        let file = folder.url.appendingPathComponent("source")
+        switch body {
+        case .data: return UploadTaskOperation(request, from: data)
+        case .file:
+            try data.write(to: file)
+            return UploadTaskOperation(request, fromFile: file)
+        case .request, .download:
+            request.httpBody = data
+            if body == .request { return DataTaskOperation(request) }
+            return DownloadTaskOperation(request, to: folder.url.appendingPathComponent("answer"))
+        }
+    }
+
+    /// Redirects what is at `/first` with a status, and answers what comes with its method and the size of its body.
+    private func server(_ status: Int, to place: String = "/second") throws -> LoopbackServer {
+        try LoopbackServer { request in
+            request.path == "/first"
+                ? [.response(status, headers: ["Location": place], Data("moved".utf8))]
+                : [.response(Data("\(request.method) \(request.body.count)".utf8))]
+        }
+    }
+
+    @Test(
+        "Where the method stays, the body is sent again to where a redirection leads",
+        arguments: [("PUT", 301), ("PUT", 302), ("PUT", 307), ("POST", 307), ("POST", 308), ("PATCH", 308)],
+        Body.allCases)
+    func kept(_ request: (method: String, status: Int), _ body: Body) async throws {
+        let server = try server(request.status)
+        defer { server.stop() }
+        let operation = try operation(body, request.method, server.url("/first"))
+        try await queue.run(operation)
+        #expect(server.requests.map(\.path) == ["/first", "/second"])
+        #expect(server.requests.allSatisfy { $0.method == request.method && $0.body == data })
+        #expect(server.requests.allSatisfy { $0.headers["authorization"] != nil })
+        #expect(server.requests.allSatisfy { $0.headers["content-type"] == "text/plain" })
+        #expect(operation.progress.fractionCompleted == 1)
+        let text: String?
+        if let operation = operation as? RequestOperation<HTTPOutput> {
+            text = try await operation.value.text
+            #expect(try await operation.value.response.url == server.url("/second"))
+        } else {
+            text = try String(contentsOf: folder.url.appendingPathComponent("answer"), encoding: .utf8)
+        }
+        #expect(text == "\(request.method) 200000")
+    }
+
+    @Test("Another server gets the body without the credentials")
+    func otherServer() async throws {
+        let other = try LoopbackServer { _ in [.response()] }
+        let server = try server(307, to: other.url("/there").absoluteString)
+        defer {
+            server.stop()
+            other.stop()
+        }
+        try await queue.run(try operation(.data, "POST", server.url("/first")))
+        #expect(other.requests.map(\.body) == [data])
+        #expect(other.requests.map { $0.headers["authorization"] } == [nil])
+    }
+
+    @Test(
+        "A redirection that leads to a GET has no body",
+        arguments: [("POST", 301), ("POST", 302), ("POST", 303), ("PUT", 303)], Body.allCases)
+    func dropped(_ request: (method: String, status: Int), _ body: Body) async throws {
+        let server = try server(request.status)
+        defer { server.stop() }
+        try await queue.run(try operation(body, request.method, server.url("/first")))
+        #expect(server.requests.map(\.method) == [request.method, "GET"])
+        #expect(server.requests.map(\.body.count) == [200_000, 0])
+    }
+
+    @Test("Redirections of a body end if there are too many, and one that leads to a GET is followed by others")
+    func chains() async throws {
+        let server = try LoopbackServer { request in
+            switch request.path {
+            case "/post": [.response(307, headers: ["Location": "/see"])]
+            case "/see": [.response(303, headers: ["Location": "/get"])]
+            case "/get": [.response(307, headers: ["Location": "/end"])]
+            case "/end": [.response(Data("\(request.method) \(request.body.count)".utf8))]
+            default: [.response(308, headers: ["Location": request.path])]
+            }
+        }
+        defer { server.stop() }
+        let post = try #require(operation(.data, "POST", server.url("/post")) as? UploadTaskOperation)
+        #expect(try await queue.run(post).text == "GET 0")
+        #expect(server.requests.map(\.body.count) == [200_000, 200_000, 0, 0])
+        let error = await #expect(throws: TransferError.self) {
+            try await queue.run(try operation(.file, "PUT", server.url("/loop")))
+        }
+        #expect(error?.code == .httpTooManyRedirects)
+        #expect(server.requests.count { $0.path == "/loop" } == 21)
+    }
+
+    @Test("A stream is not sent twice: its redirection is an error that says so")
+    func stream() async throws {
+        let server = try server(307)
+        defer { server.stop() }
+        var request = URLRequest(url: server.url("/first"))
+        request.httpMethod = "POST"
+        request.httpBodyStream = InputStream(data: data)
+        request.setValue("\(data.count)", forHTTPHeaderField: "Content-Length")
+        let operation = DataTaskOperation(request)
+        let error = await #expect(throws: TransferError.self) { try await queue.run(operation) }
+        #expect(error?.code == .requestBodyStreamExhausted)
+        #expect(
+            error?.localizedDescription
+                == "“POST \(server.url("/first"))” was not answered: it was redirected, and a stream can't be sent twice."
+        )
+        #expect(server.requests.count == 1)
+    }
+
+    @Test("Cancelling a request at any moment of its redirections ends it", arguments: ["GET", "POST"])
+    func cancelling(_ method: String) async throws {
+        let never = Gate()
+        let server = try LoopbackServer { request in
+            let parts = request.path.split(separator: "/")
+            guard parts.count < 10 else { return [.wait(never)] }
+            return [.response(307, headers: ["Location": request.path + "/more"])]
+        }
+        defer {
+            never.open()
+            server.stop()
+        }
+        for round in 0..<TestExtent.choose(50, long: 2_000) {
+            var request = URLRequest(url: server.url("/\(round)"))
+            request.httpMethod = method
+            if method == "POST" { request.httpBody = Data("hello".utf8) }
+            let operation = DataTaskOperation(request)
+            queue.addOperation(operation)
+            await eventually("it was not sent") {
+                server.requests.count { $0.path.split(separator: "/")[0] == "\(round)" } > round % 10
+            }
+            operation.cancel()
+            await #expect(throws: CancellationError.self) { try await operation.finished() }
+        }
+    }
+}
