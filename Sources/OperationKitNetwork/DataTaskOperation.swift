@@ -56,9 +56,10 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
         case file(URL)
     }
 
-    /// Creates an operation that sends a file. A file that does not exist ends it with a ``TransferError``.
+    /// Creates an operation that sends a file. A file that does not exist, or a URL of something else, ends it with a ``TransferError``. A URL
+    /// without a scheme is a path.
     public init(_ request: URLRequest? = nil, fromFile file: URL, name: String? = nil) {
-        source = .file(file)
+        source = .file(file.asFile)
         super.init(request, name: name)
     }
 
@@ -70,9 +71,8 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
 
     override func send(_ request: URLRequest) throws {
         if case .file(let file) = source, !Self.isFile(file) {
-            throw TransferError(
-                method: request.httpMethod ?? "GET", url: request.url, code: .fileDoesNotExist,
-                message: "there is no file “\(file.path)”.")
+            let place = file.isFileURL ? file.path : file.absoluteString
+            throw TransferError(.fileDoesNotExist, "there is no file “\(place)”.", of: request)
         }
         start(
             BodyTransfer(request, for: self, countsUpload: true) { [source] session, request in
@@ -84,6 +84,7 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
     }
 
     private static func isFile(_ file: URL) -> Bool {
+        guard file.isFileURL else { return false }
         let type = try? FileManager.default.attributesOfItem(atPath: file.path)[.type] as? FileAttributeType
         return type != .typeDirectory && FileManager.default.isReadableFile(atPath: file.path)
     }

@@ -41,10 +41,10 @@ public final class DownloadTaskOperation: RequestOperation<DownloadOutput>, @unc
     ///
     /// - Parameters:
     ///   - request: The request; `nil` if it is set, or bound, later.
-    ///   - destination: Where the file is put.
+    ///   - destination: Where the file is put. A URL without a scheme is a path.
     ///   - name: The name of the operation. The default is the method and the URL, without its query.
     public init(_ request: URLRequest? = nil, to destination: URL, name: String? = nil) {
-        self.destination = destination
+        self.destination = destination.asFile
         super.init(request, name: name)
     }
 

@@ -55,7 +55,7 @@ final class PartialFile: @unchecked Sendable {
 
     /// What would keep a complete file from being put there.
     private static func problem(of destination: URL) -> POSIXErrorCode? {
-        guard destination.isFileURL || destination.scheme == nil else { return .EINVAL }
+        guard destination.isFileURL else { return .EINVAL }
         let type = try? FileManager.default.attributesOfItem(atPath: destination.path)[.type] as? FileAttributeType
         return type == .typeDirectory ? .EISDIR : nil
     }
@@ -123,4 +123,9 @@ final class PartialFile: @unchecked Sendable {
     private func write(_ body: () throws -> Void) throws {
         do { try body() } catch { throw DownloadError.cannotWrite(destination, error: error) }
     }
+}
+
+extension URL {
+    /// A URL without a scheme as that of the file at its path, which is what Foundation reads and writes; others as they are.
+    var asFile: URL { scheme == nil ? URL(fileURLWithPath: path) : self }
 }

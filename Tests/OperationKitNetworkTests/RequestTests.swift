@@ -256,13 +256,33 @@ struct RequestTests {
         #expect(error?.localizedDescription.hasSuffix("a request with the method GET has no body.") == true)
     }
 
-    @Test("A file that does not exist, or is a folder, is an error", arguments: ["/missing", "/"])
-    func missingFile(_ path: String) async throws {
+    @Test(
+        "A file that does not exist, or is a folder, or on another machine, is an error",
+        arguments: ["file:///missing", "/missing", "file:///", "https://example.com/etc/hosts"])
+    func missingFile(_ place: String) async throws {
         let upload = UploadTaskOperation(
             request(try #require(URL(string: "http://127.0.0.1:9/")), "POST"),
-            fromFile: URL(fileURLWithPath: path))
+            fromFile: try #require(URL(string: place)))
         let error = await #expect(throws: TransferError.self) { try await queue.run(upload) }
         #expect(error?.code == .fileDoesNotExist)
+        let name = place.replacingOccurrences(of: "file://", with: "")
+        #expect(error?.localizedDescription.hasSuffix("there is no file “\(name)”.") == true)
+    }
+
+    @Test("URLs without a scheme are paths, of files that are sent and of destinations")
+    func paths() async throws {
+        let server = try LoopbackServer { request in [.response(request.body)] }
+        defer { server.stop() }
+        let folder = TemporaryFolder()
+        let source = try #require(URL(string: try folder.file("source", "hello")))
+        let upload = UploadTaskOperation(request(server.url(), "POST"), fromFile: source)
+        #expect(try await queue.run(upload).text == "hello")
+        let destination = try #require(URL(string: folder.url.appendingPathComponent("a%20b").path))
+        var post = request(server.url(), "POST")
+        post.httpBody = Data("hello".utf8)
+        let output = try await queue.run(DownloadTaskOperation(post, to: destination))
+        #expect(output.file == folder.url.appendingPathComponent("a b"))
+        #expect(try String(contentsOf: output.file, encoding: .utf8) == "hello")
     }
 
     // MARK: - Retries
