@@ -269,6 +269,8 @@ private final class StalledOperations: Sendable {
             await operations.expectAllReleased()
             watcher.stop()
             #expect(watcher.count == 0)
+            await eventually("\(stalls.clock.deadlines)") { stalls.clock.deadlines.isEmpty }
+            withExtendedLifetime(watcher) {}
             stopped.finish()
             stalls.clock.advance(by: .seconds(60))
         }

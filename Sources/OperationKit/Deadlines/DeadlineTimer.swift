@@ -5,7 +5,7 @@ import Dispatch
 ///
 /// A timer lives as long as a deadline of it is held, or its thread or task sleeps. Nothing but the timer runs on its thread, so
 /// no code of users and no queue can hold up its deadlines.
-final class DeadlineTimer: Sendable {
+package final class DeadlineTimer: Sendable {
     /// What is called, unless its target is gone.
     private struct Expiration: Sendable {
         weak var target: (any AnyObject & Sendable)?
@@ -71,7 +71,7 @@ final class DeadlineTimer: Sendable {
     /// - Returns: The deadline, which is armed as long as it is held.
     ///
     /// Complexity: O(log n) for n deadlines that are armed, and the same to disarm it.
-    func arm(
+    package func arm(
         for target: any AnyObject & Sendable, after duration: Duration,
         expired: @escaping @Sendable (any AnyObject & Sendable) -> Void
     ) -> ArmedDeadline {
@@ -165,7 +165,7 @@ final class DeadlineTimer: Sendable {
 /// A deadline of a timer, which is disarmed when this is released.
 ///
 /// Don't release it with a lock held: that may cancel a sleep, and the clock may be a class of the user's.
-final class ArmedDeadline: Sendable {
+package final class ArmedDeadline: Sendable {
     private let timer: DeadlineTimer
     private let id: HeapElementID
 
@@ -278,7 +278,7 @@ struct TimerSleep: Equatable, Sendable {
 extension Clock where Duration == Swift.Duration {
     /// The timer for deadlines of this clock: always the same one for a `ContinuousClock`, a `SuspendingClock` and a clock that
     /// is a class, while it lasts; another one each time for other clocks.
-    var timer: DeadlineTimer {
+    package var timer: DeadlineTimer {
         if self is ContinuousClock { return .continuous }
         if self is SuspendingClock { return .suspending }
         guard Self.self is AnyClass else { return DeadlineTimer(TimeSource(self)) }

@@ -23,6 +23,7 @@ final class StallWatcher: OperationObserver {
     struct State {
         var watches: [OperationID: Watch] = [:]
         var isAlarmSet = false
+        var alarm: ArmedDeadline?
         var isStopped = false
 
         /// Those that may be reported: what is inside them is not executing, as far as it is watched.
@@ -41,8 +42,7 @@ final class StallWatcher: OperationObserver {
     let state = Locked(State())
     private let threshold: Duration
     private let time: TimeSource
-    /// Whether it is the time of the system, on which no thread has to be there to wait.
-    private let isSystemTime: Bool
+    private let timer: DeadlineTimer
     private let handler: @Sendable (StallReport) -> Void
     /// On which operations are examined, and the handler is called.
     let queue = DispatchQueue(label: "OperationKit.stalls", qos: .userInitiated)
@@ -51,7 +51,7 @@ final class StallWatcher: OperationObserver {
         self.threshold = threshold.bounded
         self.handler = handler
         time = TimeSource(clock)
-        isSystemTime = clock is ContinuousClock
+        timer = clock.timer
     }
 
     /// Ends all reports, and releases what is known of operations.
@@ -60,7 +60,7 @@ final class StallWatcher: OperationObserver {
         // Released after unlocking.
         _ = state.withLock { state in
             state.isStopped = true
-            return exchange(&state.watches, with: [:])
+            return (exchange(&state.watches, with: [:]), state.alarm.take())
         }
     }
 
@@ -102,15 +102,12 @@ final class StallWatcher: OperationObserver {
 
     private func setAlarm(after delay: Duration) {
         let due = time.now() + delay
-        if isSystemTime {
-            let nanoseconds = Int(clamping: delay.nanoseconds)
-            return queue.asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { [weak self] in self?.look(due) }
+        let alarm = timer.arm(for: self, after: delay) { watcher in
+            guard let watcher = watcher as? StallWatcher else { return }
+            watcher.queue.async { watcher.look(due) }
         }
-        Task { [weak self, queue, sleep = time.sleep] in
-            try? await sleep(due)
-            guard let watcher = self else { return }
-            queue.async { watcher.look(due) }
-        }
+        // The one before is released after unlocking.
+        _ = state.withLock { $0.isStopped ? alarm : exchange(&$0.alarm, with: alarm) }
     }
 
     /// Reports what has executed for too long, oldest first, and sets the next alarm.
