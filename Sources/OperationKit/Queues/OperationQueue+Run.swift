@@ -124,6 +124,10 @@ extension OperationQueue {
             }
             for (operation, id) in waits { await operation.endSignal.operation.waitForFinishUncancellably(id) }
         }
+        // A foreign one that was cancelled may have ended before what it depends on, and be released now.
+        for operation in operations where operation.isCancelled && !(operation is AsyncOperation) {
+            operation.detachFromDependencies()
+        }
     }
 
     // MARK: - Several operations
