@@ -150,12 +150,19 @@ import Testing
         #expect(try await task.value == 2 && database.waitingCount == 0)
     }
 
-    @Test("An attempt that is refused what is held around it is not retried") func refusedAttempt() async throws {
+    @Test(
+        "An attempt that is refused what is held around it is not retried, nor is a run repeated",
+        arguments: [false, true])
+    func refusedAttempt(isRepetition: Bool) async throws {
         let attempts = Shared(0)
-        let retry = RetryOperation(RetryPolicy(maximumAttempts: 3, backoff: .constant(.zero))) { _ in
+        let make: @Sendable (Int) -> TaskOperation<Int> = { _ in
             attempts.change { $0 += 1 }
             return TaskOperation { 1 }
         }
+        let retry: IOOperation<Void, Int> =
+            isRepetition
+            ? RepeatOperation(every: .microseconds(1), continuesAfterFailure: true, makeOperation: make)
+            : RetryOperation(RetryPolicy(maximumAttempts: 3, backoff: .constant(.zero)), makeOperation: make)
         retry.require(database)
         let sync = CompoundOperation(name: "sync", operations: [retry])
         sync.require(database)

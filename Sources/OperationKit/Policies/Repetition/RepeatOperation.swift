@@ -24,6 +24,7 @@ import Foundation
 /// | `until` returns `true` for the output of a run | succeeds with that output |
 /// | `until` throws | ends with that error |
 /// | a run fails | ends with its error, unless `continuesAfterFailure` is `true` |
+/// | a run can never begin, because a composite around it holds what it requires | ends with ``ResourceError/heldByComposite(operation:resource:composite:)`` |
 /// | a run ends with an error whose `isCancellation` is true | ends with that error |
 /// | the last run that `maximumCount` allows has ended | ends as that run did |
 /// | it is cancelled | ends as cancelled, after the run that it cancels; a failure of that run stands, and so does what `until` decides meanwhile |
@@ -61,7 +62,9 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
                     try runs.checkStopped()
                     if try await runs.children.body?.call({ try predicate(output) }) ?? true { return output }
                 case .failure(let error):
-                    if !continuesAfterFailure || error.isCancellation || runs.isStopped { throw error }
+                    if !continuesAfterFailure || error.isCancellation || error.isLasting || runs.isStopped {
+                        throw error
+                    }
                 }
                 if let maximumCount, runs.count >= maximumCount { return try result.get() }
                 try runs.checkStopped()

@@ -239,7 +239,7 @@ extension RetryPolicy {
 
 extension Error {
     /// Whether another attempt would have the same error: what it requires is held until all of them have ended.
-    fileprivate var isLasting: Bool {
+    var isLasting: Bool {
         if case .heldByComposite? = self as? ResourceError { true } else { false }
     }
 }
