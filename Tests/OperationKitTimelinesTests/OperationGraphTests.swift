@@ -104,6 +104,17 @@ import Testing
         #expect(OperationGraph(of: compound, maximumCount: 11).omittedCount == 0)
     }
 
+    @Test("What several operations depend on, and there is no room for, is counted once", arguments: [false, true])
+    func omittedDependencies(isInside: Bool) {
+        let source = BlockOperation {}
+        let children = (0..<10).map { ScriptedOperation("\($0)") }
+        for child in children { child.addDependency(source) }
+        let compound = CompoundOperation(operations: children + (isInside ? [source] : []))
+        #expect(OperationGraph(of: compound, maximumCount: 4).omittedCount == 8)
+        #expect(OperationGraph(of: compound, maximumCount: 11).omittedCount == 1)
+        #expect(OperationGraph(of: compound, maximumCount: 12).omittedCount == 0)
+    }
+
     @Test("The graph of a timeline has the operations that have finished") func timeline() {
         let graph = OperationTimeline.sample.graph
         #expect(

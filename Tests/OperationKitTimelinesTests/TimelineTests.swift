@@ -29,7 +29,9 @@ import Testing
     }
 
     @Test("A timeline that is encoded and decoded is the same") func roundTrip() throws {
-        for timeline in [.sample, .wide(300), OperationTimeline(entries: [])] {
+        let retries = [OperationTimeline.Retry(attempt: 1, error: "", time: .zero, delay: .nanoseconds(1) / 3)]
+        let fine = Entry(id: OperationID(1), name: "fine", started: .microseconds(1) / 3, retries: retries)
+        for timeline in [.sample, .wide(300), OperationTimeline(entries: []), OperationTimeline(entries: [fine])] {
             let data = try JSONEncoder().encode(timeline)
             #expect(try JSONDecoder().decode(OperationTimeline.self, from: data) == timeline)
         }
@@ -123,12 +125,13 @@ import Testing
     @Test("Times and dates beyond all measure overflow nothing", arguments: [1e300, -1e300])
     func extremeDates(date: Double) {
         let longest = Duration.seconds(Int64.max)
-        let entries = (1...40).map { number in
+        var entries = (1...40).map { number in
             Entry(
                 id: OperationID(UInt64(number)), name: "\(number)", running: .zero, finished: longest,
                 waits: [.init(reason: "w", from: .zero, to: longest)],
                 retries: [.init(attempt: .min, error: "", time: longest, delay: longest)])
         }
+        entries.append(Entry(id: OperationID(41), name: "41", added: longest))
         let timeline = OperationTimeline(
             entries: entries, startDate: Date(timeIntervalSince1970: date), duration: longest, droppedCount: .max)
         #expect(timeline.duration == .latest)
@@ -175,6 +178,8 @@ import Testing
         #expect(timeline.text(maximumRows: 5).contains("… and \(count - 5) others"))
         #expect(timeline.svg().contains("\(count - 300) others are not shown."))
         #expect(timeline.graph.mermaid.contains("… and \(count - 500) more"))
+        let graph = OperationGraph(of: timeline, maximumCount: count)
+        #expect([graph.mermaid, graph.dot].allSatisfy { $0.utf8.count < 700 * count })
         #expect(timeline.summary.maximumParallelism == 1)
     }
 }

@@ -54,7 +54,7 @@ extension OperationTimeline.Entry {
         }
         let begin = workStart
         let start = started ?? begin
-        if let added = added ?? (start == nil ? firstTime : nil), added < start ?? .latest {
+        if let added = added ?? (start == nil ? firstTime : nil), start.map({ added < $0 }) ?? true {
             append(.pending, added, start ?? finish)
         }
         if let started, begin != started, running != nil || !waits.isEmpty {
@@ -143,6 +143,7 @@ extension Duration {
     var shortText: String {
         let seconds = components.seconds
         if self < .zero { return "−" + (.zero - self).shortText }
+        if seconds >= 86_400_000 { return "\(seconds / 86_400) d" }
         if seconds >= 86_400 { return "\(seconds / 86_400) d \(seconds / 3_600 % 24) h" }
         if seconds >= 3_600 { return "\(seconds / 3_600) h \(seconds / 60 % 60) min" }
         if seconds >= 60 { return "\(seconds / 60) min \(seconds % 60) s" }

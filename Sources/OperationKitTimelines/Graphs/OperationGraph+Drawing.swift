@@ -73,7 +73,8 @@ extension OperationGraph {
         while let (position, depth, isEnd) = open.popLast() {
             let isLeaf = children[position].isEmpty
             let texts = isLeaf ? leaf(position) : isEnd ? end(position) : begin(position)
-            lines += texts.map { String(repeating: "    ", count: depth) + $0 }
+            // Deep down, indentation would be most of the text.
+            lines += texts.map { String(repeating: "    ", count: min(depth, 16)) + $0 }
             if isLeaf || isEnd { continue }
             open.append((position, depth, true))
             open += children[position].reversed().map { ($0, depth + 1, false) }

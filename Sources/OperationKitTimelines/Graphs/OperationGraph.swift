@@ -100,7 +100,7 @@ extension OperationGraph {
         var positions: [ObjectIdentifier: Int] = [:]
         var omittedCount = 0
         func add(_ operation: Operation, name: String? = nil, parent: Int? = nil) {
-            guard nodes.count < maximumCount else { return omittedCount += 1 }
+            guard nodes.count < maximumCount else { return }
             positions[ObjectIdentifier(operation)] = nodes.count
             let asyncOperation = operation as? AsyncOperation
             let isFinished = operation.isFinished
@@ -125,15 +125,22 @@ extension OperationGraph {
             next += 1
         }
         var edges: [Edge] = []
+        var missing: Set<ObjectIdentifier> = []
         // What others depend on is added, but not what that depends on.
         for (position, operation) in operations.enumerated() {
             for dependency in operation.dependencies {
                 let id = ObjectIdentifier(dependency)
                 if positions[id] == nil { add(dependency) }
-                if let from = positions[id] { edges.append(Edge(from: from, to: position)) }
+                if let from = positions[id] { edges.append(Edge(from: from, to: position)) } else { missing.insert(id) }
             }
         }
-        self.init(nodes: nodes, edges: edges, omittedCount: omittedCount)
+        // Of what is missing, children have been counted.
+        for case let composite as AsyncOperation in omittedCount > 0 && !missing.isEmpty ? operations : [] {
+            for (child, _) in composite.unfinishedChildren(atMost: .max)?.children ?? [] {
+                missing.remove(ObjectIdentifier(child))
+            }
+        }
+        self.init(nodes: nodes, edges: edges, omittedCount: omittedCount + missing.count)
     }
 }
 

@@ -210,6 +210,6 @@ extension Duration {
     /// The latest time of a timeline: 73 years.
     static let latest = Duration.nanoseconds(1 << 61)
 
-    /// The duration, or the latest time if that is less.
-    var bounded: Duration { min(self, .latest) }
+    /// The duration in whole nanoseconds, or the latest time if that is less.
+    var bounded: Duration { min(.nanoseconds(nanoseconds), .latest) }
 }
