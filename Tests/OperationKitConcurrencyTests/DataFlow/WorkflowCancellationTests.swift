@@ -121,4 +121,14 @@ import Testing
         try? await workflow.finished()
         #expect(workflow.error == nil)
     }
+
+    @Test("What runs operations refuses them also when its workflow has been freed") func freed() async {
+        let kept = Shared<Workflow?>(nil)
+        let leaks = LeakTracker()
+        await Start.byHand(leaks.track(WorkflowOperation { flow in kept.value = flow }))
+        await leaks.expectAllReleased()
+        await #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "workflow")) {
+            try await kept.value?.run(ScriptedOperation("late"))
+        }
+    }
 }

@@ -105,16 +105,6 @@ import Testing
         #expect(!late.isCancelled)
     }
 
-    @Test("What runs operations refuses them also when its workflow has been freed") func freed() async {
-        let kept = Shared<Workflow?>(nil)
-        let leaks = LeakTracker()
-        await Start.byHand(leaks.track(WorkflowOperation { flow in kept.value = flow }))
-        await leaks.expectAllReleased()
-        await #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "workflow")) {
-            try await kept.value?.run(ScriptedOperation("late"))
-        }
-    }
-
     @Test("Two steps run together under a limit of one, one after the other") func limit() async throws {
         let most = Shared((now: 0, most: 0))
         let workflow = WorkflowOperation(maxConcurrentOperationCount: 1) { flow in
