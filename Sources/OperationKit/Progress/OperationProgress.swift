@@ -44,6 +44,9 @@ final class OperationProgress: Progress, @unchecked Sendable {
     private var isComplete = false
     /// What a composite with weights shows once it has ended.
     private var finalUnitCount: Int64?
+    /// What is shown while the total is not known. On Linux Foundation's fractions would be wrong from then on, so what it computes
+    /// with stays as it is.
+    private var vagueUnits: Units?
     private var parts: [Part] = []
     /// The number of parts at which those that have finished are removed, so that adding costs the same on average.
     private var partLimit = 8
@@ -74,8 +77,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     // The fraction of a composite with weights is finer than its weights are, so what Foundation computes with is not what
     // is shown.
     private var shownUnits: Units? {
-        if let count = lock.withLock({ finalUnitCount }) { return Units(completed: count, total: count) }
-        return weightedUnits
+        lock.withLock { finalUnitCount.map { Units(completed: $0, total: $0) } ?? vagueUnits } ?? weightedUnits
     }
 
     /// What the children have completed, by weights, of at least one unit. `nil` for a leaf.
@@ -86,15 +88,31 @@ final class OperationProgress: Progress, @unchecked Sendable {
     override var totalUnitCount: Int64 {
         get { shownUnits?.total ?? super.totalUnitCount }
         // A total of 0 counts as unknown as long as the work goes on: Foundation divides by it on Linux.
-        set { if shownUnits == nil { change { super.totalUnitCount = newValue == 0 ? -1 : newValue } } }
+        set { if weightedUnits == nil { change { setTotal(newValue == 0 ? -1 : newValue) } } }
     }
 
     override var completedUnitCount: Int64 {
         get { shownUnits?.completed ?? super.completedUnitCount }
-        set { if shownUnits == nil { change { super.completedUnitCount = newValue } } }
+        set {
+            if weightedUnits != nil { return }
+            change {
+                if vagueUnits == nil { super.completedUnitCount = newValue }
+                vagueUnits?.completed = newValue
+            }
+        }
+    }
+
+    private func setTotal(_ total: Int64) {
+        #if !canImport(ObjectiveC)
+        if total < 0 { return vagueUnits = Units(completed: completedUnitCount, total: total) }
+        #endif
+        super.totalUnitCount = total
+        if let units = vagueUnits.take() { super.completedUnitCount = units.completed }
     }
 
     #if !canImport(ObjectiveC)
+    override var isIndeterminate: Bool { lock.withLock { vagueUnits != nil } || super.isIndeterminate }
+
     // On Apple platforms Foundation makes a text of the units.
     override var localizedDescription: String! { owner?.progressDescription ?? super.localizedDescription }
     #endif
@@ -216,7 +234,8 @@ final class OperationProgress: Progress, @unchecked Sendable {
         _ = lock.withLock {
             isComplete = true
             finalUnitCount = shown
-            fill(max(unitCount ?? super.totalUnitCount, 1), self.parts)
+            let total = vagueUnits.take() == nil ? super.totalUnitCount : 1
+            fill(max(unitCount ?? total, 1), self.parts)
             return exchange(&self.parts, with: [])
         }
     }
@@ -234,6 +253,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     }
 
     private func write(_ units: Units) {
+        vagueUnits = nil
         if units.total != super.totalUnitCount { super.totalUnitCount = units.total }
         setCompleted(units.completed)
     }

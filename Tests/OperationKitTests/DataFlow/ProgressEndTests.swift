@@ -117,6 +117,25 @@ import Testing
         #expect(leaf.progress.fractionCompleted == 1 && leaf.progress.isFinished)
     }
 
+    @Test(
+        "A leaf whose total is not known, or not known any more, says so, and is complete in the end",
+        arguments: [[-1], [5, -1], [5, 0], [-7, -1], [5, -1, 7]] as [[Int64]], [false, true])
+    func unknownTotal(totals: [Int64], hasPart: Bool) throws {
+        let leaf = ScriptedOperation.idle()
+        let (progress, part) = (leaf.progress, Progress(totalUnitCount: 3))
+        leaf.start()
+        for total in totals { progress.totalUnitCount = total }
+        if hasPart { progress.addChild(part, withPendingUnitCount: 1) }
+        part.completedUnitCount = 2
+        progress.completedUnitCount = 3
+        let last = try #require(totals.last)
+        #expect(progress.isIndeterminate == (last <= 0) && progress.totalUnitCount == (last == 0 ? -1 : last))
+        #expect(progress.completedUnitCount == 3 && (0...1).contains(progress.fractionCompleted))
+        leaf.finish()
+        #expect(progress.fractionCompleted == 1 && progress.isFinished && !progress.isIndeterminate)
+        #expect(progress.completedUnitCount == progress.totalUnitCount)
+    }
+
     @Test("A progress that is put below a leaf after its success changes nothing")
     func putBelowAfterTheSuccess() {
         let leaf = ScriptedOperation()
