@@ -123,7 +123,7 @@ final class BodyTransfer: TransferHandler, @unchecked Sendable {
         body.append(data)
         // The rest of a long page about an error is not kept.
         if let response, !operation.accepts(response) { return body.count < HTTPError.longestBody }
-        if !countsUpload, let response {
+        if !countsUpload, let response, !response.isEncoded {
             operation.progressed(to: Int64(body.count), of: response.urlResponse.expectedContentLength)
         }
         return true

@@ -167,12 +167,6 @@ struct ContentRange {
 }
 
 extension HTTPResponse {
-    /// Whether the body is sent in another form than it is received in, although that was not asked for.
-    fileprivate var isEncoded: Bool {
-        guard let encoding = value(forHTTPHeaderField: "Content-Encoding") else { return false }
-        return encoding.lowercased() != "identity"
-    }
-
     /// What recognizes the same file later: an entity tag that is not weak, or else the date of its last change.
     fileprivate var validator: String? {
         if isEncoded { return nil }

@@ -24,6 +24,12 @@ public struct HTTPResponse: Sendable {
     public func value(forHTTPHeaderField field: String) -> String? {
         (urlResponse as? HTTPURLResponse)?.value(forHTTPHeaderField: field)
     }
+
+    /// Whether the body is sent in another form than it is received in, so that its length is not known.
+    var isEncoded: Bool {
+        guard let encoding = value(forHTTPHeaderField: "Content-Encoding") else { return false }
+        return encoding.lowercased() != "identity"
+    }
 }
 
 /// What a server has answered.

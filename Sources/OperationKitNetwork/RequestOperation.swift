@@ -22,11 +22,13 @@ public import Foundation
 /// lead to a GET without a body. Otherwise method and body stay: the body is sent again from its beginning, which an `httpBodyStream` can't be,
 /// so that such a request ends with a ``TransferError``.
 ///
-/// A request that the server wants credentials for ends with status 401: send an `Authorization` header field. The `timeoutInterval` of the request is the longest time in which nothing comes, in whole seconds;
-/// `timeout` of the operation limits all of it.
+/// A request that the server wants credentials for ends with status 401: send an `Authorization` header field. The
+/// `timeoutInterval` of the request is the longest time in which nothing comes, in whole seconds; `timeout` of the operation limits all of it.
 ///
-/// The progress counts bytes, of the body that is sent by an ``UploadTaskOperation``, or else of the one that comes, if its length is known.
-/// They begin again when a redirection has the body sent again. Nothing of what it does blocks a thread. The class has no other subclasses than these.
+/// The progress counts bytes, of the body that is sent by an ``UploadTaskOperation``, or else of the one that comes, if its length is known:
+/// that of a body that is sent compressed is not. They begin again when a redirection has the body sent again.
+///
+/// Nothing of what it does blocks a thread. The class has no other subclasses than these.
 public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>, @unchecked Sendable {
     private let lock = NSLock()
     private var statuses: Set<Int> = []

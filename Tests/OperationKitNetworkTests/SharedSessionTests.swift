@@ -1,0 +1,51 @@
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKitNetwork
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What the one session of all requests does on its own.
+@Suite("The session of all requests", .hangGuard)
+struct SharedSessionTests {
+    private let queue = OperationQueue()
+
+    // MARK: - Compressed bodies
+
+    @Test(
+        "The progress of a body that is sent compressed does not end before it",
+        arguments: ["gzip", "identity", nil])
+    func compressed(_ encoding: String?) throws {
+        let operation = DataTaskOperation()
+        let url = try #require(URL(string: "https://example.com/"))
+        let transfer = BodyTransfer(URLRequest(url: url), for: operation) { session, request in
+            session.dataTask(with: request)
+        }
+        var fields = ["Content-Length": "100"]
+        fields["Content-Encoding"] = encoding
+        let response = try #require(
+            HTTPURLResponse(url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: fields))
+        #expect(transfer.received(response))
+        for _ in 0..<3 { #expect(transfer.received(Data(count: 25))) }
+        #expect(operation.progress.fractionCompleted == (encoding == "gzip" ? 0 : 0.75))
+        // As much as was not decoded yet.
+        #expect(transfer.received(Data(count: 25)))
+        #expect(operation.progress.fractionCompleted == (encoding == "gzip" ? 0 : 1))
+    }
+
+    @Test("A body that is sent compressed comes as what it was before, and is complete at the end")
+    func decoded() async throws {
+        // “hello ” a hundred times.
+        let gzip = try #require(Data(base64Encoded: "H4sIAAAAAAACA8tIzcnJV8gYJUdJqpIA8zGiDVgCAAA="))
+        let server = try LoopbackServer { _ in [.response(headers: ["Content-Encoding": "gzip"], gzip)] }
+        defer { server.stop() }
+        let operation = DataTaskOperation(server.url())
+        #expect(try await queue.run(operation).text == String(repeating: "hello ", count: 100))
+        #expect(operation.progress.fractionCompleted == 1)
+        #expect(operation.progress.totalUnitCount != Int64(gzip.count))
+    }
+}
