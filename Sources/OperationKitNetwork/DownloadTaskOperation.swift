@@ -7,7 +7,7 @@ public import FoundationNetworking
 
 /// A file that was loaded.
 public struct DownloadOutput: Sendable {
-    /// The file.
+    /// The file. If the server had none to send, it is the one that was there, or there is none.
     public let file: URL
     /// The status and the header fields of the last answer.
     public let response: HTTPResponse
@@ -30,11 +30,14 @@ public struct DownloadOutput: Sendable {
 /// with a `Range` of its own loads that range, and is not resumed. A body that the server sends compressed, without being asked to, is stored as it was
 /// before, and can't be resumed.
 ///
+/// An answer without a file leaves the destination as it is, and is a success: status 304 after an `If-None-Match` or `If-Modified-Since`, 204, and
+/// redirections that lead nowhere. The `status` of the ``DownloadOutput/response`` tells it from others.
+///
 /// Two operations must not load to the same destination at the same time: the second one ends with ``DownloadError/destinationInUse(_:)``.
 ///
 /// See ``RequestOperation`` for how it ends.
 public final class DownloadTaskOperation: RequestOperation<DownloadOutput>, @unchecked Sendable {
-    /// Where the file is put. A file that is there is replaced at the end.
+    /// Where the file is put. A file that is there is replaced at the end, unless the server has none to send.
     public let destination: URL
 
     /// Creates an operation.

@@ -60,7 +60,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
                 try beginPart(response)
             case 416 where isResuming:
                 startsOver = true
-            case _ where operation.accepts(response):
+            case _ where operation.accepts(response) && response.hasFile:
                 try file.begin(validator: wantsRange ? nil : response.validator)
             default: break
             }
@@ -90,6 +90,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
 
     func received(_ data: Data) -> Bool {
         guard let response else { return false }
+        guard response.hasFile else { return true }
         guard operation.accepts(response) else {
             errorBody.append(data.prefix(HTTPError.longestBody - errorBody.count))
             return errorBody.count < HTTPError.longestBody
@@ -127,6 +128,10 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
             if let error { throw TransferError(error, of: request) }
             guard let response, !startsOver else { throw TransferError(URLError(.badServerResponse), of: request) }
             guard operation.accepts(response) else { throw HTTPError(request, response, errorBody) }
+            guard response.hasFile else {
+                file.leave()
+                return operation.end(with: .success(DownloadOutput(file: operation.destination, response: response)))
+            }
             if expected >= 0, received != expected || file.length != whole {
                 throw TransferError(.networkConnectionLost, "only a part of the file came.", of: request)
             }
@@ -167,6 +172,9 @@ struct ContentRange {
 }
 
 extension HTTPResponse {
+    /// Whether the body could be that of a file: not that of “not modified”, of other redirections, and of “no content”.
+    fileprivate var hasFile: Bool { !(300..<400).contains(status) && status != 204 }
+
     /// What recognizes the same file later: an entity tag that is not weak, or else the date of its last change.
     fileprivate var validator: String? {
         if isEncoded { return nil }

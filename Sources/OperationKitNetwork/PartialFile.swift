@@ -109,15 +109,20 @@ final class PartialFile: @unchecked Sendable {
         release()
     }
 
-    /// The download has ended before it was complete.
-    func stop() {
+    /// The server has nothing to put there. What is there stays, also of an earlier download.
+    func leave() {
         try? handle?.close()
         handle = nil
+        release()
+    }
+
+    /// The download has ended before it was complete.
+    func stop() {
         if validator == nil {
             try? FileManager.default.removeItem(at: file)
             try? FileManager.default.removeItem(at: note)
         }
-        release()
+        leave()
     }
 
     private func write(_ body: () throws -> Void) throws {

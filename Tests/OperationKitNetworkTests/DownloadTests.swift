@@ -214,6 +214,28 @@ struct DownloadTests {
         #expect(names == ["file"])
     }
 
+    @Test(
+        "A server that has no file to send leaves the one that is there, and the part of one",
+        arguments: [204, 300, 304])
+    func nothingToSend(_ status: Int) async throws {
+        let server = try LoopbackServer { _ in
+            status == 300
+                ? [.response(300, Data("choose".utf8))] : [.text("HTTP/1.1 \(status) Reason\r\nETag: \"2\"\r\n\r\n")]
+        }
+        defer { server.stop() }
+        try Data("old".utf8).write(to: destination)
+        try Data("half".utf8).write(to: folder.url.appendingPathComponent("file.partial"))
+        var request = URLRequest(url: server.url())
+        request.setValue("\"2\"", forHTTPHeaderField: "If-None-Match")
+        for _ in 0..<2 {
+            let output = try await queue.run(DownloadTaskOperation(request, to: destination))
+            #expect(output.response.status == status)
+            #expect(try String(contentsOf: output.file, encoding: .utf8) == "old")
+        }
+        #expect(names == ["file", "file.partial"])
+        #expect(server.requests.count == 2)
+    }
+
     @Test("An empty file is a file")
     func empty() async throws {
         let server = try LoopbackServer { _ in [.response()] }
