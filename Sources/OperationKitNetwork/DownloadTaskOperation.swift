@@ -37,7 +37,8 @@ public struct DownloadOutput: Sendable {
 ///
 /// See ``RequestOperation`` for how it ends.
 public final class DownloadTaskOperation: RequestOperation<DownloadOutput>, @unchecked Sendable {
-    /// Where the file is put. A file that is there is replaced at the end, unless the server has none to send.
+    /// Where the file is put. A file that is there is replaced at the end, unless the server has none to send. A folder, a device or a pipe that is
+    /// there is not: the operation ends with ``DownloadError/cannotWrite(_:error:)`` before anything is sent.
     public let destination: URL
 
     /// Creates an operation.

@@ -56,8 +56,15 @@ final class PartialFile: @unchecked Sendable {
     /// What would keep a complete file from being put there.
     private static func problem(of destination: URL) -> POSIXErrorCode? {
         guard destination.isFileURL else { return .EINVAL }
-        let type = try? FileManager.default.attributesOfItem(atPath: destination.path)[.type] as? FileAttributeType
-        return type == .typeDirectory ? .EISDIR : nil
+        var status = stat()
+        // Behind a symbolic link, too: that of `/dev/stdout` leads to what is no file.
+        guard unsafe stat(destination.path, &status) == 0 else { return nil }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: return nil
+        case S_IFDIR: return .EISDIR
+        // A device or a pipe would be replaced by a file, for all who use it.
+        default: return .ENOTSUP
+        }
     }
 
     private func release() {

@@ -80,7 +80,10 @@ struct RequestTroubleTests {
         let server = try LoopbackServer { _ in [.response(Data("hello".utf8))] }
         defer { server.stop() }
         let web = try #require(URL(string: "https://example.com\(folder.url.path)/web"))
-        for place in [folder.url, web] {
+        #expect(mkfifo(destination("pipe").path, 0o600) == 0)
+        let link = destination("link")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: destination("pipe"))
+        for place in [folder.url, web, destination("pipe"), link] {
             let error = await #expect(throws: DownloadError.self) {
                 try await queue.run(DownloadTaskOperation(server.url(), to: place))
             }
@@ -90,7 +93,11 @@ struct RequestTroubleTests {
         await #expect(throws: DownloadError.self) {
             try await queue.run(DownloadTaskOperation(server.url(), to: long))
         }
-        #expect(server.requests.count == 1 && folder.names.isEmpty)
+        #expect(server.requests.count == 1 && folder.names == ["link", "pipe"])
+        let types = try ["link", "pipe"].map { name in
+            try FileManager.default.attributesOfItem(atPath: destination(name).path)[.type] as? FileAttributeType
+        }
+        #expect(types == [.typeSymbolicLink, .typeUnknown])
     }
 
     @Test("A destination stays in use until its download ends, however many others were refused")
