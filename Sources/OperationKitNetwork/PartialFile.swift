@@ -63,7 +63,7 @@ final class PartialFile: @unchecked Sendable {
         case S_IFREG: return nil
         case S_IFDIR: return .EISDIR
         // A device or a pipe would be replaced by a file, for all who use it.
-        default: return .ENOTSUP
+        default: return .EOPNOTSUPP
         }
     }
 
