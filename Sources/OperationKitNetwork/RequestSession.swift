@@ -66,6 +66,9 @@ final class RequestSession: NSObject, @unchecked Sendable {
         queue.maxConcurrentOperationCount = 1
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil
+        // Those of one request would go along with all others to the host, in place of a `Cookie` that these have.
+        configuration.httpCookieStorage = nil
+        configuration.httpShouldSetCookies = false
         // A request that waits for a connection is idle, and would time out. Limits are those of queues and resources.
         configuration.httpMaximumConnectionsPerHost = 1_000
         session = URLSession(configuration: configuration, delegate: self, delegateQueue: queue)

@@ -48,4 +48,36 @@ struct SharedSessionTests {
         #expect(operation.progress.fractionCompleted == 1)
         #expect(operation.progress.totalUnitCount != Int64(gzip.count))
     }
+
+    // MARK: - Cookies
+
+    @Test("A cookie that a server sets is in its answer, and goes along with no other request")
+    func cookies() async throws {
+        let server = try LoopbackServer { request in
+            let fields = ["Set-Cookie": "session=1; Path=/"]
+            guard request.path == "/moved" else { return [.response(headers: fields)] }
+            return [.response(302, headers: fields.merging(["Location": "/there"]) { $1 })]
+        }
+        defer { server.stop() }
+        for path in ["/set", "/moved", "/get"] {
+            let output = try await queue.run(DataTaskOperation(server.url(path)))
+            #expect(output.response.value(forHTTPHeaderField: "Set-Cookie") == "session=1; Path=/")
+        }
+        #expect(server.requests.map { $0.headers["cookie"] } == [nil, nil, nil, nil])
+    }
+
+    @Test("A request keeps a cookie of its own, also where it is redirected on the same server")
+    func ownCookie() async throws {
+        let server = try LoopbackServer { request in
+            let fields = ["Set-Cookie": "session=1; Path=/", "Location": "/there"]
+            return [.response(request.path == "/moved" ? 302 : 200, headers: fields)]
+        }
+        defer { server.stop() }
+        for path in ["/there", "/moved"] {
+            var request = URLRequest(url: server.url(path))
+            request.setValue("mine=1", forHTTPHeaderField: "Cookie")
+            _ = try await queue.run(DataTaskOperation(request))
+        }
+        #expect(server.requests.map { $0.headers["cookie"] } == ["mine=1", "mine=1", "mine=1"])
+    }
 }
