@@ -18,5 +18,26 @@ struct FoundationFaultTests {
             exit(EXIT_SUCCESS)
         }
     }
+
+    @Test("A server that announces almost 2^63 bytes ends the program: remove the warning once it does not")
+    func hugeLength() async {
+        await #expect(processExitsWith: .failure) {
+            let server = try LoopbackServer { _ in
+                // A `Double` of it is 2^63.
+                [.text("HTTP/1.1 200 OK\r\nContent-Length: \(Int64.max - 500)\r\n\r\nhello"), .close]
+            }
+            _ = try? await OperationQueue().run(DataTaskOperation(server.url()))
+            exit(EXIT_SUCCESS)
+        }
+    }
+
+    @Test("A server that announces far more than comes, but less than that, is an error")
+    func longLength() async throws {
+        let server = try LoopbackServer { _ in
+            [.text("HTTP/1.1 200 OK\r\nContent-Length: \(Int64.max / 2)\r\n\r\nhello"), .close]
+        }
+        defer { server.stop() }
+        await #expect(throws: TransferError.self) { try await OperationQueue().run(DataTaskOperation(server.url())) }
+    }
 }
 #endif
