@@ -123,22 +123,32 @@ static int has_ended(pid_t process) {
 }
 #endif
 
-int ok_group_has_others(pid_t group) {
+#ifdef __linux__
+static int compare(const void *left, const void *right) {
+    pid_t a = *(const pid_t *)left, b = *(const pid_t *)right;
+    return (a > b) - (a < b);
+}
+#endif
+
+int ok_groups_with_others(const pid_t groups[], int count, bool found[]) {
 #ifdef __linux__
     DIR *directory = opendir("/proc");
     if (!directory) return -1;
-    int found = 0;
+    memset(found, 0, count * sizeof *found);
     struct dirent *entry;
-    while (!found && (entry = readdir(directory))) {
+    while ((entry = readdir(directory))) {
         char *end;
         pid_t process = (pid_t)strtol(entry->d_name, &end, 10);
-        if (*end || process == group || getpgid(process) != group) continue;
-        found = !has_ended(process);
+        if (*end) continue;
+        pid_t group = getpgid(process);
+        if (group == process) continue;
+        const pid_t *place = bsearch(&group, groups, count, sizeof *groups, compare);
+        if (place && !found[place - groups]) found[place - groups] = !has_ended(process);
     }
     closedir(directory);
-    return found;
+    return 0;
 #else
-    (void)group;
+    (void)groups, (void)count, (void)found;
     return -1;
 #endif
 }

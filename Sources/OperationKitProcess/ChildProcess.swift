@@ -132,12 +132,6 @@ final class ChildProcess: @unchecked Sendable {
         state.exited()
     }
 
-    /// Whether no other program of the group runs. Where the system does not tell, the ends of the pipes do.
-    var groupHasEnded: Bool {
-        let answer = ok_group_has_others(processID)
-        return answer < 0 ? state.openPipes == 0 : answer == 0
-    }
-
     func perform(_ actions: [ChildProcessState.Action]) {
         for action in actions {
             switch action {

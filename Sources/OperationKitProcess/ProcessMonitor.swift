@@ -20,6 +20,7 @@ final class ProcessMonitor: @unchecked Sendable {
     private let wakeUp: Pipe?
     /// Used on the thread only.
     private var children: [ChildProcess] = []
+    private var nextLookAtGroups = Duration.zero
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
     private let start = ContinuousClock.now
 
@@ -62,12 +63,37 @@ final class ProcessMonitor: @unchecked Sendable {
             for child in children where child.exitDescriptor == nil && child.state.awaitsExit {
                 if ok_has_exited(child.processID) != 0 { child.exitWasSeen() }
             }
-            for child in children where child.state.awaitsGroup {
-                if child.groupHasEnded { child.state.groupEnded() }
-            }
+            lookAtGroups()
             for child in children { advance(child, to: now) }
             children.removeAll { $0.isOver }
         }
+    }
+
+    /// Notices which programs that were asked to end are alone in their groups.
+    ///
+    /// At most a fifth of the thread's time goes into that, so that it does not hold up what other programs write.
+    private func lookAtGroups() {
+        let began = now
+        guard began >= nextLookAtGroups else { return }
+        let waiting = children.filter(\.state.awaitsGroup)
+        guard !waiting.isEmpty else { return }
+        let groups = Self.groupsWithOthers(waiting.map(\.processID))
+        defer { nextLookAtGroups = now + (now - began) * 4 }
+        for child in waiting {
+            // Where the system does not tell, the ends of the pipes do.
+            let hasOthers = groups.map { $0.contains(child.processID) } ?? (child.state.openPipes > 0)
+            if !hasOthers { child.state.groupEnded() }
+        }
+    }
+
+    /// The groups of programs in which others run, too, or `nil` where the system does not tell.
+    ///
+    /// All are looked for at once: there may be many, and the system has to be asked for each process that exists.
+    static func groupsWithOthers(_ groups: [pid_t]) -> Set<pid_t>? {
+        let groups = groups.sorted()
+        var found = [Bool](repeating: false, count: groups.count)
+        guard unsafe ok_groups_with_others(groups, Int32(groups.count), &found) == 0 else { return nil }
+        return Set(zip(groups, found).lazy.filter(\.1).map(\.0))
     }
 
     private func advance(_ child: ChildProcess, to now: Duration) {

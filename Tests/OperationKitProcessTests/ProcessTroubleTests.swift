@@ -70,6 +70,36 @@ struct ProcessTroubleTests {
         await eventually("it still runs") { !isRunning(process) }
     }
 
+    #if os(Linux)
+    @Test("The groups of many programs are looked for at once, and those in which others run are found")
+    func manyGroups() async throws {
+        let ready = Gate()
+        let operations = [shell("sleep 100 & sleep 100 & echo; wait"), shell("echo; exec sleep 100")]
+        let lines = Shared(0)
+        for operation in operations {
+            operation.standardOutput = .lines { _ in
+                lines.change { $0 += 1 }
+                if lines.value == 2 { ready.open() }
+            }
+            queue.addOperation(operation)
+        }
+        await ready.opened()
+        let processes = operations.map { $0.processIdentifier ?? 0 }
+        // Numbers that no process has.
+        let none = (1...500).map { pid_t.max - $0 }
+        #expect(ProcessMonitor.groupsWithOthers(none + processes + none) == [processes[0]])
+        for operation in operations { operation.cancel() }
+        for operation in operations { await #expect(throws: CancellationError.self) { try await operation.finished() } }
+
+        // The shortest of several times, as the machine may be busy.
+        func duration(_ groups: [pid_t]) -> Duration {
+            let clock = ContinuousClock()
+            return (0..<5).map { _ in clock.measure { _ = ProcessMonitor.groupsWithOthers(groups) } }.min() ?? .zero
+        }
+        #expect(duration(none) < duration([none[0]]) * 50)
+    }
+    #endif
+
     @Test("A signal that comes from a cancellation is no success, whatever is accepted")
     func cancelledWithAnyStatus() async throws {
         let operation = ProcessOperation("sleep", ["100"])

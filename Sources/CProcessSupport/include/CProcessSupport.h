@@ -1,6 +1,7 @@
 #ifndef C_PROCESS_SUPPORT_H
 #define C_PROCESS_SUPPORT_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 // What Swift cannot see of the system's process interface, or what differs between systems.
@@ -24,8 +25,9 @@ int ok_exit_descriptor(pid_t process);
 /// Returns whether a child process has ended, and leaves it to be waited for. Returns -1 if it is no child any more.
 int ok_has_exited(pid_t process);
 
-/// Returns whether a process group has members that run, apart from its leader, or -1 where the system does not tell.
-int ok_group_has_others(pid_t group);
+/// Finds out which process groups have members that run, apart from their leaders, in one pass over all processes. The groups
+/// are in ascending order. Returns 0, or -1 where the system does not tell.
+int ok_groups_with_others(const pid_t groups[], int count, bool found[]);
 
 /// Returns how many bytes can be read from a pipe.
 int ok_unread_byte_count(int descriptor);
