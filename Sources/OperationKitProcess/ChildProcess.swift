@@ -86,14 +86,17 @@ final class ChildProcess: @unchecked Sendable {
             input = InputPipe(descriptor: pipe.writing, data: request.input)
         }
         var outputs: [OutputPipe] = []
+        var files: [Descriptor] = []
         for (index, destination) in request.outputs.enumerated() {
             switch destination.kind {
             case .inherited: streams.append(Descriptor(borrowing: Int32(index + 1)))
             case .discarded: streams.append(try Descriptor(opening: "/dev/null", O_WRONLY, command: command))
             case .file(let url):
                 guard url.isLocal else { throw .invalidOutput(command: command, path: "\(url)", code: EINVAL) }
-                let flags = O_WRONLY | O_CREAT | O_TRUNC
-                streams.append(try Descriptor(opening: url.path, flags, command: command))
+                let file = try Descriptor(opening: url.path, O_WRONLY | O_CREAT | O_TRUNC, command: command)
+                // Both streams have one place in a file, or they would overwrite what the other one has written.
+                streams.append(files.first { $0.isSameFile(as: file) } ?? file)
+                files.append(file)
             case .captured, .lines:
                 let pipe = try Pipe(ourEnd: 0, command: command)
                 streams.append(pipe.writing)

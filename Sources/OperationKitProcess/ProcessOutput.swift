@@ -97,6 +97,8 @@ public struct ProcessOutputDestination: Sendable {
 
     /// A file, which the program itself writes. It is created, or emptied if it exists. A named pipe needs a reader beforehand.
     ///
+    /// If standard output and standard error go to the same file, it has both in the order in which they were written.
+    ///
     /// - Parameter url: The file.
     /// - Returns: The destination.
     public static func file(_ url: URL) -> ProcessOutputDestination {

@@ -23,6 +23,13 @@ final class Descriptor: Sendable {
         self.init(number)
     }
 
+    /// Whether both have opened one file, by whatever path.
+    func isSameFile(as other: Descriptor) -> Bool {
+        var (own, others) = (stat(), stat())
+        guard unsafe fstat(number, &own) == 0, unsafe fstat(other.number, &others) == 0 else { return false }
+        return own.st_dev == others.st_dev && own.st_ino == others.st_ino
+    }
+
     deinit {
         if !isBorrowed { close(number) }
     }

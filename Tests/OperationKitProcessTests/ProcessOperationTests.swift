@@ -97,6 +97,18 @@ struct ProcessOperationTests {
         #expect(output.standardOutput.isEmpty && output.standardError.isEmpty)
     }
 
+    @Test("Both outputs go to the same file in order, by whatever path")
+    func sameFile() async throws {
+        let folder = TemporaryFolder()
+        let (file, link) = (folder.url.appendingPathComponent("log"), folder.url.appendingPathComponent("link"))
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
+        let operation = shell("echo out; echo err >&2; echo more; echo end >&2")
+        operation.standardOutput = .file(file)
+        operation.standardError = .file(link)
+        _ = try await queue.run(operation)
+        #expect(try String(contentsOf: file, encoding: .utf8) == "out\nerr\nmore\nend\n")
+    }
+
     @Test("A program that writes more than may be captured is ended")
     func captureLimit() async throws {
         let operation = shell("yes")
