@@ -17,10 +17,9 @@ func end(_ message: String, _ status: Int32) -> Never {
     exit(status)
 }
 
-var arguments = Array(CommandLine.arguments.dropFirst())
+let keepsGoing = CommandLine.arguments.contains("--keep-going")
+let arguments = CommandLine.arguments.dropFirst().filter { $0 != "--keep-going" }
 if arguments.contains("--help") { end(help, 0) }
-let keepsGoing = arguments.contains("--keep-going")
-arguments.removeAll { $0 == "--keep-going" }
 let file = arguments.first ?? "Buildfile"
 guard arguments.count < 2, let text = try? String(contentsOfFile: file, encoding: .utf8) else {
     end("There is no file “\(file)” to read.\n\n\(help)", 64)
@@ -40,6 +39,7 @@ for block in text.split(separator: /\n(?=\S)/) {
 }
 for target in targets {
     for need in target.needs {
+        if need == target.name { end("“\(need)” needs itself.", 64) }
         guard let needed = targets.first(where: { $0.name == need }) else { end("Nothing builds “\(need)”.", 64) }
         target.operation.requireSuccess(of: needed.operation)
     }

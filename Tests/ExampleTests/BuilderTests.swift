@@ -61,6 +61,12 @@ struct BuilderTests {
         #expect(result.output.contains("cycle"))
     }
 
+    @Test("A target that needs itself is an error, and nothing is built")
+    func itself() async throws {
+        let result = try await build("first:\n  echo never\na: first a\n  echo never\n")
+        #expect(result.status == 64 && result.output == "“a” needs itself.\n")
+    }
+
     @Test("A target that nothing builds is an error, and nothing is built")
     func unknown() async throws {
         let result = try await build("app: first missing\n  echo never\nfirst:\n  echo never\n")
