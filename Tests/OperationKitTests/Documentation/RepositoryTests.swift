@@ -45,6 +45,14 @@ struct RepositoryTests {
         }
     }
 
+    @Test("Every mistake that is reported is in the article about debugging") func everyMistake() throws {
+        let source = try Repository.text("Sources/OperationKit/Operations/MisuseReport.swift")
+        let article = try Repository.text("Sources/OperationKit/OperationKit.docc/Debugging.md")
+        let mistakes = source.matches(of: /\n    case (\w+)\(/).map { String($0.1) }
+        #expect(mistakes.count > 3)
+        for mistake in mistakes { #expect(article.contains("MisuseReport/\(mistake)("), "\(mistake)") }
+    }
+
     @Test("Every article and every page of a symbol is reached from the landing page") func everyArticle() throws {
         let catalog = "Sources/OperationKit/OperationKit.docc"
         let landingPage = try Repository.text("\(catalog)/OperationKit.md")
