@@ -19,8 +19,8 @@ import OperationKit
 /// ``Violation``, with a sentence that says how to mend the class.
 ///
 /// The closure is called some hundred times, on any thread, and has to make a new operation each time, with its input set. Its work should
-/// take milliseconds, so replace servers and files by something quick. A class whose work always ends before it can be cancelled is tried, but
-/// its cancellation is not.
+/// take milliseconds, so replace servers and files by something quick. To find a `start()` that waits for the work, let that take more than a
+/// tenth of a second. A class whose work always ends before it can be cancelled is tried, but its cancellation is not.
 ///
 /// For an `AsyncOperation` the library sees to most rules, and what can be wrong is the work: a path that forgets `finish`, a hook that does
 /// not stop it, a reference that is kept. Other subclasses of `Operation` can break all of them. A class that damages Foundation's
@@ -73,7 +73,7 @@ public enum OperationContract {
         case finishes
         /// It says that it executes as long as its work goes on.
         case executesWhileWorking
-        /// `start()` returns before work has ended that goes on elsewhere.
+        /// `start()` returns before work has ended that goes on elsewhere. A tenth of a second is not taken for waiting.
         case doesNotBlock
         /// It says that it is asynchronous if it goes on after `start()`.
         case isAsynchronous
@@ -97,7 +97,7 @@ public enum OperationContract {
         case survivesRaces
         /// Nothing keeps it once it is finished.
         case isReleased
-        /// It calls the library's methods as their documentation says.
+        /// It calls the library's methods as their documentation says. A `super.main()` is found in debug builds only.
         case usesTheLibrary
 
         /// Whether a rule comes before another one in reports.
