@@ -56,8 +56,8 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
         case file(URL)
     }
 
-    /// Creates an operation that sends a file. A file that does not exist, or a URL of something else, ends it with a ``TransferError``. A URL
-    /// without a scheme is a path.
+    /// Creates an operation that sends a file. A file that does not exist, or a URL of something else, ends it with a ``TransferError``. A
+    /// URL without a scheme is a path.
     public init(_ request: URLRequest? = nil, fromFile file: URL, name: String? = nil) {
         source = .file(file.asFile)
         super.init(request, name: name)

@@ -23,22 +23,22 @@ public struct DownloadOutput: Sendable {
 /// OperationQueue().addOperation(film.with(input: URLRequest(url: url)))
 /// ```
 ///
-/// The body is written to a file beside the destination, whose name ends in `.partial`, in bounded memory. When all of it has come, that file
-/// takes the place of the destination. If the download breaks off or is cancelled, what has come is kept, provided that the server says by
-/// an `ETag` or a `Last-Modified` how to recognize the file. The next operation with the same URL and destination asks for the rest. If the
-/// file on the server has changed, it starts over. If the server sends a part of what was asked for, the operation asks for the rest. A request
-/// with a `Range` of its own loads that range, and is not resumed. A body that the server sends compressed, without being asked to, is stored as it was
-/// before, and can't be resumed.
+/// The body is written to a file beside the destination, whose name ends in `.partial`, in bounded memory. When all of it has come, that
+/// file takes the place of the destination. If the download breaks off or is cancelled, what has come is kept, provided that the server
+/// says by an `ETag` or a `Last-Modified` how to recognize the file. The next operation with the same URL and destination asks for the
+/// rest. If the file on the server has changed, it starts over. If the server sends a part of what was asked for, the operation asks for
+/// the rest. A request with a `Range` of its own loads that range, and is not resumed. A body that the server sends compressed, without
+/// being asked to, is stored as it was before, and can't be resumed.
 ///
-/// An answer without a file leaves the destination as it is, and is a success: status 304 after an `If-None-Match` or `If-Modified-Since`, 204, and
-/// redirections that lead nowhere. The `status` of the ``DownloadOutput/response`` tells it from others.
+/// An answer without a file leaves the destination as it is, and is a success: status 304 after an `If-None-Match` or `If-Modified-Since`,
+/// 204, and redirections that lead nowhere. The `status` of the ``DownloadOutput/response`` tells it from others.
 ///
 /// Two operations must not load to the same destination at the same time: the second one ends with ``DownloadError/destinationInUse(_:)``.
 ///
 /// See ``RequestOperation`` for how it ends.
 public final class DownloadTaskOperation: RequestOperation<DownloadOutput>, @unchecked Sendable {
-    /// Where the file is put. A file that is there is replaced at the end, unless the server has none to send. A folder, a device or a pipe that is
-    /// there is not: the operation ends with ``DownloadError/cannotWrite(_:error:)`` before anything is sent.
+    /// Where the file is put. A file that is there is replaced at the end, unless the server has none to send. A folder, a device or a pipe
+    /// that is there is not: the operation ends with ``DownloadError/cannotWrite(_:error:)`` before anything is sent.
     public let destination: URL
 
     /// Creates an operation.

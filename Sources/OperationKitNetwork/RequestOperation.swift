@@ -18,9 +18,9 @@ public import Foundation
 /// | there is no answer, or only a part of one | ``TransferError`` |
 /// | it was cancelled | `CancellationError`, or the reason, such as a timeout |
 ///
-/// Redirections are followed, up to twenty, without the `Authorization` if they lead to another server. Status 303, and 301 or 302 of a POST,
-/// lead to a GET without a body. Otherwise method and body stay: the body is sent again from its beginning, which an `httpBodyStream` can't be,
-/// so that such a request ends with a ``TransferError``.
+/// Redirections are followed, up to twenty, without the `Authorization` if they lead to another server. Status 303, and 301 or 302 of a
+/// POST, lead to a GET without a body. Otherwise method and body stay: the body is sent again from its beginning, which an `httpBodyStream`
+/// can't be, so that such a request ends with a ``TransferError``.
 ///
 /// A request that the server wants credentials for ends with status 401: send an `Authorization` header field. The
 /// `timeoutInterval` of the request is the longest time in which nothing comes, in whole seconds; `timeout` of the operation limits all of it.
