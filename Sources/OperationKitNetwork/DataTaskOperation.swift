@@ -98,6 +98,8 @@ final class BodyTransfer: TransferHandler, @unchecked Sendable {
     private let make: (URLSession, URLRequest) -> URLSessionTask
     private var response: HTTPResponse?
     private var body = Data()
+    /// How much of the request's own body was sent at most.
+    private var sent: Int64 = 0
 
     init(
         _ request: URLRequest, for operation: RequestOperation<HTTPOutput>, countsUpload: Bool = false,
@@ -130,7 +132,10 @@ final class BodyTransfer: TransferHandler, @unchecked Sendable {
     }
 
     func sent(_ count: Int64, of total: Int64) {
-        if countsUpload { operation.progressed(to: count, of: total) }
+        // A redirection has it sent again. A progress that is complete twice counts twice in the one around it.
+        guard countsUpload, count > sent else { return }
+        sent = count
+        operation.progressed(to: count, of: total)
     }
 
     func completed(with error: (any Error)?) {

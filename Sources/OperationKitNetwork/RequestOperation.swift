@@ -26,7 +26,7 @@ public import Foundation
 /// `timeoutInterval` of the request is the longest time in which nothing comes, in whole seconds; `timeout` of the operation limits all of it.
 ///
 /// The progress counts bytes, of the body that is sent by an ``UploadTaskOperation``, or else of the one that comes, if its length is known:
-/// that of a body that is sent compressed is not. They begin again when a redirection has the body sent again.
+/// that of a body that is sent compressed is not. They don't go back when a redirection has the body sent again.
 ///
 /// Nothing of what it does blocks a thread. The class has no other subclasses than these.
 public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>, @unchecked Sendable {

@@ -52,7 +52,10 @@ struct RedirectionTests {
         let server = try server(request.status)
         defer { server.stop() }
         let operation = try operation(body, request.method, server.url("/first"))
+        let all = Progress(totalUnitCount: 2)
+        all.addChild(operation.progress, withPendingUnitCount: 1)
         try await queue.run(operation)
+        #expect(all.completedUnitCount == 1)
         #expect(server.requests.map(\.path) == ["/first", "/second"])
         #expect(server.requests.allSatisfy { $0.method == request.method && $0.body == data })
         #expect(server.requests.allSatisfy { $0.headers["authorization"] != nil })
