@@ -80,7 +80,7 @@ struct RequestTroubleTests {
         let server = try LoopbackServer { _ in [.response(Data("hello".utf8))] }
         defer { server.stop() }
         let web = try #require(URL(string: "https://example.com\(folder.url.path)/web"))
-        #expect(mkfifo(destination("pipe").path, 0o600) == 0)
+        #expect(unsafe mkfifo(destination("pipe").path, 0o600) == 0)
         let link = destination("link")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: destination("pipe"))
         for place in [folder.url, web, destination("pipe"), link] {
