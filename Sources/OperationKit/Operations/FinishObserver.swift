@@ -55,6 +55,15 @@ final class FinishObserver: FinishObserving, Sendable {
     }
 }
 
+extension Operation {
+    /// Keeps an operation that is not going to be started until what it depends on has ended. On Linux that notifies it then, without
+    /// holding it.
+    func holdUntilDependenciesEnd() {
+        if self is AsyncOperation { return }
+        for dependency in dependencies { FinishObserver(dependency) { withExtendedLifetime(self) {} } }
+    }
+}
+
 #if canImport(ObjectiveC)
 /// An operation that depends on the watched one, and reports when it can start. Each has a queue of its own, because a
 /// queue checks all its waiting operations whenever one of them finishes.

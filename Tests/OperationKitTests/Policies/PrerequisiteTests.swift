@@ -83,6 +83,29 @@ import Testing
         #expect(log.events.isEmpty && !login.isFinished)
     }
 
+    @Test(
+        "A prerequisite that is not run may be released before what it depends on has ended", arguments: [false, true])
+    func notRun(isRefused: Bool) async throws {
+        let leaks = LeakTracker()
+        do {
+            let (work, source) = (logged("work"), ScriptedOperation.idle())
+            let log = log
+            work.addCondition(
+                Needs(log: log) { [weak work] in
+                    let login = leaks.track(BlockOperation { log.add("login") })
+                    if let work { login.addDependency(isRefused ? work : source) }
+                    if !isRefused { work?.cancel() }
+                    return login
+                })
+            work.start()
+            try? await work.finished()
+            source.start()
+            source.finish()
+        }
+        await leaks.expectAllReleased()
+        #expect(log.events.isEmpty)
+    }
+
     @Test("A prerequisite is cancelled with the operation that waits for it") func cancelled() async {
         let login = endless("login")
         let work = work(needing: login)

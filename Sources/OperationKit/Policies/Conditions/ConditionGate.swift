@@ -108,7 +108,10 @@ extension AsyncOperation {
         let isUnused = helper.map { setHelper($0) } ?? true
         defer { if helper != nil, isUnused { setHelper(nil) } }
         do {
-            if prerequisite.dependencies.contains(where: { isInside($0) }) {
+            let isWaitingForThis = prerequisite.dependencies.contains { isInside($0) }
+            if Task.isCancelled || isWaitingForThis { prerequisite.holdUntilDependenciesEnd() }
+            try Task.checkCancellation()
+            if isWaitingForThis {
                 throw CompoundOperationError.dependencyCycle(
                     name: displayName, path: [displayName, prerequisite.displayName])
             }
@@ -129,7 +132,6 @@ extension OperationCondition {
         // The closure may have ended or cancelled the operation, and the thread that has started it may not have come to
         // cancelling the task then.
         if !operation.awaitsMain { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
-        try Task.checkCancellation()
         if let prerequisite { try await operation.run(prerequisite: prerequisite) }
         try Task.checkCancellation()
         return try await runUserTask { try await evaluate(for: operation) }

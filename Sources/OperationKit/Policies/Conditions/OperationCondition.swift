@@ -35,7 +35,8 @@ public protocol OperationCondition: Sendable {
     /// - Parameter operation: The operation with the condition.
     /// - Returns: An operation that is used nowhere else: a new one each time. If it was started, is a child, is on a queue that is
     ///   known, or runs for another operation already, the operation ends with an error that has
-    ///   ``OperationQueueError/cannotBeAdded(operation:)`` inside. Foundation traps where that cannot be known.
+    ///   ``OperationQueueError/cannotBeAdded(operation:)`` inside. Foundation traps where that cannot be known. If it depends on the
+    ///   operation, or on a composite around that, the error has ``CompoundOperationError/dependencyCycle(name:path:)`` inside.
     func prerequisite(for operation: AsyncOperation) -> Operation?
 
     /// Says whether the operation may run.
