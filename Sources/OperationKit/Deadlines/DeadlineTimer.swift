@@ -198,15 +198,17 @@ extension ArmedDeadline: FinishObserving {
 ///
 /// Several threads may be about to arm one, and a deadline may expire, and its closure arm the next one, before the thread that armed it
 /// is back.
-final class LatestDeadline: Sendable {
+package final class LatestDeadline: Sendable {
     private let current = Locked<(number: Int, deadline: ArmedDeadline?)>((.min, nil))
+
+    package init() {}
 
     /// Holds a deadline, unless one with a greater number has come before. The other one is released.
     ///
     /// - Parameters:
     ///   - deadline: The deadline; `nil` to disarm those before it.
     ///   - number: Its number. After `Int.max` none is armed any more.
-    func replace(with deadline: ArmedDeadline?, number: Int) {
+    package func replace(with deadline: ArmedDeadline?, number: Int) {
         let unneeded = current.withLock { current in
             current.number > number ? deadline : exchange(&current, with: (number, deadline)).deadline
         }

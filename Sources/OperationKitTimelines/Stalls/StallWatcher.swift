@@ -23,7 +23,7 @@ final class StallWatcher: OperationObserver {
     struct State {
         var watches: [OperationID: Watch] = [:]
         var isAlarmSet = false
-        var alarm: ArmedDeadline?
+        var alarmCount = 0
         var isStopped = false
 
         /// Those that may be reported: what is inside them is not executing, as far as it is watched.
@@ -43,6 +43,7 @@ final class StallWatcher: OperationObserver {
     private let threshold: Duration
     private let time: TimeSource
     private let timer: DeadlineTimer
+    private let alarm = LatestDeadline()
     private let handler: @Sendable (StallReport) -> Void
     /// On which operations are examined, and the handler is called.
     let queue = DispatchQueue(label: "OperationKit.stalls", qos: .userInitiated)
@@ -60,8 +61,9 @@ final class StallWatcher: OperationObserver {
         // Released after unlocking.
         _ = state.withLock { state in
             state.isStopped = true
-            return (exchange(&state.watches, with: [:]), state.alarm.take())
+            return exchange(&state.watches, with: [:])
         }
+        alarm.replace(with: nil, number: .max)
     }
 
     // MARK: - Events
@@ -102,12 +104,15 @@ final class StallWatcher: OperationObserver {
 
     private func setAlarm(after delay: Duration) {
         let due = time.now() + delay
-        let alarm = timer.arm(for: self, after: delay) { watcher in
+        let number = state.withLock { state in
+            state.alarmCount += 1
+            return state.alarmCount
+        }
+        let deadline = timer.arm(for: self, after: delay) { watcher in
             guard let watcher = watcher as? StallWatcher else { return }
             watcher.queue.async { watcher.look(due) }
         }
-        // The one before is released after unlocking.
-        _ = state.withLock { $0.isStopped ? alarm : exchange(&$0.alarm, with: alarm) }
+        alarm.replace(with: deadline, number: number)
     }
 
     /// Reports what has executed for too long, oldest first, and sets the next alarm.
