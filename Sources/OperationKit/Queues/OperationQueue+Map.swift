@@ -81,8 +81,9 @@ extension OperationQueue {
                     return firstError == nil
                 })
         } catch {
-            // Not if it was cancelled while the last elements ran.
-            if results.contains(where: { $0 == nil }) || iterator.next() != nil { throw error }
+            // Not if it was cancelled while the last elements ran. Another one is not asked for, which could take any time.
+            let count = (elements as? any RandomAccessCollection)?.count
+            if results.contains(where: { $0 == nil }) || results.count != count { throw error }
         }
         if let firstError { throw firstError }
         return results.compactMap(\.self)

@@ -166,6 +166,19 @@ import Testing
         }
     }
 
+    @Test("A map that is cancelled asks its sequence for no other element") func cancelledSequence() async {
+        let (taken, isCancelled) = (Shared(0), Gate())
+        let task = Task {
+            let numbers = AnySequence { AnyIterator { taken.increment() } }
+            return try await OperationQueue().map(numbers, limit: 1) { _ in await isCancelled.opened() }
+        }
+        await eventually("none was taken") { taken.value == 1 }
+        task.cancel()
+        isCancelled.open()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(taken.value == 1)
+    }
+
     @Test("The values, the closure and the queue of a map are released") func release() async throws {
         let tracker = LeakTracker()
         do {
