@@ -44,9 +44,6 @@ final class OperationProgress: Progress, @unchecked Sendable {
     private var isComplete = false
     /// What a composite with weights shows once it has ended.
     private var finalUnitCount: Int64?
-    /// What is shown while the total is not known. On Linux Foundation's fractions would be wrong from then on, so what it computes
-    /// with stays as it is.
-    private var vagueUnits: Units?
     private var parts: [Part] = []
     /// The number of parts at which those that have finished are removed, so that adding costs the same on average.
     private var partLimit = 8
@@ -59,6 +56,9 @@ final class OperationProgress: Progress, @unchecked Sendable {
     /// Recursive, because Foundation may release the last reference to a progress above within a change.
     private static let tree = RecursiveLock()
     private var lock: RecursiveLock { OperationProgress.tree }
+    /// What is shown while the total is not known. Foundation's fractions would be wrong from then on, so what it computes with stays
+    /// as it is.
+    private var vagueUnits: Units?
     #endif
 
     /// Creates the progress of an operation. The total is -1 as long as it is not known.
@@ -88,29 +88,30 @@ final class OperationProgress: Progress, @unchecked Sendable {
     override var totalUnitCount: Int64 {
         get { shownUnits?.total ?? super.totalUnitCount }
         // A total of 0 counts as unknown as long as the work goes on: Foundation divides by it on Linux.
-        set { if weightedUnits == nil { change { setTotal(newValue == 0 ? -1 : newValue) } } }
+        set { if weightedUnits == nil { change { set(total: newValue == 0 ? -1 : newValue) } } }
     }
 
     override var completedUnitCount: Int64 {
         get { shownUnits?.completed ?? super.completedUnitCount }
-        set {
-            if weightedUnits != nil { return }
-            change {
-                if vagueUnits == nil { super.completedUnitCount = newValue }
-                vagueUnits?.completed = newValue
-            }
-        }
+        set { if weightedUnits == nil { change { set(completed: newValue) } } }
     }
 
-    private func setTotal(_ total: Int64) {
-        #if !canImport(ObjectiveC)
+    #if canImport(ObjectiveC)
+    private var vagueUnits: Units? { nil }
+    private func set(total: Int64) { super.totalUnitCount = total }
+    private func set(completed: Int64) { super.completedUnitCount = completed }
+    #else
+    private func set(total: Int64) {
         if total < 0 { return vagueUnits = Units(completed: completedUnitCount, total: total) }
-        #endif
         super.totalUnitCount = total
         if let units = vagueUnits.take() { super.completedUnitCount = units.completed }
     }
 
-    #if !canImport(ObjectiveC)
+    private func set(completed: Int64) {
+        if vagueUnits == nil { super.completedUnitCount = completed }
+        vagueUnits?.completed = completed
+    }
+
     override var isIndeterminate: Bool { lock.withLock { vagueUnits != nil } || super.isIndeterminate }
 
     // On Apple platforms Foundation makes a text of the units.
@@ -221,7 +222,9 @@ final class OperationProgress: Progress, @unchecked Sendable {
         let units = Units(fraction, of: total)
         lock.withLock {
             let current = Units(completed: super.completedUnitCount, total: super.totalUnitCount)
-            if !isComplete, units.replaces(current) { write(units) }
+            if isComplete || !units.replaces(current) { return }
+            vagueUnits = nil
+            write(units)
         }
     }
 
@@ -253,7 +256,6 @@ final class OperationProgress: Progress, @unchecked Sendable {
     }
 
     private func write(_ units: Units) {
-        vagueUnits = nil
         if units.total != super.totalUnitCount { super.totalUnitCount = units.total }
         setCompleted(units.completed)
     }
