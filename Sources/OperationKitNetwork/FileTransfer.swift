@@ -24,6 +24,8 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
     private var expected: Int64 = -1
     /// How long the file will be when it is complete; negative if that is not known.
     private var whole: Int64 = -1
+    /// What an answer with a part has said of that.
+    private var total: Int64?
 
     init(_ request: URLRequest, for operation: DownloadTaskOperation, _ file: PartialFile) {
         self.request = request
@@ -85,7 +87,9 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
         }
         guard let range else { return }
         expected = range.last - range.first + 1
-        whole = range.total ?? range.last + 1
+        if !isResuming || range.total != nil { total = range.total }
+        // Without a total, the rest that was asked for ends the file. A part that was not asked for is followed by others.
+        whole = total ?? (isResuming ? range.last + 1 : .max)
     }
 
     func received(_ data: Data) -> Bool {
@@ -105,7 +109,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
             failure = error
             return false
         }
-        if whole >= 0 { operation.progressed(to: file.length, of: whole) }
+        if whole >= 0, whole < .max { operation.progressed(to: file.length, of: whole) }
         return true
     }
 
@@ -114,7 +118,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
     func completed(with error: (any Error)?) {
         // Once: a file that changes all the time is none.
         if startsOver, !hasStartedOver, !operation.isCancelled {
-            (startsOver, hasStartedOver) = (false, true)
+            (startsOver, hasStartedOver, total) = (false, true, nil)
             do {
                 try file.begin(validator: nil)
                 return RequestSession.shared.startAgain(self)

@@ -112,13 +112,17 @@ struct DownloadTests {
     }
 
     /// The head of an answer with the bytes from `first` to `last` of the content.
-    private func head(_ first: Int, _ last: Int, tag: String? = "\"1\"", more: String = "") -> LoopbackServer.Step {
-        let range = "Content-Range: bytes \(first)-\(last)/\(content.count)\r\n"
+    private func head(
+        _ first: Int, _ last: Int, tag: String? = "\"1\"", hasTotal: Bool = true, more: String = ""
+    ) -> LoopbackServer.Step {
+        let range = "Content-Range: bytes \(first)-\(last)/\(hasTotal ? "\(content.count)" : "*")\r\n"
         return .text("HTTP/1.1 206 Part\r\n\(range)\(tag.map { "ETag: \($0)\r\n" } ?? "")\(more)\r\n")
     }
 
-    @Test("Of a server that sends less than was asked for, a download asks for the rest", arguments: [true, false])
-    func partOfTheRest(_ isResumed: Bool) async throws {
+    @Test(
+        "Of a server that sends less than was asked for, and says once how long all of it is, a download asks for the rest",
+        arguments: [true, false], [true, false])
+    func partOfTheRest(_ isResumed: Bool, hasTotals: Bool) async throws {
         let server = try LoopbackServer { [content] request in
             if isResumed, request.number == 1 {
                 let head = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: \(content.count)\r\n\r\n"
@@ -126,7 +130,9 @@ struct DownloadTests {
             }
             let first = request.headers["range"].flatMap { Int($0.dropFirst(6).dropLast()) } ?? 0
             let part = content[first..<min(first + 80_000, content.count)]
-            return [head(first, part.endIndex - 1, more: "Content-Length: \(part.count)\r\n"), .bytes(Data(part))]
+            let hasTotal = hasTotals || request.number == (isResumed ? 2 : 1)
+            let length = "Content-Length: \(part.count)\r\n"
+            return [head(first, part.endIndex - 1, hasTotal: hasTotal, more: length), .bytes(Data(part))]
         }
         defer { server.stop() }
         if isResumed {
