@@ -88,7 +88,7 @@ final class ProcessMonitor: @unchecked Sendable {
 
     /// The groups of programs in which others run, too, or `nil` where the system does not tell.
     ///
-    /// All are looked for at once: there may be many, and the system has to be asked for each process that exists.
+    /// All are looked for in one pass: there may be many, and the system has to be asked for each process that exists.
     static func groupsWithOthers(_ groups: [pid_t]) -> Set<pid_t>? {
         let groups = groups.sorted()
         var found = [Bool](repeating: false, count: groups.count)

@@ -86,7 +86,7 @@ public struct ProcessOutputDestination: Sendable {
     ///
     /// The lines come without their line breaks, in order and one at a time, on a dispatch queue of the operation, and all of them before the
     /// operation ends. A closure that takes long slows the program down, and no memory is used for what it has not taken. The last
-    /// line counts if it has no line break, too. A line of more than a megabyte comes in parts, which end between two characters of Unicode.
+    /// line counts if it has no line break, too. A line of more than a megabyte comes in parts, which end between two Unicode scalars.
     /// What is no UTF-8 is replaced.
     ///
     /// - Parameter body: The closure. It may block.

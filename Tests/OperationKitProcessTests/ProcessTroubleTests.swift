@@ -71,7 +71,7 @@ struct ProcessTroubleTests {
     }
 
     #if os(Linux)
-    @Test("The groups of many programs are looked for at once, and those in which others run are found")
+    @Test("The groups of many programs are looked for in one pass, and those in which others run are found")
     func manyGroups() async throws {
         let ready = Gate()
         let operations = [shell("sleep 100 & sleep 100 & echo; wait"), shell("echo; exec sleep 100")]

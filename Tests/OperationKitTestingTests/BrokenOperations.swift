@@ -170,7 +170,7 @@ final class EndingTwice: ForeignOperation, @unchecked Sendable {
     }
 }
 
-/// Announces its end with the lock held that its state takes, so that whoever is told of it waits for good, and all who ask later.
+/// Announces its end with the lock held that its state takes, so that what is told of it waits for good, and so do all that ask later.
 final class AnnouncingUnderLock: Operation, @unchecked Sendable {
     private let lock = NSLock()
     private var state = ForeignOperation.State.ready

@@ -50,7 +50,7 @@ struct OperationContractTests {
         }
     }
 
-    @Test("A class that blocks whoever asks it is found, and does not hold up the report")
+    @Test("A class that blocks the thread that asks it is found, and does not hold up the report")
     func blockingClasses() async {
         let cases: [(OperationContract.Rule, @Sendable () throws -> Operation)] = [
             (.announcesItsEnd, { AnnouncingUnderLock() }), (.finishesWhenCancelled, { WaitingInCancel() }),

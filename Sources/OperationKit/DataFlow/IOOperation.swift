@@ -316,7 +316,7 @@ extension ChildScheduler {
         let composite = self.operation
         guard let body, let composite, !body.hasEnded else {
             throw CompoundAdditionError.compoundFinished(
-                operation: operation.displayName, compound: composite?.displayName ?? "workflow")
+                operation: operation.displayName, compound: composite?.displayName ?? "compound")
         }
         if let operation = operation as? AsyncOperation { try composite.requireOutside(operation) }
         let id = ObjectIdentifier(operation)

@@ -41,7 +41,7 @@ public final class OperationTimelineRecorder: OperationObserver {
     /// What was recorded up to now. It begins with the first event.
     ///
     /// May be read at any time, on any thread, also inside a method of an observer. Operations that have not finished
-    /// are drawn up to this moment. Operations are not held up meanwhile.
+    /// are drawn up to this moment. Only the next event waits, while what is known is copied.
     ///
     /// Complexity: O(n log n) in the recorded operations.
     public var timeline: OperationTimeline {

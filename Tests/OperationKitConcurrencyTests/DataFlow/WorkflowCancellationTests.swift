@@ -127,7 +127,7 @@ import Testing
         let leaks = LeakTracker()
         await Start.byHand(leaks.track(WorkflowOperation { flow in kept.value = flow }))
         await leaks.expectAllReleased()
-        await #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "workflow")) {
+        await #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "compound")) {
             try await kept.value?.run(ScriptedOperation("late"))
         }
     }
