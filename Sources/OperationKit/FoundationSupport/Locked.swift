@@ -48,6 +48,7 @@ import Synchronization
     package final func withLock<Answer>(_ body: (inout Value) throws -> Answer) rethrows -> Answer {
         SchedulingProbe.reach(.locking)
         unsafe pthread_mutex_lock(mutex)
+        // A variable, as the optimizer releases what is in none as soon as it is not used: with the lock held, if the caller drops it.
         let answer: Answer
         do {
             answer = try unsafe body(&value)
@@ -56,7 +57,6 @@ import Synchronization
             throw error
         }
         unsafe pthread_mutex_unlock(mutex)
-        withExtendedLifetime(answer) {}
         SchedulingProbe.reach(.unlocked)
         return answer
     }
@@ -74,6 +74,7 @@ struct RecursiveLock: Sendable {
     func withLock<Answer>(_ body: () throws -> Answer) rethrows -> Answer {
         SchedulingProbe.reach(.locking)
         lock.lock()
+        // A variable, for the reason that is given above.
         let answer: Answer
         do {
             answer = try body()
@@ -82,7 +83,6 @@ struct RecursiveLock: Sendable {
             throw error
         }
         lock.unlock()
-        withExtendedLifetime(answer) {}
         SchedulingProbe.reach(.unlocked)
         return answer
     }
