@@ -64,6 +64,21 @@ extension AsyncOperation {
         }
     }
 
+    /// Tells observers that `main()` is about to be called, or the children are about to start.
+    ///
+    /// - Parameter hasGates: Whether the operation has gates, all of which it has passed. If that is not so, nothing is done.
+    /// - Returns: Whether that is so, and observers may have been told.
+    @discardableResult
+    final func announceMain(hasGates: Bool) -> Bool {
+        guard ObserverList.isObserving else { return false }
+        let (isNext, event) = withObservers {
+            let isNext = $0.lifecycle.isPassingGates && ($0.gates != nil) == hasGates
+            return (isNext, isNext ? $0.note(.running, $1) : nil)
+        }
+        deliver(event)
+        return isNext
+    }
+
     /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
     private final func deliver(_ list: inout Trampoline) {
         var hasGates = false
