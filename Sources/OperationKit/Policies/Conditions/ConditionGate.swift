@@ -108,10 +108,10 @@ extension AsyncOperation {
         let isUnused = helper.map { setHelper($0) } ?? true
         defer { if helper != nil, isUnused { setHelper(nil) } }
         do {
-            let isWaitingForThis = prerequisite.dependencies.contains { isInside($0) }
-            if Task.isCancelled || isWaitingForThis { prerequisite.holdUntilDependenciesEnd() }
-            try Task.checkCancellation()
-            if isWaitingForThis {
+            let isCancelled = Task.isCancelled
+            if isCancelled || prerequisite.dependencies.contains(where: { isInside($0) }) {
+                prerequisite.holdUntilDependenciesEnd()
+                if isCancelled { throw CancellationError() }
                 throw CompoundOperationError.dependencyCycle(
                     name: displayName, path: [displayName, prerequisite.displayName])
             }
