@@ -295,7 +295,7 @@ package struct TimeSource: Sendable {
     /// The time that has passed.
     package let now: @Sendable () -> Duration
     /// Suspends until so much time has passed. Throws if the task is cancelled before.
-    package let sleep: @Sendable (_ deadline: Duration) async throws -> Void
+    let sleep: @Sendable (_ deadline: Duration) async throws -> Void
 
     package init(_ clock: some Clock<Duration>) {
         let start = clock.now
