@@ -108,7 +108,7 @@ struct ChildProcessStateTests {
         #expect(splitter.end() == "a")
     }
 
-    /// Characters around the limit, as they come at once or in two pieces, and the parts that are to be seen of the line.
+    /// Characters around the limit, as they come in one piece or in two, and the parts that are to be seen of the line.
     @Test(
         "A long line is cut at a character, and the line break right after a part is no line",
         arguments: [
