@@ -114,7 +114,7 @@ extension Lifecycle {
             return .passGates
         case .starting(let outcome):
             return settle(outcome, wasExecuting: true)
-        case .pending, .executing, .draining, .finishing, .finished:
+        default:
             impossible("becameExecuting")
         }
     }
@@ -151,7 +151,7 @@ extension Lifecycle {
             return .drain
         case .finishing, .finished:
             return nil
-        case .pending, .starting, .executing:
+        default:
             impossible(event)
         }
     }
@@ -165,7 +165,7 @@ extension Lifecycle {
             return nil
         case .draining, .finishing, .finished:
             return nil
-        case .pending, .starting, .executing:
+        default:
             impossible("mainReturned")
         }
     }
@@ -202,7 +202,7 @@ extension Lifecycle {
             return finish(with: own, wasExecuting: true)
         case .draining(let given, let wasExecuting):
             return finish(with: given ?? own, wasExecuting: wasExecuting)
-        case .pending, .starting, .executing, .finishing, .finished:
+        default:
             impossible("drained")
         }
     }

@@ -62,8 +62,7 @@ extension ReadySchedule {
         switch table.records[slot].phase {
         case .adding, .added: table.records[slot].phase = .waiting
         case .waiting: break
-        case .free, .ready, .starting, .detached, .queued, .ending, .gone, .external:
-            preconditionFailure("OperationKit: a child is registered that is \(table.records[slot].phase)")
+        default: preconditionFailure("OperationKit: a child is registered that is \(table.records[slot].phase)")
         }
         table.records[slot].priority = priority
         becomeReadyIfDue(slot)
@@ -183,8 +182,7 @@ extension ReadySchedule {
         switch table.records[slot].phase {
         case .starting: table.records[slot].phase = .detached
         case .ending(.worker): table.records[slot].phase = .ending(.detached)
-        case .free, .adding, .added, .waiting, .ready, .detached, .queued, .ending, .gone, .external:
-            preconditionFailure("OperationKit: a worker leaves a child that is \(table.records[slot].phase)")
+        default: preconditionFailure("OperationKit: a worker leaves a child that is \(table.records[slot].phase)")
         }
         places.detached()
     }
@@ -201,8 +199,7 @@ extension ReadySchedule {
     mutating func ended(_ slot: Int) -> Operation? {
         switch table.records[slot].phase {
         case .adding, .added, .waiting, .starting, .detached, .queued, .ending: break
-        case .free, .ready, .gone, .external:
-            preconditionFailure("OperationKit: a child ends that is \(table.records[slot].phase)")
+        default: preconditionFailure("OperationKit: a child ends that is \(table.records[slot].phase)")
         }
         if let place = table.records[slot].phase.place {
             places.ended(in: place)
