@@ -187,13 +187,6 @@ package final class ArmedDeadline: Sendable {
     }
 }
 
-/// A deadline by which an operation has to end is disarmed when the operation does.
-extension ArmedDeadline: FinishObserving {
-    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
-        disarm()
-    }
-}
-
 /// The latest of deadlines that follow one another: it alone stays armed.
 ///
 /// Several threads may be about to arm one, and a deadline may expire, and its closure arm the next one, before the thread that armed it

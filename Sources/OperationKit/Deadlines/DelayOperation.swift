@@ -34,10 +34,9 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
 
     override func startWork() {
         guard duration > .zero else { return _ = finish() }
-        // Keeps the operation until it ends: one that was started by hand may be held by nothing else.
-        let deadline = timer.arm(for: self, after: duration) { [self] _ in finish() }
-        // From here on the operation holds it. If it has ended meanwhile, it is disarmed by its release.
-        _ = observeFinish(deadline)
+        let deadline = timer.arm(for: self, after: duration) { ($0 as? AsyncOperation)?.finish() }
+        // Keeps the operation until it ends, too: one that was started by hand may be held by nothing else.
+        FinishObserver(self) { deadline.disarm() }
     }
 
     /// Ends the operation. Don't call this method yourself.

@@ -43,10 +43,9 @@ extension OperationQueue {
         addOperation(operation)
         operation.announceReadiness()
         delayOperation.start()
-        // An operation that is cancelled ends before its delay, and the delay ends soon after. Until then the operation must not be
-        // released: Foundation notifies it without holding it.
+        // An operation that is cancelled ends before its delay, and the delay ends soon after.
         FinishObserver(operation) { delayOperation.cancel() }
-        FinishObserver(delayOperation) { withExtendedLifetime(operation) {} }
+        operation.holdUntilDependenciesEnd()
         return delayOperation
     }
 }
