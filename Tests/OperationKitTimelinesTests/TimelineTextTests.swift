@@ -116,15 +116,4 @@ import Testing
         let ticks = TimelineScale(end: end, length: 100).ticks(atMost: 4).map(\.text)
         #expect(ticks.joined(separator: ", ") == expected)
     }
-
-    @Test("Durations are written with about three digits, rounded down") func durations() {
-        let durations: [(Duration, String)] = [
-            (.zero, "0 s"), (.nanoseconds(1), "1 ns"), (.nanoseconds(1_000), "1 µs"), (.nanoseconds(1_050), "1.05 µs"),
-            (.nanoseconds(12_345), "12.3 µs"), (.nanoseconds(999_999), "999 µs"), (.milliseconds(1_500), "1.5 s"),
-            (.milliseconds(59_990), "59.9 s"), (.seconds(61), "1 min 1 s"), (.seconds(3_661), "1 h 1 min"),
-            (.seconds(90_000), "1 d 1 h"), (.seconds(86_400 * 1_000 - 1), "999 d 23 h"),
-            (.seconds(86_400 * 1_000), "1000 d"), (.seconds(-2), "−2 s"),
-        ]
-        for (duration, text) in durations { #expect(duration.shortText == text) }
-    }
 }

@@ -187,7 +187,7 @@ public struct Workflow: Sendable {
             throw CancellationError()
         }
         guard duration > .zero else { return try Task.checkCancellation() }
-        let description = "sleeping for \(ageText(duration))"
+        let description = "sleeping for \(duration.shortText)"
         body.sleepBegan(description)
         workflow.emit(.waiting(for: description))
         defer {

@@ -213,7 +213,7 @@ public struct UnfinishedOperation: Sendable, CustomStringConvertible {
     /// A sentence with all of this, for an operation that was released.
     public var description: String {
         let lines = [
-            "OperationKit: “\(name)” (\(type.typeTitle)) was released while executing, after \(ageText(age)), without having finished. "
+            "OperationKit: “\(name)” (\(type.typeTitle)) was released while executing, after \(age.shortText), without having finished. "
                 + "It was started on \(origin). "
                 + "Keep it alive until it finishes: let its work hold it, or keep a reference to it."
         ]
@@ -224,14 +224,4 @@ public struct UnfinishedOperation: Sendable, CustomStringConvertible {
 /// The lines of a call stack, below a sentence.
 func indented(_ lines: [String]) -> [String] {
     lines.map { "    \($0)" }
-}
-
-/// A duration for people to read, with two or three digits.
-func ageText(_ age: Duration) -> String {
-    let (seconds, attoseconds) = age.clamped.components
-    if seconds < 1 { return "\(attoseconds / 1_000_000_000_000_000) ms" }
-    if seconds < 10 { return "\(seconds).\(attoseconds / 100_000_000_000_000_000) s" }
-    if seconds < 120 { return "\(seconds) s" }
-    if seconds < 7_200 { return "\(seconds / 60) min \(seconds % 60) s" }
-    return "\(seconds / 3_600) h \(seconds / 60 % 60) min"
 }

@@ -23,7 +23,7 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
         case .released(let operation):
             return operation.description
         case .lostFinish(let error, let operation):
-            let start = operation.map { " It was started on \($0.origin), \(ageText($0.age)) earlier." } ?? ""
+            let start = operation.map { " It was started on \($0.origin), \($0.age.shortText) earlier." } ?? ""
             let lines = ["OperationKit: " + (error.errorDescription ?? "") + start]
             return (lines + indented(operation?.callStack ?? [])).joined(separator: "\n")
         case .finishedAfterSuperMain(let type):

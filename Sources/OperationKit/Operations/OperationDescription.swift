@@ -27,7 +27,7 @@ enum OperationStatus: Equatable {
         }
     }
 
-    private static func text(_ start: String, _ age: Duration?) -> String { age.map { start + ageText($0) } ?? "" }
+    private static func text(_ start: String, _ age: Duration?) -> String { age.map { start + $0.shortText } ?? "" }
 }
 
 extension Operation {

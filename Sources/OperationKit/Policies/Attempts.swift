@@ -116,7 +116,7 @@ final class Attempts: Sendable {
         }
         snapshot.summary = number == 0 && delay == nil ? [] : [text(max(number, 1))]
         guard let delay else { return }
-        let next = "\(text(number + 1)) begins in \(ageText(delay))"
+        let next = "\(text(number + 1)) begins in \(delay.shortText)"
         // While no attempt runs, the last one is over.
         snapshot.summary = snapshot.children.isEmpty ? [next] : snapshot.summary + [next]
     }

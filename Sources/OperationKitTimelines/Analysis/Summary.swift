@@ -141,9 +141,8 @@ extension OperationTimeline.Summary: CustomStringConvertible {
         ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let operations = operationCount == 1 ? "1 operation" : "\(operationCount) operations"
         var lines = [([operations] + counts).joined(separator: ", ")]
-        let mean = Int((meanParallelism * 10).rounded())
         lines.append(
-            "\(wallTime.shortText) for \(work.shortText) of work: \(mean / 10).\(mean % 10) at the same time "
+            "\(wallTime.shortText) for \(work.shortText) of work: \(meanParallelism.shortText) at the same time "
                 + "on average, \(maximumParallelism) at most")
         for wait in waiting.prefix(Self.reasonLines) {
             lines.append(

@@ -138,25 +138,6 @@ extension Double {
     }
 }
 
-extension Duration {
-    /// The duration for people to read, with about three digits.
-    var shortText: String {
-        let seconds = components.seconds
-        if self < .zero { return "−" + (.zero - self).shortText }
-        if seconds >= 86_400_000 { return "\(seconds / 86_400) d" }
-        if seconds >= 86_400 { return "\(seconds / 86_400) d \(seconds / 3_600 % 24) h" }
-        if seconds >= 3_600 { return "\(seconds / 3_600) h \(seconds / 60 % 60) min" }
-        if seconds >= 60 { return "\(seconds / 60) min \(seconds % 60) s" }
-        for (unit, name) in [(Int64(1_000_000_000), "s"), (1_000_000, "ms"), (1_000, "µs")] where nanoseconds >= unit {
-            // Rounded down: 999.9 ms is not 1 s.
-            let (whole, rest) = (nanoseconds / unit, nanoseconds % unit / (unit / 1_000))
-            let count = rest == 0 || whole >= 100 ? 0 : rest % 100 == 0 || whole >= 10 ? 1 : 2
-            return "\(whole)" + (count == 0 ? "" : "." + String(1_000 + rest).dropFirst().prefix(count)) + " \(name)"
-        }
-        return nanoseconds == 0 ? "0 s" : "\(nanoseconds) ns"
-    }
-}
-
 extension OperationTimeline {
     /// What is to be known of a drawing, in sentences.
     ///

@@ -90,7 +90,7 @@ import Testing
         ),
         (
             CircuitOpenError(operation: "load", circuit: "server", retryAfter: .seconds(2)), 1,
-            "The operation “load” did not run, because the circuit breaker “server” is open, for another 2.0 s."
+            "The operation “load” did not run, because the circuit breaker “server” is open, for another 2 s."
         ),
         (
             CircuitOpenError(operation: "load", circuit: "server", retryAfter: nil), 1,

@@ -205,7 +205,7 @@ import Testing
         workflow.clock = clock
         workflow.start()
         await clock.sleepers()
-        #expect(workflow.debugDescription.hasPrefix("“poll”: sleeping for 2.0 s"))
+        #expect(workflow.debugDescription.hasPrefix("“poll”: sleeping for 2 s"))
         clock.advance(by: .seconds(2))
         await eventually("it sleeps on") { recorder.events == ["awake"] && !clock.deadlines.isEmpty }
         workflow.cancel(withError: TestError.reason)

@@ -7,15 +7,16 @@ import Testing
 
 /// What descriptions say of one operation, from values.
 @Suite("Descriptions: texts", .hangGuard) struct OperationStatusTests {
-    @Test(
-        "An age is rounded down to a unit that fits its length",
-        arguments: [
-            (0, "0 ms"), (0.0404, "40 ms"), (0.999, "999 ms"), (1, "1.0 s"), (2.49, "2.4 s"), (9.99, "9.9 s"),
-            (10, "10 s"), (31.9, "31 s"), (119.9, "119 s"), (120, "2 min 0 s"), (312, "5 min 12 s"),
-            (7_199, "119 min 59 s"), (7_200, "2 h 0 min"), (90_061, "25 h 1 min"),
-        ])
-    func age(seconds: Double, text: String) {
-        #expect(ageText(.seconds(seconds)) == text)
+    @Test("Durations are written with about three digits, rounded down") func durations() {
+        let durations: [(Duration, String)] = [
+            (.zero, "0 s"), (.nanoseconds(1), "1 ns"), (.nanoseconds(1_000), "1 µs"), (.nanoseconds(1_050), "1.05 µs"),
+            (.nanoseconds(12_345), "12.3 µs"), (.nanoseconds(999_999), "999 µs"), (.milliseconds(1_500), "1.5 s"),
+            (.milliseconds(59_990), "59.9 s"), (.seconds(61), "1 min 1 s"), (.seconds(3_661), "1 h 1 min"),
+            (.seconds(90_000), "1 d 1 h"), (.seconds(86_400 * 1_000 - 1), "999 d 23 h"),
+            (.seconds(86_400 * 1_000), "1000 d"), (.seconds(-2), "−2 s"),
+        ]
+        for (duration, text) in durations { #expect(duration.shortText == text) }
+        #expect(Duration.longest.shortText == "106751 d")
     }
 
     @Test(
@@ -57,7 +58,7 @@ import Testing
         operation.start()
         let began = try #require(operation.withState { $0.execution?.startTime })
         #expect(operation.summary(at: began + .seconds(31)) { nil } == "“a”: executing for 31 s")
-        #expect(operation.summary(at: began) { nil } == "“a”: executing for 0 ms")
+        #expect(operation.summary(at: began) { nil } == "“a”: executing for 0 s")
         operation.finish()
         #expect(operation.withState { $0.execution } == nil)
     }

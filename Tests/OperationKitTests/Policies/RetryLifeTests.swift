@@ -170,7 +170,7 @@ import Testing
         }
         retry.start()
         await clock.sleepers()
-        #expect(retry.debugDescription.contains("attempt 2 of 3 begins in 1.0 s"))
+        #expect(retry.debugDescription.contains("attempt 2 of 3 begins in 1 s"))
         #expect(!retry.debugDescription.contains("\n"))
         clock.advance(by: .seconds(1))
         await begun.opened()

@@ -198,7 +198,7 @@ extension IOOperation {
             named: { displayName }, clock: clock,
             wait: { number, error, delay in
                 self.emit(.retrying(attempt: number, error: error, delay: delay))
-                self.setWait("waiting \(ageText(delay)) before attempt \(number + 1)")
+                self.setWait("waiting \(delay.shortText) before attempt \(number + 1)")
                 defer { self.setWait(nil) }
                 try await clock.pause(for: delay)
             }, requesting: { try await request?.granted(toAttemptOf: self) }, body)
