@@ -14,9 +14,9 @@ extension AsyncOperation {
     @inline(__always)
     final func withObservers<Answer>(_ step: (inout State, _ outer: ObserverList?) -> Answer) -> Answer {
         while true {
-            let additions = ObserverRegistration.additions.value
+            let additions = ObserverList.additionCount
             let outer = outerObservers
-            let answer = withState { ObserverRegistration.additions.value == additions ? step(&$0, outer) : nil }
+            let answer = withState { ObserverList.additionCount == additions ? step(&$0, outer) : nil }
             if let answer { return answer }
         }
     }
@@ -104,9 +104,7 @@ extension AsyncOperation {
         _ = add(observer)
     }
 
-    /// Adds an observer.
-    ///
-    /// - Returns: Whether the operation has not finished.
+    /// - Returns: Whether the operation has not finished, so that the observer is added.
     final func add(_ observer: any OperationObserver) -> Bool {
         let registration = ObserverRegistration(observer, isOuter: children != nil)
         defer { registration.added() }
@@ -281,12 +279,15 @@ extension EventQueue {
 typealias ObserverList = [ObserverRegistration]
 
 extension ObserverList {
+    // Tests that explore or count what a thread does are not disturbed by what other tests observe.
+
     /// Whether there is an observer anywhere.
     @inline(__always)
-    static var isObserving: Bool {
-        // Tests that explore or count what a thread does are not disturbed by what other tests observe.
-        ObserverRegistration.count.value != 0 && SchedulingProbe.observer == nil
-    }
+    static var isObserving: Bool { ObserverRegistration.count.value != 0 && SchedulingProbe.observer == nil }
+
+    /// How many outer observers were added. What is looked up before and after an addition differs.
+    @inline(__always)
+    static var additionCount: Int { SchedulingProbe.observer == nil ? ObserverRegistration.additions.value : 0 }
 
     /// Adds an observer, unless it is there.
     mutating func add(_ registration: ObserverRegistration) {
@@ -316,7 +317,7 @@ final class ObserverRegistration: Sendable {
     static let count = AtomicCounter()
     /// How many of them are of composites or of all operations, so that they are there for operations inside.
     static let outerCount = AtomicCounter()
-    /// How many of these were added. What is looked up before and after an addition differs.
+    /// How many of these were added.
     static let additions = AtomicCounter()
     /// Those of the observers of all operations.
     static let global = Locked<ObserverList>([])
