@@ -133,7 +133,8 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
             guard let response, !startsOver else { throw TransferError(URLError(.badServerResponse), of: request) }
             guard operation.accepts(response) else { throw HTTPError(request, response, errorBody) }
             guard response.hasFile else {
-                file.leave()
+                // What was thrown away leaves nothing.
+                if hasStartedOver { file.stop() } else { file.leave() }
                 return operation.end(with: .success(DownloadOutput(file: operation.destination, response: response)))
             }
             if expected >= 0, received != expected || file.length != whole {

@@ -111,6 +111,25 @@ struct DownloadTests {
         #expect(server.requests.count == 3)
     }
 
+    @Test("Nothing is left of a part that was thrown away, if the server has no other file")
+    func nothingLeft() async throws {
+        let server = try LoopbackServer { [content] request in
+            if request.number == 1 {
+                return [
+                    .text("HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: \(content.count)\r\n\r\nhello"), .close,
+                ]
+            }
+            return [.response(request.headers["range"] == nil ? 304 : 416)]
+        }
+        defer { server.stop() }
+        await #expect(throws: TransferError.self) {
+            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        }
+        let output = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        #expect(output.response.status == 304)
+        #expect(names.isEmpty)
+    }
+
     /// The head of an answer with the bytes from `first` to `last` of the content.
     private func head(
         _ first: Int, _ last: Int, tag: String? = "\"1\"", hasTotal: Bool = true, more: String = ""
