@@ -7,24 +7,32 @@ import Testing
 @Suite("Compound: limits", .hangGuard, .serialized) struct CompoundLimitTests {
     /// Children of one kind, or of several: some end on other threads, and the queue starts others.
     @Test(
-        "No more children run at the same time than the limit allows",
+        "No more children run at the same time than the limit allows, and none begins in the place of an older one",
         arguments: [[.block, .hopping]] + ChildKind.allCases.map { [$0] }, [1, 2, 3])
     func limit(_ kinds: [ChildKind], limit: Int) async throws {
-        for _ in 0..<TestExtent.choose(kinds.count == 1 ? 1 : 10, long: 40) {
-            let running = Shared((now: 0, most: 0))
+        let seed = SplitMix64.freshSeed()
+        var random = SplitMix64(seed: seed)
+        for _ in 0..<TestExtent.choose(kinds.count == 1 ? 1 : 20, long: 400) {
+            let running = Shared((now: 0, most: 0, open: Set(0..<40), problem: String?.none))
+            let spins = random.next() % 3_000
             let children = (0..<40).map { number in
-                kinds[number % kinds.count].make {
+                kinds.randomElement(using: &random)!.make {
                     running.change {
                         $0.now += 1
                         $0.most = max($0.most, $0.now)
+                        $0.open.remove(number)
+                        // Those that are older, and those that run, need more places than there are.
+                        let older = $0.open.filter { $0 < number }
+                        if $0.now + older.count > limit { $0.problem = "\(number) before \(older.sorted())" }
                     }
                     var random = SplitMix64(seed: UInt64(number))
-                    random.spinRandomly(upTo: 3_000)
+                    random.spinRandomly(upTo: spins + 1)
                     running.change { $0.now -= 1 }
                 }
             }
             try await OperationQueue().run(CompoundOperation(operations: children, maxConcurrentOperationCount: limit))
             #expect((1...limit).contains(running.value.most))
+            #expect(running.value.problem == nil, "seed \(seed)")
         }
     }
 

@@ -50,8 +50,8 @@ extension ScheduleExplorer {
         if counters != expected { violation = "counted \(counters), there are \(expected)" }
     }
 
-    /// How many of those on the queue have a place of the machine.
-    var queuedHere: Int { schedule.places.isKeptByQueue ? 0 : count(.queued) }
+    /// How many of those that the queue was handed take a place.
+    var queuedHere: Int { children.count { $0.stage == .queued && $0.isReadyOnQueue } }
 
     func count(_ stages: Stage...) -> Int { children.count { stages.contains($0.stage) } }
 
@@ -64,7 +64,7 @@ extension ScheduleExplorer {
         numbers += [schedule.places.isSuspended ? 1 : 0, budget.hashValue, children.count, externalSlot ?? -1]
         for child in children {
             numbers += [child.slot, child.stage.rawValue, child.ignoresDependencies ? 1 : 0]
-            numbers += [child.isEnding ? 1 : 0, child.isHandedOver ? 1 : 0]
+            numbers += [child.isEnding ? 1 : 0, child.isHandedOver ? 1 : 0, child.isReadyOnQueue ? 1 : 0]
             numbers.append(child.waitsFor.reduce(0) { $0 | 1 << ($1 + 1) })
         }
         for record in schedule.table.records {

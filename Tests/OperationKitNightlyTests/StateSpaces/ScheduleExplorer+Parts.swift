@@ -42,6 +42,8 @@ extension ScheduleExplorer {
         var isEnding = false
         /// Whether it was given to the queue without a worker, which has not taken it yet.
         var isHandedOver = false
+        /// Whether the queue, which it was handed, can start it.
+        var isReadyOnQueue = true
 
         var mayBeEnding: Bool {
             switch stage {

@@ -112,8 +112,8 @@ extension ScheduleExplorer {
             case .watched: steps += [.goesOn(index, isLast: false), .goesOn(index, isLast: true), .ends(index)]
             case .watchedEnded: steps += [.goesOn(index, isLast: false), .goesOn(index, isLast: true)]
             case .queued:
-                if !child.isEnding { steps.append(.waitsOnQueue(index)) }
-                if !child.isEnding, child.isHandedOver { steps.append(.handedBack(index)) }
+                if !child.isEnding, child.isReadyOnQueue { steps.append(.waitsOnQueue(index)) }
+                if !child.isEnding, child.isHandedOver, child.isReadyOnQueue { steps.append(.handedBack(index)) }
                 steps.append(.ends(index))
             case .alone: steps.append(.ends(index))
             case .waiting, .ended: break
@@ -227,8 +227,9 @@ extension ScheduleExplorer {
             children[index].stage = .waiting
             children[index].isHandedOver = false
             return follow(mayHandOver: false)
-        case .waitsOnQueue:
-            schedule.places.isKeptByQueue = true
+        case .waitsOnQueue(let index):
+            schedule.waitsOnQueue(children[index].slot)
+            children[index].isReadyOnQueue = false
         }
         follow()
     }

@@ -159,9 +159,9 @@ import Testing
         (.starting, true, Array(repeating: "starting", count: 5)),
         (.detached, true, Array(repeating: "starting", count: 5)),
         (.ending(.detached), true, Array(repeating: "starting", count: 5)),
-        (.queued, false, Array(repeating: "not ready by itself", count: 5)),
+        (.queued(isReady: false), false, Array(repeating: "not ready by itself", count: 5)),
         (
-            .queued, true,
+            .queued(isReady: true), true,
             [
                 nil, "ready, but the children are suspended", "ready, but the children are being cancelled",
                 "ready, but the limit of 2 is reached", "ready, waiting for a thread",
@@ -174,7 +174,7 @@ import Testing
     )
     func reasons(phase: ChildPhase, isReady: Bool, reasons: [String?]) {
         let wait = "waiting for “b”, starting"
-        let waits = [.added, .waiting, .queued].contains(phase)
+        let waits = [ChildSnapshot.Stage.waiting, .queued].contains(phase.stage)
         for (readyText, reason) in zip(Self.schedules.map(\.readyText), reasons) {
             func text(wait: String?) -> String? {
                 ChildSnapshot.reason(phase.stage, wait: wait, isReady: isReady, readyText: readyText)

@@ -71,7 +71,7 @@ extension ChildStateMachine {
     /// A child that the private queue was handed is not ready, and waits there.
     mutating func waitsOnQueue(_ child: ChildReference) -> Effects {
         // It may have ended meanwhile.
-        if schedule.table.isPresent(child) { schedule.places.isKeptByQueue = true }
+        if schedule.table.isPresent(child) { schedule.waitsOnQueue(child.slot) }
         return effects()
     }
 
@@ -124,7 +124,7 @@ extension ChildStateMachine {
     private mutating func removed(_ end: ChildEnd) -> Effects {
         let slot = end.child.slot
         let nature = schedule.table.records[slot].nature
-        let endedOnQueue = schedule.table.records[slot].phase.place == .queue
+        let endedOnQueue = schedule.table.records[slot].phase.place?.isOnQueue == true
         let operation = schedule.ended(slot)
         externals.childEnded(slot, in: &schedule)
         let ended = nature == .independent ? nil : operation

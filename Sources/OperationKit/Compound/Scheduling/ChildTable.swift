@@ -176,8 +176,8 @@ enum ChildPhase: Hashable {
     case starting
     /// Running without a worker, and so without a place on the queue.
     case detached
-    /// Handed to the operation queue, which starts it.
-    case queued
+    /// Handed to the operation queue, which starts it: when it is ready, if it was found not to be.
+    case queued(isReady: Bool)
     /// Ended. It keeps its place until the progress of the composite has been reported.
     case ending(ChildPlace?)
     /// It has ended before what it depends on, which still refers to its slot.
@@ -190,7 +190,7 @@ enum ChildPhase: Hashable {
         switch self {
         case .starting: .worker
         case .detached: .detached
-        case .queued: .queue
+        case .queued(let isReady): .queue(isReady: isReady)
         case .ending(let place): place
         case .free, .adding, .added, .waiting, .ready, .gone, .external: nil
         }
@@ -203,8 +203,12 @@ enum ChildPlace: Hashable {
     case worker
     /// Its worker has left it: `start()` returned before its end.
     case detached
-    /// It was handed to the operation queue, which counts it.
-    case queue
+    /// It was handed to the operation queue. If it is not ready there, it takes no place until then.
+    case queue(isReady: Bool)
+
+    var isOnQueue: Bool {
+        if case .queue = self { true } else { false }
+    }
 }
 
 // MARK: - Dependencies

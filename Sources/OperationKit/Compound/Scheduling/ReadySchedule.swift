@@ -166,15 +166,22 @@ extension ReadySchedule {
 
     /// A child that the queue was to be handed has been started by another thread. A worker looks at it.
     mutating func handedBack(_ slot: Int) {
-        places.ended(in: .queue)
+        places.ended(in: .queue(isReady: true))
         becomeReady(slot)
     }
 
     /// A child is handed to the queue, which starts it.
     mutating func handedToQueue(_ slot: Int) {
-        table.records[slot].phase = .queued
+        table.records[slot].phase = .queued(isReady: true)
         if cancellation == .complete { places.isKeptByQueue = true }
         places.handedToQueue()
+    }
+
+    /// A child that the queue was handed is not ready, and waits there.
+    mutating func waitsOnQueue(_ slot: Int) {
+        guard case .queued = table.records[slot].phase else { return }
+        table.records[slot].phase = .queued(isReady: false)
+        places.waitsOnQueue()
     }
 
     /// `start()` of a child returned, and the child has not ended. The report of its end may be under way.
@@ -203,7 +210,7 @@ extension ReadySchedule {
         }
         if let place = table.records[slot].phase.place {
             places.ended(in: place)
-            if place == .queue, places.queued == 0, cancellation != .complete { places.isKeptByQueue = false }
+            if place.isOnQueue, places.queued == 0, cancellation != .complete { places.isKeptByQueue = false }
         }
         let operation = table.remove(slot)
         leave(slot)

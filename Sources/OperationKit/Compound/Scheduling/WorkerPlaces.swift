@@ -15,7 +15,7 @@ struct QueueSettings: Equatable {
 /// The limit is kept here, and the operation queue starts what it is given. There are cases in which the queue keeps the limit, until all
 /// that it was handed has ended, and no worker is on its way:
 ///
-/// - A child that it was handed is not ready, and must not keep others from the place that it has here.
+/// - A child that it was handed is not ready. It takes no place here then, and the queue begins it when there is one.
 /// - A worker follows a child that the queue has started, to start another one itself. When such a child has ended, Foundation tells those
 ///   that depend on it one after the other. The queue, which goes on after that, keeps the worker from finding them not ready, and
 ///   beginning others.
@@ -31,6 +31,8 @@ struct WorkerPlaces {
     private(set) var detachedCount = 0
     /// How many children the operation queue was handed.
     private(set) var queued = 0
+    /// How many of these were not ready, and take no place.
+    private(set) var unreadyCount = 0
     /// Whether the operation queue keeps the limit.
     var isKeptByQueue = false
     /// Workers are requested one at a time.
@@ -41,8 +43,8 @@ struct WorkerPlaces {
     /// Whether one more child may run.
     var hasPlaceForChild: Bool { limit < 0 || started + queuedHere < limit }
 
-    /// How many of those that the queue was handed have a place here.
-    private var queuedHere: Int { isKeptByQueue ? 0 : queued }
+    /// How many of those that the queue was handed take a place, also those on their way to the queue.
+    private var queuedHere: Int { queued - unreadyCount }
 
     /// The limit of the operation queue while it keeps it. Detached children take no place on that queue, so their number is
     /// subtracted.
@@ -63,6 +65,12 @@ extension WorkerPlaces {
         queued += 1
     }
 
+    /// A child that the queue was handed is not ready.
+    mutating func waitsOnQueue() {
+        unreadyCount += 1
+        isKeptByQueue = true
+    }
+
     /// A child goes on without its worker.
     mutating func detached() {
         detachedCount += 1
@@ -75,7 +83,9 @@ extension WorkerPlaces {
         case .detached:
             started -= 1
             detachedCount -= 1
-        case .queue: queued -= 1
+        case .queue(let isReady):
+            queued -= 1
+            if !isReady { unreadyCount -= 1 }
         }
     }
 }
