@@ -81,7 +81,7 @@ extension CollectionOperation {
     /// Performs the operation on all items of a sequence, without loading it whole, and returns those that failed.
     ///
     /// ```swift
-    /// final class Import: SequentialBatchOperation {
+    /// final class Import: SequentialBatchOperation, Sendable {
     ///     let batchSize = 500
     ///     func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) { completion(nil) }
     /// }

@@ -8,7 +8,7 @@
 /// | in sequence | ``SequentialItemOperation`` | ``SequentialBatchOperation`` |
 ///
 /// ```swift
-/// final class ImageSync: ParallelItemOperation {
+/// final class ImageSync: ParallelItemOperation, Sendable {
 ///     let maxConcurrentOperationCount = 8
 ///
 ///     func performOperation(onItem image: String, completion: @escaping ItemCompletion) {
@@ -25,8 +25,8 @@
 /// Conformance adds all forms of a run: with a completion block, with `await`, as an operation, and over sequences of any
 /// length. To change the strategy, change the protocol in the declaration; callers stay as they are.
 ///
-/// Items are performed on threads of a dispatch queue, those of parallel types concurrently. A conforming class has to be
-/// safe to use there; make it `Sendable`, and the compiler checks that.
+/// Items are performed on threads of a dispatch queue, those of parallel types concurrently. Declare the class
+/// `Sendable`, as here: then the compiler refuses a variable that two items could change at the same time.
 public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype {
     /// The type of one item: `String` for a type that works on collections of strings. It is inferred from the method
     /// that performs an item or a batch, so you don't declare it.
@@ -116,7 +116,7 @@ extension CollectionOperation {
     /// Creates an operation that is a run over a collection, to be put on a queue, into a compound or into a chain.
     ///
     /// ```swift
-    /// final class Upload: SequentialItemOperation {
+    /// final class Upload: SequentialItemOperation, Sendable {
     ///     func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
     /// }
     ///

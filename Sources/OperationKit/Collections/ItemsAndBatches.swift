@@ -31,7 +31,7 @@ public protocol ItemOperation<CollectionType>: CollectionOperation {
 /// Conform to it in addition to a strategy, and implement the `async` method instead of the one with a completion:
 ///
 /// ```swift
-/// final class Thumbnails: ParallelItemOperation, AsyncItemOperation {
+/// final class Thumbnails: ParallelItemOperation, AsyncItemOperation, Sendable {
 ///     func performOperation(onItem name: String) async throws {
 ///         try await Task.sleep(for: .milliseconds(1))
 ///         if name.isEmpty { throw CocoaError(.fileNoSuchFile) }
