@@ -9,7 +9,8 @@ import Foundation
 /// ```
 ///
 /// The closure runs once, in a task of its own, whose priority follows the operation's `qualityOfService` at the start.
-/// What it returns is the output, what it throws is the error.
+/// What it returns is the output, what it throws is the error. It does not see the task-local values of the code that
+/// creates or runs the operation: `run(name:_:)` of `OperationQueue` keeps them.
 ///
 /// Cancelling the operation cancels the task, and the operation ends when the closure does, with whatever it returns or
 /// throws. If the closure cancels its own task, the operation is cancelled too, on another thread and before it ends. A
@@ -49,7 +50,8 @@ public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @
 /// The closure runs once, with the input, in a task of its own. Cancelling the operation cancels the task, and the
 /// operation ends when the closure does. If other code calls `finish`, the operation ends without waiting for the
 /// closure, and the task is cancelled. See ``TaskOperation``, which differs in having no input. The closure is not
-/// called when the operation was cancelled or given an outcome before its start, or has no input.
+/// called when the operation was cancelled or given an outcome before its start, or has no input. It does not see
+/// task-local values: `run(name:_:)` of `OperationQueue` keeps them.
 public final class IOTaskOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     /// The work.
     public typealias Body = @Sendable (_ input: Input) async throws -> Output

@@ -39,7 +39,7 @@ public import Foundation
 ///
 /// The body runs in one task, on a thread of the library. It may suspend, but must not block. In it, `Task.isCancelled` says
 /// whether the workflow is cancelled. It is called once, not if the workflow is cancelled before its `main()`, and is released when
-/// it returns.
+/// it returns. It does not see task-local values: `run(name:_:)` of `OperationQueue` keeps them.
 ///
 /// The ``AsyncOperation/progress`` is 0 until the end, apart from the shares that `run` is given.
 public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>,

@@ -156,7 +156,7 @@ extension OperationQueue {
     ///
     /// The same as `run(_:)` with a ``TaskOperation/init(name:retry:_:)``. All attempts, and the pauses between them, take one
     /// place on the queue. Cancelling the awaiting task, or the operation, ends a pause and cancels the closure, and no further
-    /// attempt begins.
+    /// attempt begins. Unlike that of `run(name:_:)`, the closure does not see task-local values.
     ///
     /// - Parameters:
     ///   - name: The name of the operation.
