@@ -39,6 +39,9 @@ public final class KeyedConcurrencyLimit: Sendable {
 
     /// Returns the limit of a key: the same one as long as it is used, from any thread.
     ///
+    /// Use one type for all keys. Keys of different types are different keys: a `URL` and a `String` of the same text have
+    /// two limits. Numbers of the same value are an exception, as for `AnyHashable`.
+    ///
     /// - Parameter key: The key. All operations without one share a limit, too.
     public subscript<Key: Hashable & Sendable>(key: Key?) -> ConcurrencyLimit {
         resources.object(for: key) { released in
@@ -79,6 +82,9 @@ public final class KeyedExclusiveAccess: Sendable {
     }
 
     /// Returns the exclusive access of a key: the same one as long as it is used, from any thread.
+    ///
+    /// Use one type for all keys. Keys of different types are different keys: a `URL` and a `String` of the same text have
+    /// two exclusive accesses. Numbers of the same value are an exception, as for `AnyHashable`.
     ///
     /// - Parameter key: The key. All operations without one share an exclusive access, too.
     public subscript<Key: Hashable & Sendable>(key: Key?) -> ExclusiveAccess {
