@@ -26,6 +26,15 @@ struct CodeBlockTests {
         }
     }
 
+    @Test("The manifest of the tutorial names what the steps import") func tutorialImports() throws {
+        let page = "Sources/OperationKit/OperationKit.docc/GettingStarted.md"
+        let blocks = CodeBlock.blocks(ofMarkdown: try Repository.text(page), file: page)
+        let manifest = blocks.filter(\.isManifest).flatMap(\.code).joined()
+        let imports = Set(blocks.flatMap(\.code).filter { $0.hasPrefix("import OperationKit") })
+        #expect(imports.count > 1)
+        for line in imports { #expect(manifest.contains("\"\(line.dropFirst("import ".count))\"")) }
+    }
+
     @Test("A block that does not compile is reported with its place and the compiler's message")
     func brokenBlock() async throws {
         let good = CodeBlock(file: "Good.md", line: 1, code: ["AsyncOperation().start()"])
