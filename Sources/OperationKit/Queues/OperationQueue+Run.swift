@@ -37,8 +37,10 @@ extension OperationQueue {
 
     /// Adds an operation with a timeout, suspends until it is finished, and returns its output.
     ///
-    /// The same as `run(_:)`, but sets the operation's ``AsyncOperation/timeout``. The time begins when the operation starts its
-    /// work, not while it waits on the queue.
+    /// The same as `run(_:)`, but sets the operation's ``AsyncOperation/timeout``. It limits the work, not the wait before: the time
+    /// begins when everything that the operation waits for is there, such as a place on the queue and its resources. To bound the
+    /// wait, too, use a queue without a limit, and a ``ConcurrencyLimit`` that the operation requires
+    /// (``AsyncOperation/require(_:within:)``).
     ///
     /// - Parameters:
     ///   - operation: An operation that was not started and is on no queue.
@@ -55,8 +57,10 @@ extension OperationQueue {
 
     /// Adds an operation with a timeout, and suspends until it is finished.
     ///
-    /// The same as `run(_:)`, but sets the operation's ``AsyncOperation/timeout``. The time begins when the operation starts its
-    /// work, not while it waits on the queue.
+    /// The same as `run(_:)`, but sets the operation's ``AsyncOperation/timeout``. It limits the work, not the wait before: the time
+    /// begins when everything that the operation waits for is there, such as a place on the queue and its resources. To bound the
+    /// wait, too, use a queue without a limit, and a ``ConcurrencyLimit`` that the operation requires
+    /// (``AsyncOperation/require(_:within:)``).
     ///
     /// - Parameters:
     ///   - operation: An operation that was not started and is on no queue.
