@@ -205,8 +205,9 @@ extension AsyncOperation {
     ///
     /// Everything that an operation requires is requested together, after its conditions, and granted together or not at all.
     /// Meanwhile the operation is executing and keeps its place on its queue, but no thread waits. Operations with a higher
-    /// `queuePriority` come first, and those with the same one in the order of their requests. A priority that is changed
-    /// while the operation waits has no effect. An operation does not overtake another one that comes before it where both need the
+    /// `queuePriority` come first, and those with the same one in the order of their requests. The request is made when the
+    /// operation is started, and a queue with several places starts operations in any order. A priority that is changed while the
+    /// operation waits has no effect. An operation does not overtake another one that comes before it where both need the
     /// same resource, even if that one waits for something else, too. Only operations inside a composite that has a resource
     /// come before all others, and don't hold up each other: the composite ends after them.
     ///
