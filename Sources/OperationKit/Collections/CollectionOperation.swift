@@ -47,9 +47,11 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
     /// When an item, or a batch, that has failed is performed again. The default is `nil`: not at all.
     ///
     /// An item keeps its place among those in flight until its last attempt has ended, which is its outcome. The method that
-    /// performs it is called for each attempt, in a task if it is `async`. A cancellation of the run ends the pause before a
-    /// retry. The policy's ``RetryPolicy/attemptTimeout`` cancels an attempt if the method is `async`; one with a completion
-    /// cannot be stopped. With a seed, each item has other delays. A policy that makes no sense is reported as
+    /// performs it is called for each attempt, in a task if it is `async`. Retries send no events. If the run is
+    /// cancelled during the pause before a retry, the item ends with `CancellationError`.
+    ///
+    /// The policy's ``RetryPolicy/attemptTimeout`` cancels an attempt if the method is `async`; one with a completion cannot be
+    /// stopped. With a seed, each item has other delays. A policy that makes no sense is reported as
     /// ``CoordinationError/invalidRetryPolicy(type:problem:)``. Read once for each run.
     var retryPolicy: RetryPolicy? { get }
 

@@ -50,6 +50,9 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
     /// What the first failure means for the other elements.
     public let failurePolicy: FailurePolicy
     /// When the closure is called again for an element for which it has thrown.
+    ///
+    /// Retries send no events. If the operation is cancelled during the pause before a retry, the element ends with
+    /// `CancellationError`.
     public let retryPolicy: RetryPolicy?
 
     private let suspension = Suspension()
