@@ -40,7 +40,7 @@ extension HTTPError: RetryAfterProviding {
 
 /// The header field that says when to come back.
 enum RetryAfter {
-    /// A day: what is longer is none of a program that waits.
+    /// A day, in seconds. A program waits no longer, whatever the server says.
     private static let longest: Double = 86_400
 
     static func duration(of text: String, at now: Date) -> Duration? {

@@ -28,8 +28,8 @@ public import OperationKit
 /// leaves behind when it exits by itself go on, and don't hold up the operation, even if they write to its pipes: these are closed a
 /// tenth of a second after its exit, once everything that it has written itself was read.
 ///
-/// A program that is open for writing is tried again for half a second, because a file that was just written counts as open as long
-/// as another program is being started.
+/// If the system says that the file of the program is open for writing (`ETXTBSY`), the start is tried again for half a second: a script
+/// that you have just written may still be open in another program that is being started.
 ///
 /// Set the properties before the start. Later changes have no effect.
 public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecked Sendable {

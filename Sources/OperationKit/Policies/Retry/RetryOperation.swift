@@ -18,18 +18,22 @@ import Foundation
 /// ## How it ends
 ///
 /// With the output of the first attempt that succeeds, or else with the error of the last one, as it is, so that it can be caught
-/// as if there had been one attempt. No further attempt follows
+/// as if there had been one attempt. There is no further attempt if one of these is true. They are checked in this order:
 ///
-/// 1. an error whose `isCancellation` is true, and once this operation is cancelled or given an outcome;
-/// 2. the last attempt that the policy allows;
-/// 3. an error that ``RetryPolicy/shouldRetry`` refuses;
-/// 4. if the delay would pass ``RetryPolicy/maximumTotalTime``;
-/// 5. if the ``RetryPolicy/budget`` does not allow it, which ends it with ``RetryError/budgetExhausted(operation:attempts:error:)``;
+/// 1. This operation is cancelled or has an outcome, or `isCancellation` of the error is true.
+/// 2. The policy allows no more attempts.
+/// 3. ``RetryPolicy/shouldRetry`` refuses the error.
+/// 4. The delay would pass ``RetryPolicy/maximumTotalTime``.
+/// 5. The ``RetryPolicy/budget`` does not allow it. This ends the operation with
+///    ``RetryError/budgetExhausted(operation:attempts:error:)``.
 ///
-/// which is also the order in which this is asked. The budget is asked again after the delay, when the attempt begins. The delay is
-/// that of the policy, or the one that the error asks for as a ``RetryAfterProviding``; where that is inside other errors, as those
-/// of children, the longest one. An attempt that took longer than ``RetryPolicy/attemptTimeout`` has failed, and is retried like
-/// others. ``attempts`` has the errors of all.
+/// The budget is asked again after the delay, when the attempt begins.
+///
+/// The delay is that of the policy, unless the error is a ``RetryAfterProviding`` and asks for its own. If errors inside the error,
+/// such as those of children, ask for delays, the longest one counts.
+///
+/// An attempt that took longer than ``RetryPolicy/attemptTimeout`` has failed, and is retried like others. ``attempts`` has the
+/// errors of all.
 ///
 /// Cancelling it cancels the attempt that runs, or ends the delay. It ends after that attempt, and an outcome of the attempt
 /// other than a cancellation stands. Its own ``AsyncOperation/timeout`` counts from the first attempt to the last. Its
