@@ -42,10 +42,11 @@ public final class ManualClock: Clock, Sendable {
         let continuation: CheckedContinuation<Bool, Never>
     }
 
-    /// A task that waits until so many sleep.
+    /// A task that waits until so many sleep that are due within a duration.
     private struct Watcher {
         let id: UInt64
         let count: Int
+        let duration: Duration
         let continuation: CheckedContinuation<Void, Never>
     }
 
@@ -59,6 +60,11 @@ public final class ManualClock: Clock, Sendable {
         /// Sleeps and watches that were cancelled before they began.
         var cancelledBeforehand: Set<UInt64> = []
         var lastID: UInt64 = 0
+
+        /// Whether so many sleep that are due within a duration.
+        func has(_ count: Int, within duration: Duration) -> Bool {
+            sleepers.prefix { $0.deadline.offset - now.offset <= duration }.count >= count
+        }
 
         mutating func makeID() -> UInt64 {
             lastID += 1
@@ -91,9 +97,12 @@ public final class ManualClock: Clock, Sendable {
         advance { $0.advanced(by: duration) }
     }
 
-    /// Waits until a task sleeps, then lets time pass.
+    /// Waits until something that sleeps is due within a duration, then lets that time pass.
+    ///
+    /// What is due later, such as the timeout of an operation whose delay this lets pass, does not end the wait. To let time pass in which
+    /// nothing happens, wait for ``sleepers(atLeast:)`` and call ``advance(by:)``.
     public func pass(_ duration: Duration) async {
-        await sleepers()
+        await sleepers(atLeast: 1, within: duration)
         advance(by: duration)
     }
 
@@ -159,9 +168,9 @@ public final class ManualClock: Clock, Sendable {
             if sleeper.deadline <= state.now { return (true, []) }
             let index = state.sleepers.firstIndex { $0.deadline > sleeper.deadline } ?? state.sleepers.endIndex
             state.sleepers.insert(sleeper, at: index)
-            let count = state.sleepers.count
-            defer { state.watchers.removeAll { $0.count <= count } }
-            return (nil, state.watchers.filter { $0.count <= count })
+            let satisfied = state.watchers.filter { state.has($0.count, within: $0.duration) }
+            state.watchers.removeAll { watcher in satisfied.contains { $0.id == watcher.id } }
+            return (nil, satisfied)
         }
         if let answer { sleeper.continuation.resume(returning: answer) }
         for watcher in satisfied { watcher.continuation.resume() }
@@ -169,14 +178,21 @@ public final class ManualClock: Clock, Sendable {
 
     /// Suspends until tasks sleep, so that advancing the clock reaches them, or until the waiting task is cancelled.
     ///
+    /// Operations of one clock share a sleeper: that of the deadline that comes first.
+    ///
     /// - Parameter count: How many have to sleep at least.
     public func sleepers(atLeast count: Int = 1) async {
+        await sleepers(atLeast: count, within: .seconds(Int64.max))
+    }
+
+    private func sleepers(atLeast count: Int, within duration: Duration) async {
         let id = change { $0.makeID() }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isSatisfied = change { state in
-                    if state.sleepers.count >= count || state.cancelledBeforehand.contains(id) { return true }
-                    state.watchers.append(Watcher(id: id, count: count, continuation: continuation))
+                    if state.has(count, within: duration) || state.cancelledBeforehand.contains(id) { return true }
+                    state.watchers.append(
+                        Watcher(id: id, count: count, duration: duration, continuation: continuation))
                     return false
                 }
                 if isSatisfied { continuation.resume() }

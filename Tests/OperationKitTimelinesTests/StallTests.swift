@@ -95,7 +95,8 @@ private final class StalledOperations: Sendable {
         cancelled.cancel()
         cancelled.start()
         upload.start()
-        await stalls.clock.pass(.seconds(29))
+        await stalls.clock.sleepers()
+        stalls.clock.advance(by: .seconds(29))
         #expect(stalls.watcher.count == 1)
         upload.finish()
         #expect(stalls.watcher.count == 0)
@@ -137,7 +138,8 @@ private final class StalledOperations: Sendable {
         compound.start()
         for child in children {
             await eventually("\(child.displayName) has not started") { child.isAtWork }
-            await stalls.clock.pass(.seconds(20))
+            await stalls.clock.sleepers()
+            stalls.clock.advance(by: .seconds(20))
             child.finish()
         }
         try await compound.finished()
@@ -151,7 +153,8 @@ private final class StalledOperations: Sendable {
         let compound = stalls.watch(CompoundOperation(name: "Sync", operations: [first, second]))
         compound.start()
         await stalls.watched(2)
-        await stalls.clock.pass(.seconds(25))
+        await stalls.clock.sleepers()
+        stalls.clock.advance(by: .seconds(25))
         compound.isSuspended = true
         first.finish()
         await stalls.watched(1)

@@ -26,7 +26,8 @@ import Testing
         clock.advance(by: .seconds(4))
         for operation in operations.dropFirst() { operation.start() }
         #expect(log.events == ["0", "1"] && api.waitingCount == 3)
-        await clock.pass(.seconds(5))
+        await clock.sleepers()
+        clock.advance(by: .seconds(5))
         #expect(api.waitingCount == 3)
         clock.advance(by: .seconds(1))
         await begun(3)

@@ -139,13 +139,15 @@ import Testing
     @Test("A delay counts from the begin of the last attempt") func delayAfterFailure() async throws {
         let (attempts, hedged) = started()
         await attempts.begun(1)
-        await clock.pass(.milliseconds(700))
+        await clock.sleepers()
+        clock.advance(by: .milliseconds(700))
         attempts[1]?.finish(withError: TestError.first)
         await attempts.begun(2)
         // The task that sleeps may go on for the delay before, and finds nothing then.
         let passing = Task { [clock] in
             while !Task.isCancelled {
-                await clock.pass(.milliseconds(100))
+                await clock.sleepers()
+                clock.advance(by: .milliseconds(100))
             }
         }
         await attempts.begun(3)

@@ -169,7 +169,8 @@ import Testing
     @Test("The description of a repetition tells which run is next") func description() async {
         let poll = poll(maximumCount: 7)
         poll.start()
-        await clock.pass(.milliseconds(1_500))
+        await clock.sleepers()
+        clock.advance(by: .milliseconds(1_500))
         #expect(poll.debugDescription.hasSuffix("run 2 of 7 begins in 8.5 s"))
         poll.cancel()
         try? await poll.waitForFinish()
