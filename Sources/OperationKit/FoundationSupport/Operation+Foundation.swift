@@ -93,11 +93,4 @@ extension Operation {
     var unfinishedDependencies: [Operation] {
         dependencies.filter { !$0.isFinished }
     }
-
-    /// Removes the dependencies of an operation that may have finished before them, because it was cancelled. On Linux,
-    /// operations refer to their dependents unretained, and would access this one when they finish. Those that read as
-    /// finished are removed too: Foundation may not have been notified of their end yet.
-    func detachFromDependencies() {
-        for dependency in dependencies { removeDependency(dependency) }
-    }
 }

@@ -123,7 +123,11 @@ extension AsyncOperation {
         didChange("isFinished")
         deliver(ended)
 
-        for observer in withState({ $0.announced() }) { observer.operationFinished(self, error: error, &list) }
+        let (observers, releasesDependencies) = withState {
+            ($0.announced(), $0.hasHadDependencies && $0.parent != nil)
+        }
+        if releasesDependencies { detachFromDependencies() }
+        for observer in observers { observer.operationFinished(self, error: error, &list) }
     }
 }
 

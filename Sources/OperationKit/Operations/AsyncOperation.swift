@@ -187,7 +187,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     ///
     /// On Linux, Foundation goes on counting a dependency that had not finished when `removeDependency(_:)` removed it, so a queue never
     /// starts the operation. A ``CompoundOperation`` starts it nevertheless, but waits for a dependency that is removed only when the
-    /// compound has started.
+    /// compound has started. A class with an `isReady` of its own is started by a queue there, too.
     open override func addDependency(_ operation: Operation) {
         precondition(operation !== self, "OperationKit: “\(displayName)” cannot depend on itself")
         withState { $0.hasHadDependencies = true }

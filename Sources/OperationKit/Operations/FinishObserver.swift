@@ -62,6 +62,13 @@ extension Operation {
         if self is AsyncOperation { return }
         for dependency in dependencies { FinishObserver(dependency) { withExtendedLifetime(self) {} } }
     }
+
+    /// Removes the dependencies of an operation that has ended, perhaps before them, because it was cancelled. On Linux,
+    /// operations refer to their dependents unretained, and would access this one when they finish. Those that read as
+    /// finished are removed too: Foundation may not have been notified of their end yet.
+    func detachFromDependencies() {
+        for dependency in dependencies { removeDependency(dependency) }
+    }
 }
 
 #if canImport(ObjectiveC)

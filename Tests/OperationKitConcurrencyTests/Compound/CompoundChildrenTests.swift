@@ -251,6 +251,23 @@ import Testing
         await tracker.expectAllReleased()
     }
 
+    @Test(
+        "A child that has ended holds nothing that it depended on, also if that came after its addition",
+        arguments: ChildKind.allCases, [false, true])
+    func dependenciesReleased(_ kind: ChildKind, isLate: Bool) async throws {
+        let first = ScriptedOperation.idle("first")
+        let child = kind.make {}
+        let compound = CompoundOperation(operations: [first], maxConcurrentOperationCount: 1)
+        OperationQueue().addOperation(compound)
+        await eventually("not begun") { first.isAtWork }
+        if !isLate { child.addDependency(first) }
+        try compound.addOperation(child)
+        if isLate { child.addDependency(first) }
+        first.finish()
+        try await compound.finished()
+        #expect(child.isFinished && child.dependencies.isEmpty)
+    }
+
     @Test("A compound that is never started is released with its children", arguments: [false, true])
     func neverStarted(isSuspended: Bool) async throws {
         let tracker = LeakTracker()

@@ -263,7 +263,7 @@ extension ScheduleExplorer {
 
     private mutating func becomeKnown(_ index: Int) {
         children[index].stage = .waiting
-        if isSynchronous(index) { schedule.table.records[children[index].slot].nature = .synchronous }
+        if isSynchronous(index) { schedule.table.records[children[index].slot].isSynchronous = true }
         schedule.registered(children[index].slot, priority: index == 2 ? .high : .normal)
     }
 

@@ -159,9 +159,9 @@ import Testing
         (.starting, true, Array(repeating: "starting", count: 5)),
         (.detached, true, Array(repeating: "starting", count: 5)),
         (.ending(.detached), true, Array(repeating: "starting", count: 5)),
-        (.queued(isReady: false), false, Array(repeating: "not ready by itself", count: 5)),
+        (.queuedUnready, false, Array(repeating: "not ready by itself", count: 5)),
         (
-            .queued(isReady: true), true,
+            .queued, true,
             [
                 nil, "ready, but the children are suspended", "ready, but the children are being cancelled",
                 "ready, but the limit of 2 is reached", "ready, waiting for a thread",

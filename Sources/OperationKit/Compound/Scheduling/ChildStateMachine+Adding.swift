@@ -173,7 +173,7 @@ extension ChildStateMachine {
 
     mutating func register(_ registration: ChildRegistration) {
         let slot = registration.slot
-        schedule.table.records[slot].nature = registration.nature
+        schedule.table.records[slot].isSynchronous = registration.isSynchronous
         if registration.ignoresDependencies { schedule.ignoresDependencies(slot) }
         schedule.registered(slot, priority: registration.priority)
     }
@@ -199,7 +199,8 @@ struct ChildRegistration {
     let unfinished: [Operation]
     /// Whether the child does not wait for these, because it is cancelled, executing or finished already.
     private(set) var ignoresDependencies: Bool
-    let nature: ChildNature
+    /// Whether only a queue can start it: a synchronous operation of another class.
+    let isSynchronous: Bool
 
     var child: ChildReference { ChildReference(slot: slot, operation: operation) }
 
@@ -220,13 +221,7 @@ struct ChildRegistration {
         let relevant = isCancelled ? [] : dependencies
         unfinished = relevant.contains { $0.isFinished } ? relevant.filter { !$0.isFinished } : relevant
         ignoresDependencies = !unfinished.isEmpty && operation.ignoresDependencies
-        nature =
-            if operation is AsyncOperation {
-                dependencies.isEmpty ? .independent : .dependent
-            } else {
-                // It may be given a dependency later, and end before that does.
-                operation.isAsynchronous ? .dependent : .synchronous
-            }
+        isSynchronous = !(operation is AsyncOperation) && !operation.isAsynchronous
     }
 
     /// Reads this once more: a cancellation that came before the child had its slot could not find it.

@@ -123,18 +123,17 @@ extension ChildStateMachine {
     /// What the end of a child means for the others.
     private mutating func removed(_ end: ChildEnd) -> Effects {
         let slot = end.child.slot
-        let nature = schedule.table.records[slot].nature
         let endedOnQueue = schedule.table.records[slot].phase.place?.isOnQueue == true
-        let operation = schedule.ended(slot)
+        let ended = schedule.ended(slot)
         externals.childEnded(slot, in: &schedule)
-        let ended = nature == .independent ? nil : operation
         var cancelsChildren = false
         if let failure = end.failure {
             cancelsChildren = failures.add(failure, isCancelling: schedule.cancelsNewChildren)
             if cancelsChildren { schedule.cancellationStarted() }
         }
         return effects(
-            next: next(for: end.turn), ended: ended, cancelsChildren: cancelsChildren, endedOnQueue: endedOnQueue)
+            next: next(for: end.turn), endedForeign: ended is AsyncOperation ? nil : ended,
+            cancelsChildren: cancelsChildren, endedOnQueue: endedOnQueue)
     }
 
     /// The body of the composite has ended.

@@ -76,8 +76,8 @@ extension ChildStateMachine {
         var next: ChildReference?
         /// A child that the private queue has to start.
         var queued: ChildReference?
-        /// A child that has ended, and has to release its dependencies.
-        var ended: Operation?
+        /// A child that is no `AsyncOperation`, and does not release its dependencies by itself, has ended.
+        var endedForeign: Operation?
         /// Whether a worker has to be sent, and with which priority.
         var requestsWorker = false
         var workerPriority = Operation.QueuePriority.normal
@@ -148,7 +148,7 @@ extension ChildStateMachine {
     /// `mayHandOver` says whether the next child may be handed to the private queue without a worker, and `endedOnQueue` whether a
     /// child has ended that the private queue had started.
     mutating func effects(
-        next: ChildReference? = nil, queued: ChildReference? = nil, ended: Operation? = nil,
+        next: ChildReference? = nil, queued: ChildReference? = nil, endedForeign: Operation? = nil,
         cancelsChildren: Bool = false, mayHandOver: Bool = true, endedOnQueue: Bool = false,
         rejection: Rejection? = nil
     ) -> Effects {
@@ -169,7 +169,7 @@ extension ChildStateMachine {
         if isHeld, let queued = queued ?? handedOver { held.queued.append(queued) }
         return Effects(
             next: next, queued: isHeld ? nil : queued ?? handedOver,
-            ended: ended, requestsWorker: requestsWorker,
+            endedForeign: endedForeign, requestsWorker: requestsWorker,
             workerPriority: requestsWorker ? schedule.places.workerPriority : .normal,
             cancelsChildren: cancelsChildren, settings: newSettings,
             others: hasOthers

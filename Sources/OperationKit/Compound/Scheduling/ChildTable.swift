@@ -26,7 +26,8 @@ struct ChildTable {
         /// Whether the dependencies of the child do not matter any more, because of its own state: it was cancelled by
         /// itself, for example.
         var ignoresDependencies = false
-        var nature = ChildNature.dependent
+        /// Whether only the queue can start the child.
+        var isSynchronous = false
         var priority = Operation.QueuePriority.normal
     }
 
@@ -151,15 +152,6 @@ extension ChildTable {
 
 // MARK: - Phases and places
 
-/// What has to be known of the class of a child, and of its dependencies. One value, because a record has no room for two.
-enum ChildNature {
-    /// It has no dependencies, and none to release when it has ended.
-    case independent
-    case dependent
-    /// A synchronous operation of another class, which the queue has to start.
-    case synchronous
-}
-
 /// How far a child has come, from its addition to its end.
 enum ChildPhase: Hashable {
     /// No child has this slot.
@@ -176,8 +168,10 @@ enum ChildPhase: Hashable {
     case starting
     /// Running without a worker, and so without a place on the queue.
     case detached
-    /// Handed to the operation queue, which starts it: when it is ready, if it was found not to be.
-    case queued(isReady: Bool)
+    /// Handed to the operation queue, which starts it.
+    case queued
+    /// The same, but it was found not to be ready there.
+    case queuedUnready
     /// Ended. It keeps its place until the progress of the composite has been reported.
     case ending(ChildPlace?)
     /// It has ended before what it depends on, which still refers to its slot.
@@ -190,7 +184,8 @@ enum ChildPhase: Hashable {
         switch self {
         case .starting: .worker
         case .detached: .detached
-        case .queued(let isReady): .queue(isReady: isReady)
+        case .queued: .queue
+        case .queuedUnready: .unreadyQueue
         case .ending(let place): place
         case .free, .adding, .added, .waiting, .ready, .gone, .external: nil
         }
@@ -203,12 +198,12 @@ enum ChildPlace: Hashable {
     case worker
     /// Its worker has left it: `start()` returned before its end.
     case detached
-    /// It was handed to the operation queue. If it is not ready there, it takes no place until then.
-    case queue(isReady: Bool)
+    /// It was handed to the operation queue.
+    case queue
+    /// The same, but it is not ready there, and takes no place until it is.
+    case unreadyQueue
 
-    var isOnQueue: Bool {
-        if case .queue = self { true } else { false }
-    }
+    var isOnQueue: Bool { self == .queue || self == .unreadyQueue }
 }
 
 // MARK: - Dependencies
@@ -311,7 +306,7 @@ extension ChildTable {
     private func hasStarted(_ slot: Int) -> Bool {
         switch records[slot].phase {
         case .detached, .ending, .gone: true
-        case .free, .adding, .added, .waiting, .ready, .starting, .queued, .external: false
+        case .free, .adding, .added, .waiting, .ready, .starting, .queued, .queuedUnready, .external: false
         }
     }
 }

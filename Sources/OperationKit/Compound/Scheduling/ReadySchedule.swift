@@ -145,7 +145,7 @@ extension ReadySchedule {
     }
 
     /// Whether the next child is one that the queue has to start.
-    var isNextSynchronous: Bool { ready.first.map { table.records[$0].nature } == .synchronous }
+    var isNextSynchronous: Bool { ready.first.map { table.records[$0].isSynchronous } == true }
 
     /// Takes the next child, and hands it to the queue without a worker.
     ///
@@ -166,13 +166,13 @@ extension ReadySchedule {
 
     /// A child that the queue was to be handed has been started by another thread. A worker looks at it.
     mutating func handedBack(_ slot: Int) {
-        places.ended(in: .queue(isReady: true))
+        places.ended(in: .queue)
         becomeReady(slot)
     }
 
     /// A child is handed to the queue, which starts it.
     mutating func handedToQueue(_ slot: Int) {
-        table.records[slot].phase = .queued(isReady: true)
+        table.records[slot].phase = .queued
         if cancellation == .complete { places.isKeptByQueue = true }
         places.handedToQueue()
     }
@@ -180,7 +180,7 @@ extension ReadySchedule {
     /// A child that the queue was handed is not ready, and waits there.
     mutating func waitsOnQueue(_ slot: Int) {
         guard case .queued = table.records[slot].phase else { return }
-        table.records[slot].phase = .queued(isReady: false)
+        table.records[slot].phase = .queuedUnready
         places.waitsOnQueue()
     }
 
@@ -205,7 +205,7 @@ extension ReadySchedule {
     @discardableResult
     mutating func ended(_ slot: Int) -> Operation? {
         switch table.records[slot].phase {
-        case .adding, .added, .waiting, .starting, .detached, .queued, .ending: break
+        case .adding, .added, .waiting, .starting, .detached, .queued, .queuedUnready, .ending: break
         default: preconditionFailure("OperationKit: a child ends that is \(table.records[slot].phase)")
         }
         if let place = table.records[slot].phase.place {
@@ -293,7 +293,7 @@ extension ChildPhase {
         switch self {
         case .free, .adding, .added, .waiting, .gone, .external: .waiting
         case .ready: .ready
-        case .queued: .queued
+        case .queued, .queuedUnready: .queued
         case .starting, .detached, .ending: .started
         }
     }

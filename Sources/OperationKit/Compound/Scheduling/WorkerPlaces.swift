@@ -83,9 +83,10 @@ extension WorkerPlaces {
         case .detached:
             started -= 1
             detachedCount -= 1
-        case .queue(let isReady):
+        case .queue: queued -= 1
+        case .unreadyQueue:
             queued -= 1
-            if !isReady { unreadyCount -= 1 }
+            unreadyCount -= 1
         }
     }
 }
