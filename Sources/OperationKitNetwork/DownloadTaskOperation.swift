@@ -20,7 +20,7 @@ public struct DownloadOutput: Sendable {
 /// let film = RetryOperation(.http, name: "film") { _ in
 ///     DownloadTaskOperation(url, to: URL(fileURLWithPath: "film.mp4"))
 /// }
-/// OperationQueue().addOperation(film.with(input: URLRequest(url: url)))
+/// OperationQueue().addOperation(film)
 /// ```
 ///
 /// The body is written to a file beside the destination, whose name ends in `.partial`, in bounded memory. When all of it has come, that

@@ -212,20 +212,29 @@ extension IOOperation {
         of children: ChildScheduler, describe: @escaping @Sendable (_ snapshot: inout ChildSnapshot) -> Void = { _ in },
         body: @escaping @Sendable (_ input: Input) async throws -> Output
     ) {
+        becomeComposite(of: children, describe: describe, taking: { $0.requiredInput() }, body: body)
+    }
+
+    /// The same, for a body that takes something else than the input. `take` returns `nil` if the operation has ended instead.
+    final func becomeComposite<Given: Sendable>(
+        of children: ChildScheduler, describe: @escaping @Sendable (_ snapshot: inout ChildSnapshot) -> Void,
+        taking take: @escaping @Sendable (IOOperation) -> Given?,
+        body: @escaping @Sendable (_ given: Given) async throws -> Output
+    ) {
         becomeComposite(of: children)
         // The body until it is called, and then its result.
-        let work = Locked<(body: (@Sendable (Input) async throws -> Output)?, result: Result<Output, any Error>?)>(
+        let work = Locked<(body: (@Sendable (Given) async throws -> Output)?, result: Result<Output, any Error>?)>(
             (body, nil))
         children.attach(
             to: self,
             CompositeHandlers(
                 start: { [unowned self, unowned children] in
-                    guard let input = requiredInput() else { return }
+                    guard let given = take(self) else { return }
                     children.prepareQueue(for: self)
                     runBody(in: children, start: { children.run() }) {
                         let result = await Result {
                             guard let body = work.withLock({ $0.body.take() }) else { throw CancellationError() }
-                            return try await body(input)
+                            return try await body(given)
                         }
                         work.withLock { $0.result = result }
                         return result.error == nil

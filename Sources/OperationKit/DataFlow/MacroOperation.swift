@@ -54,9 +54,11 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     ///
     /// - Parameters:
     ///   - first: The first step. It gets the input of the macro. An input that it has already becomes that of the macro.
+    ///   - name: The name of the operation, and of the macro that continues it.
     ///   - progressWeight: The step's share in the progress, in proportion to those of the others.
-    public convenience init(_ first: IOOperation<Input, Output>, progressWeight: Int64 = 1) {
+    public convenience init(_ first: IOOperation<Input, Output>, name: String? = nil, progressWeight: Int64 = 1) {
         self.init(steps: StepList(), first: first, source: first)
+        self.name = name
         append(first, weight: progressWeight)
         input = first.input
     }

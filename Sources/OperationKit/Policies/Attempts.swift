@@ -46,12 +46,12 @@ final class Attempts: Sendable {
 
     // MARK: - Making and waiting
 
-    /// Makes the operation of the next attempt, which gets the input and, where it has none, a name.
+    /// Makes the operation of the next attempt, which gets, where it has none, the input and a name.
     ///
     /// - Throws: The error of the closure, or one about the operation that it made. `CancellationError` if no further attempt is to
     ///   begin, because the composite was cancelled, or given an outcome.
     func next<Input, Output>(
-        of composite: IOOperation<Input, Output>, input: Input, _ make: @escaping Make
+        of composite: IOOperation<Input, Output>, input: Input?, _ make: @escaping Make
     ) async throws -> AsyncOperation {
         let number = state.withLock(\.number) + 1
         try checkStopped()
@@ -127,6 +127,15 @@ final class Attempts: Sendable {
 }
 
 extension IOOperation {
+    /// Makes the operation a composite of attempts, in its initializer. They may have inputs of their own, so it needs none.
+    final func becomeComposite(
+        of attempts: Attempts, body: @escaping @Sendable (_ input: Input?) async throws -> Output
+    ) {
+        becomeComposite(
+            of: attempts.children, describe: { [weak attempts] in attempts?.describe(&$0) },
+            taking: { .some($0.input) }, body: body)
+    }
+
     /// The result of an attempt that has finished. The success of an operation of any class is an output of type `Void`.
     final func result(of attempt: AsyncOperation) -> Result<Output, any Error> {
         if let error = attempt.error { return .failure(error) }

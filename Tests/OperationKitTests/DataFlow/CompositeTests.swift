@@ -269,6 +269,39 @@ import Testing
         await Start.byHand(operation)
         #expect(operation.error as? IOOperationError == .missingInput(operation: "count") && operation.output == nil)
     }
+
+    private static let makingInputs: [@Sendable (EventLog) -> IOOperation<String, Int>] = {
+        @Sendable func make(_ log: EventLog) -> @Sendable (Int) -> IOOperation<String, Int> {
+            { number in
+                log.add("attempt \(number)")
+                return IOBlockOperation { $0.count }.with(input: String(repeating: "x", count: number))
+            }
+        }
+        return [
+            { RetryOperation(RetryPolicy(), makeOperation: make($0)) },
+            { RepeatOperation(every: .seconds(1), maximumCount: 1, makeOperation: make($0)) },
+            { HedgedOperation(after: .seconds(100), makeOperation: make($0)) },
+            { MacroOperation(RetryOperation(RetryPolicy(), makeOperation: make($0)).with(input: "unused")) },
+        ]
+    }()
+
+    @Test("An attempt with an input of its own needs none of the operation around it", arguments: makingInputs.indices)
+    func ownInputs(index: Int) async throws {
+        let log = EventLog()
+        #expect(try await OperationQueue().run(Self.makingInputs[index](log)) == 1)
+        #expect(log.events == ["attempt 1"])
+    }
+
+    @Test("An attempt that has no input is not tried again") func attemptWithoutInput() async {
+        let log = EventLog()
+        let retry = RetryOperation(RetryPolicy(), name: "page") { number -> IOOperation<String, Int> in
+            log.add("attempt \(number)")
+            return IOBlockOperation { $0.count }
+        }
+        await Start.byHand(retry)
+        #expect(retry.error as? IOOperationError == .missingInput(operation: "page, attempt 1"))
+        #expect(log.events == ["attempt 1"])
+    }
 }
 
 extension IOOperation {

@@ -12,8 +12,8 @@ import Foundation
 /// Where one request of a hundred is slow, two at the same time are seldom both slow. Set the delay so that few requests take longer,
 /// and use it for work that may be done twice.
 ///
-/// Each attempt is an operation of its own, which gets the input of this one, and without a name is called “page, attempt 2”, for
-/// example. The attempts are children, and are released when they have ended.
+/// Each attempt is an operation of its own. Without an input it gets that of this one, which may have none, and without a name it is
+/// called “page, attempt 2”, for example. The attempts are children, and are released when they have ended.
 ///
 /// ## How it ends
 ///
@@ -38,8 +38,7 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
         attempts = Attempts(of: "attempt", maximum: maximumAttempts)
         super.init()
         self.name = name
-        becomeComposite(of: attempts.children, describe: { [weak attempts] in attempts?.describe(&$0) }) {
-            [unowned self] input in
+        becomeComposite(of: attempts) { [unowned self] input in
             if delay < .zero || maximumAttempts < 1 {
                 let problem =
                     delay < .zero ? "its delay is \(delay)" : "its maximumAttempts is \(maximumAttempts)"
@@ -82,7 +81,7 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
     // MARK: - The race
 
     private func race(
-        _ input: Input, after delay: Duration, _ maximumAttempts: Int, _ make: @escaping Attempts.Make
+        _ input: Input?, after delay: Duration, _ maximumAttempts: Int, _ make: @escaping Attempts.Make
     ) async throws -> Output {
         let (attempts, clock, winner) = (attempts, clock, FirstSuccess())
         // Each task returns the operation that has ended: an attempt, or the delay before the next one.

@@ -13,8 +13,8 @@ import Foundation
 /// ```
 ///
 /// The first run begins immediately, and the others at multiples of the interval after that, however long runs take. There is one
-/// at a time: what would begin while a run lasts is skipped. Each is an operation of its own, which gets the input of this one, and
-/// without a name is called “poll, run 2”, for example. The runs are children, and are released when they have ended. In between
+/// at a time: what would begin while a run lasts is skipped. Each is an operation of its own. Without an input it gets
+/// that of this one, which may have none, and without a name it is called “poll, run 2”, for example. The runs are children, and are released when they have ended. In between
 /// this operation executes, and keeps its place on its queue, but no thread waits.
 ///
 /// ## How it ends
@@ -44,7 +44,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
         runs = Attempts(of: "run", maximum: maximumCount, ledger: ledger)
         super.init()
         self.name = name
-        becomeComposite(of: runs.children, describe: { [weak runs] in runs?.describe(&$0) }) { [unowned self] input in
+        becomeComposite(of: runs) { [unowned self] input in
             var problem: String?
             if interval <= .zero { problem = "its interval is \(interval)" }
             if let maximumCount, maximumCount < 1 { problem = "its maximumCount is \(maximumCount)" }
@@ -113,7 +113,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
     override var requestsForAttempts: Bool { true }
 
     private func run(
-        _ input: Input, _ time: TimeSource, weight: Int64, _ make: @escaping Attempts.Make
+        _ input: Input?, _ time: TimeSource, weight: Int64, _ make: @escaping Attempts.Make
     ) async throws -> (result: Result<Output, any Error>, start: Duration) {
         let run = try await runs.next(of: self, input: input, make)
         let start = time.now()

@@ -11,8 +11,8 @@ import Foundation
 /// print(try await OperationQueue().run(load))
 /// ```
 ///
-/// Each attempt is an operation of its own, because an operation runs once. It gets the input of this one, and without a name it is
-/// called “load, attempt 2”, for example. The attempts are children, one at a time, and are released when they have ended. This
+/// Each attempt is an operation of its own, because an operation runs once. Without an input it gets that of this one, which may
+/// have none, and without a name it is called “load, attempt 2”, for example. The attempts are children, one at a time, and are released when they have ended. This
 /// operation executes, and keeps its place on its queue, from the first attempt to the last, but during the delays no thread waits.
 ///
 /// ## How it ends
@@ -55,8 +55,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
         scheduler = Attempts(of: "attempt", maximum: policy.maximumAttempts)
         super.init()
         self.name = name
-        becomeComposite(of: scheduler.children, describe: { [weak scheduler] in scheduler?.describe(&$0) }) {
-            [unowned self] input in
+        becomeComposite(of: scheduler) { [unowned self] input in
             let (clock, time) = (clock, scheduler.begin(clock))
             var firstStart: Duration?
             return try await policy.retrying(named: { displayName }, clock: clock, in: scheduler.children.body) {

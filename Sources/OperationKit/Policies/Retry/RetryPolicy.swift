@@ -238,9 +238,12 @@ extension RetryPolicy {
 }
 
 extension Error {
-    /// Whether another attempt would have the same error: what it requires is held until all of them have ended.
+    /// Whether another attempt would have the same error: what it requires is held until all of them have ended, or it has no input.
     var isLasting: Bool {
-        if case .heldByComposite? = self as? ResourceError { true } else { false }
+        switch self as any Error {
+        case ResourceError.heldByComposite, IOOperationError.missingInput: true
+        default: false
+        }
     }
 }
 
