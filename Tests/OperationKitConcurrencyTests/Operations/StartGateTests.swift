@@ -60,25 +60,33 @@ import Testing
         #expect(Set(threads.value).count == 2 && operation.error == nil)
     }
 
-    @Test("A gate that opens before the thread is back that has asked it is asked again")
+    @Test("Observers are told of a wait before it begins, and a gate that opens at that moment is asked again")
     func earlyAnswer() async throws {
         final class Early: StartGate {
             let order = GateOrder.first
             let isOpen = Shared(false)
+            let log: EventLog
+
+            init(_ log: EventLog) { self.log = log }
 
             func enter(_ operation: AsyncOperation) -> Bool { isOpen.value }
 
             func wait(_ operation: AsyncOperation) {
+                log.add("wait")
                 isOpen.value = true
                 operation.gateOpened()
             }
+
+            var waitDescription: String? { "waiting" }
         }
         let operation = ScriptedOperation.logged(log)
-        operation.addGate(Early())
-        operation.addGate(Early())
+        operation.addGate(Early(log))
+        operation.addGate(Early(log))
+        operation.addObserver(
+            EventRecorder { [log] _, event in if case .waiting = event.kind { log.add("waiting") } })
         operation.start()
         try await operation.finished()
-        #expect(log.events == ["main", "asyncCompletionBlock success"])
+        #expect(log.events == ["waiting", "wait", "waiting", "wait", "main", "asyncCompletionBlock success"])
     }
 
     @Test("Observers that are told that `main()` is about to be called can keep it from being called", arguments: 0..<3)
