@@ -66,6 +66,13 @@ public final class ManualClock: Clock, Sendable {
             sleepers.prefix { $0.deadline.offset - now.offset <= duration }.count >= count
         }
 
+        /// Takes those out whose wait is over.
+        mutating func takeSatisfied() -> [Watcher] {
+            let satisfied = watchers.filter { has($0.count, within: $0.duration) }
+            watchers.removeAll { watcher in satisfied.contains { $0.id == watcher.id } }
+            return satisfied
+        }
+
         mutating func makeID() -> UInt64 {
             lastID += 1
             return lastID
@@ -121,6 +128,8 @@ public final class ManualClock: Clock, Sendable {
             return state.goal
         }
         while let sleeper = next(until: instant) { sleeper.continuation.resume(returning: true) }
+        // What sleeps on may be due within a duration now.
+        for watcher in change({ $0.takeSatisfied() }) { watcher.continuation.resume() }
     }
 
     /// Returns the next sleeper that is due, at its time; without one, the time is that instant.
@@ -168,9 +177,7 @@ public final class ManualClock: Clock, Sendable {
             if sleeper.deadline <= state.now { return (true, []) }
             let index = state.sleepers.firstIndex { $0.deadline > sleeper.deadline } ?? state.sleepers.endIndex
             state.sleepers.insert(sleeper, at: index)
-            let satisfied = state.watchers.filter { state.has($0.count, within: $0.duration) }
-            state.watchers.removeAll { watcher in satisfied.contains { $0.id == watcher.id } }
-            return (nil, satisfied)
+            return (nil, state.takeSatisfied())
         }
         if let answer { sleeper.continuation.resume(returning: answer) }
         for watcher in satisfied { watcher.continuation.resume() }

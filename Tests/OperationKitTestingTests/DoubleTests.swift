@@ -41,6 +41,37 @@ struct DoubleTests {
         #expect(clock.now.offset == .seconds(5))
     }
 
+    @Test("A manual clock lets a delay pass, though a timeout is there before it")
+    func delayBesideTimeout() async throws {
+        for _ in 0..<20 {
+            let clock = ManualClock()
+            let policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(10)), jitter: .none)
+            let page = RetryOperation(policy) { attempt in
+                TaskOperation { if attempt == 1 { throw CocoaError(.fileReadUnknown) } else { attempt } }
+            }
+            page.clock = clock
+            page.timeout = .seconds(100)
+            OperationQueue().addOperation(page)
+            await clock.pass(.seconds(10))
+            #expect(try await page.value == 2 && clock.now.offset == .seconds(10))
+        }
+    }
+
+    @Test("Time that passes meanwhile brings what sleeps into the duration that is waited for")
+    func passTogether() async throws {
+        for _ in 0..<20 {
+            let clock = ManualClock()
+            let sleep = Task { try await clock.sleep(for: .seconds(10)) }
+            await clock.sleepers()
+            let passing = Task { await clock.pass(.seconds(5)) }
+            await Task.yield()
+            clock.advance(by: .seconds(6))
+            await passing.value
+            try await sleep.value
+            #expect(clock.now.offset == .seconds(11))
+        }
+    }
+
     @Test("What threads advance a manual clock by at the same time adds up")
     func advancedTogether() async {
         let clock = ManualClock()
