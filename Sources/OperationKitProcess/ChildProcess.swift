@@ -22,62 +22,35 @@ struct ProcessEnd: Sendable {
     let exceededLimit: Int?
 }
 
-/// A program that was started.
+/// All that a program needs for its start, which is one call of the system then.
 ///
-/// What changes belongs to the thread of the ``ProcessMonitor``. Handlers of users and the end are called on a queue of the
-/// program.
-final class ChildProcess: @unchecked Sendable {
-    let processID: pid_t
-    /// Becomes readable when the program exits; `nil` where the system has no such descriptor.
-    private(set) var exitDescriptor: Descriptor?
-    var state: ChildProcessState
-    var input: InputPipe?
-    var outputs: [OutputPipe]
-    private let started: ContinuousClock.Instant
-    private let lock = NSLock()
-    private var isReaped = false
-    private let queue: DispatchQueue
-    private var ended: (@Sendable (ProcessEnd) -> Void)?
-    private var exit: (termination: ProcessTermination, time: ContinuousClock.Instant)?
+/// The descriptors are closed when this goes, whether or not the program was started.
+struct PreparedLaunch {
+    private let command: String
+    private let path: String
+    private let arguments: [String]
+    private let variables: [String]
+    private let directory: String?
+    private var streams: [Descriptor] = []
+    private var input: InputPipe?
+    private var outputs: [OutputPipe] = []
+    private let queue = DispatchQueue(label: "OperationKit.process")
 
-    private init(
-        _ processID: pid_t, started: ContinuousClock.Instant, input: InputPipe?, outputs: [OutputPipe],
-        queue: DispatchQueue, ended: @escaping @Sendable (ProcessEnd) -> Void
-    ) {
-        self.processID = processID
-        self.input = input
-        self.outputs = outputs
-        self.queue = queue
-        self.ended = ended
-        self.started = started
-        state = ChildProcessState(openPipes: outputs.count)
-        let descriptor = ok_exit_descriptor(processID)
-        exitDescriptor = descriptor < 0 ? nil : Descriptor(descriptor)
-    }
-
-    /// Starts a program.
+    /// Finds the program, and opens what it reads and writes.
     ///
-    /// - Parameters:
-    ///   - request: What it is started with.
-    ///   - ended: Called once, on a queue of the program, when it has ended and all handlers have returned.
-    /// - Returns: The program, which is to be given to the ``ProcessMonitor``.
-    /// - Throws: A ``ProcessError``. Nothing was started then, and nothing is left open.
-    static func launch(
-        _ request: LaunchRequest, ended: @escaping @Sendable (ProcessEnd) -> Void
-    ) throws(ProcessError) -> ChildProcess {
-        let command = CommandLine.description(of: request.executable, request.arguments)
+    /// - Parameter request: What the program is started with.
+    /// - Throws: A ``ProcessError``. Nothing is left open then.
+    init(_ request: LaunchRequest) throws(ProcessError) {
+        command = CommandLine.description(of: request.executable, request.arguments)
         let environment = request.environment ?? ProcessInfo.processInfo.environment
-        let variables = environment.map { "\($0.key)=\($0.value)" }
+        variables = environment.map { "\($0.key)=\($0.value)" }
         try ExecutableSearch.check([request.executable] + request.arguments + variables, command: command)
-        let path = try ExecutableSearch.path(of: request.executable, environment: environment, command: command)
+        path = try ExecutableSearch.path(of: request.executable, environment: environment, command: command)
+        arguments = [path] + request.arguments
         if let directory = request.directory {
             try ExecutableSearch.check(directory: directory, command: command)
         }
-
-        let queue = DispatchQueue(label: "OperationKit.process")
-        // Closed when this returns, whether or not the program was started.
-        var streams: [Descriptor] = []
-        var input: InputPipe?
+        directory = request.directory?.path
         if request.input.isEmpty {
             streams.append(try Descriptor(opening: "/dev/null", O_RDONLY, command: command))
         } else {
@@ -85,7 +58,6 @@ final class ChildProcess: @unchecked Sendable {
             streams.append(pipe.reading)
             input = InputPipe(descriptor: pipe.writing, data: request.input)
         }
-        var outputs: [OutputPipe] = []
         var files: [Descriptor] = []
         for (index, destination) in request.outputs.enumerated() {
             switch destination.kind {
@@ -103,19 +75,61 @@ final class ChildProcess: @unchecked Sendable {
                 outputs.append(OutputPipe(descriptor: pipe.reading, stream: index, destination, queue))
             }
         }
+    }
+
+    /// Starts the program. Calls nothing but the system, which returns when it has loaded the program.
+    ///
+    /// - Parameter ended: Called once, on a queue of the program, when it has ended and all handlers have returned.
+    /// - Returns: The program, which is to be given to the ``ProcessMonitor``.
+    /// - Throws: A ``ProcessError``. Nothing was started then.
+    func start(ended: @escaping @Sendable (ProcessEnd) -> Void) throws(ProcessError) -> ChildProcess {
         var processID: pid_t = 0
         let started = ContinuousClock.now
-        let code = unsafe withCStrings([path] + request.arguments) { arguments in
+        let code = unsafe withCStrings(arguments) { arguments in
             unsafe withCStrings(variables) { variables in
                 unsafe streams.map(\.number).withUnsafeBufferPointer { streams in
-                    unsafe ok_spawn(
-                        &processID, path, arguments, variables, request.directory?.path, streams.baseAddress)
+                    unsafe ok_spawn(&processID, path, arguments, variables, directory, streams.baseAddress)
                 }
             }
         }
         guard code == 0 else { throw .launchFailed(command: command, code: code) }
         return ChildProcess(
             processID, started: started, input: input, outputs: outputs, queue: queue, ended: ended)
+    }
+}
+
+/// A program that was started.
+///
+/// What changes belongs to the thread of the ``ProcessMonitor``. Handlers of users and the end are called on a queue of the
+/// program. A cancellation calls ``terminate(gracePeriod:)`` on any thread.
+final class ChildProcess: @unchecked Sendable {
+    let processID: pid_t
+    /// Becomes readable when the program exits; `nil` where the system has no such descriptor.
+    private(set) var exitDescriptor: Descriptor?
+    var state: ChildProcessState
+    var input: InputPipe?
+    var outputs: [OutputPipe]
+    private let started: ContinuousClock.Instant
+    private let lock = NSLock()
+    private var isReaped = false
+    private var termination = Termination.possible
+    private let queue: DispatchQueue
+    private var ended: (@Sendable (ProcessEnd) -> Void)?
+    private var exit: (termination: ProcessTermination, time: ContinuousClock.Instant)?
+
+    fileprivate init(
+        _ processID: pid_t, started: ContinuousClock.Instant, input: InputPipe?, outputs: [OutputPipe],
+        queue: DispatchQueue, ended: @escaping @Sendable (ProcessEnd) -> Void
+    ) {
+        self.processID = processID
+        self.input = input
+        self.outputs = outputs
+        self.queue = queue
+        self.ended = ended
+        self.started = started
+        state = ChildProcessState(openPipes: outputs.count)
+        let descriptor = ok_exit_descriptor(processID)
+        exitDescriptor = descriptor < 0 ? nil : Descriptor(descriptor)
     }
 
     /// Whether the end was reported.
@@ -127,8 +141,33 @@ final class ChildProcess: @unchecked Sendable {
     /// The identifier of the process until it was waited for. Can be read on any thread.
     var runningProcessID: pid_t? { lock.withLock { isReaped ? nil : processID } }
 
+    private enum Termination {
+        case possible
+        case requested(gracePeriod: Duration)
+        /// The exit was seen before.
+        case tooLate
+    }
+
+    /// Asks the program and its group to end, once, and unless its exit was seen. Can be called on any thread.
+    ///
+    /// The lock is held while the signal is sent. So the program can't be waited for meanwhile, and its number is no other's.
+    func terminate(gracePeriod: Duration) {
+        lock.withLock {
+            guard case .possible = termination else { return }
+            termination = .requested(gracePeriod: gracePeriod)
+            kill(-processID, gracePeriod > .zero ? SIGTERM : SIGKILL)
+        }
+    }
+
     /// Closes what tells of the exit, which was seen.
-    func exitWasSeen() {
+    func exitWasSeen(at now: Duration) {
+        // A thread that has asked it to end may be about to say so.
+        let gracePeriod = lock.withLock { () -> Duration? in
+            if case .requested(let gracePeriod) = termination { return gracePeriod }
+            termination = .tooLate
+            return nil
+        }
+        if let gracePeriod { perform(state.terminationRequested(gracePeriod: gracePeriod, at: now)) }
         exitDescriptor = nil
         input = nil
         for pipe in outputs { pipe.programExited() }
@@ -138,7 +177,6 @@ final class ChildProcess: @unchecked Sendable {
     func perform(_ actions: [ChildProcessState.Action]) {
         for action in actions {
             switch action {
-            case .terminate: kill(-processID, SIGTERM)
             case .kill: kill(-processID, SIGKILL)
             case .reap: reap()
             case .closePipes: for pipe in outputs { pipe.giveUp() }

@@ -7,8 +7,6 @@
 /// nothing has waited for it, its number, which is that of its group, can't belong to another process.
 struct ChildProcessState: Sendable {
     enum Action: Equatable, Sendable {
-        /// Ask the group to end.
-        case terminate
         /// End the group.
         case kill
         /// Wait for the program, which has exited. This releases its number.
@@ -50,7 +48,7 @@ struct ChildProcessState: Sendable {
 
     // MARK: - Events
 
-    /// The program is to end. Only the first request counts.
+    /// The program and its group were asked to end, or have to be ended, if there is no grace period. Only the first request counts.
     mutating func terminationRequested(gracePeriod: Duration, at now: Duration) -> [Action] {
         guard exit == .none, case .none = termination else { return [] }
         guard gracePeriod > .zero else {
@@ -59,7 +57,7 @@ struct ChildProcessState: Sendable {
         }
         let (limit, overflows) = now.addingWithOverflow(gracePeriod)
         termination = .requested(killAt: overflows ? .seconds(Int64.max) : limit)
-        return [.terminate]
+        return []
     }
 
     /// The program has exited.

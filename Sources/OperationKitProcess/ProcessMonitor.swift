@@ -36,8 +36,11 @@ final class ProcessMonitor: @unchecked Sendable {
     /// Reads the pipes of a program, and reports its end to it.
     func watch(_ child: ChildProcess) { send(.watch(child)) }
 
-    /// Asks a program to end, and ends it after the grace period. Does nothing once it has ended.
-    func terminate(_ child: ChildProcess, gracePeriod: Duration) { send(.terminate(child, gracePeriod: gracePeriod)) }
+    /// Asks a program to end before this returns, and ends it after the grace period. Does nothing once it has ended.
+    func terminate(_ child: ChildProcess, gracePeriod: Duration) {
+        child.terminate(gracePeriod: gracePeriod)
+        send(.terminate(child, gracePeriod: gracePeriod))
+    }
 
     private func send(_ command: Command) {
         let isFirst = lock.withLock {
@@ -61,7 +64,7 @@ final class ProcessMonitor: @unchecked Sendable {
             for event in ready { handle(event) }
             let now = now
             for child in children where child.exitDescriptor == nil && child.state.awaitsExit {
-                if ok_has_exited(child.processID) != 0 { child.exitWasSeen() }
+                if ok_has_exited(child.processID) != 0 { child.exitWasSeen(at: now) }
             }
             lookAtGroups()
             for child in children { advance(child, to: now) }
@@ -162,7 +165,7 @@ final class ProcessMonitor: @unchecked Sendable {
 
     private func handle(_ event: Event) {
         switch event {
-        case .exit(let child): child.exitWasSeen()
+        case .exit(let child): child.exitWasSeen(at: now)
         case .writable(let child):
             if child.input?.write() == false { child.input = nil }
         case .readable(let child, let pipe):

@@ -19,14 +19,15 @@ public import OperationKit
 /// | exits with another status, or is ended by a signal | ends with ``ProcessError/failed(command:termination:standardError:)`` |
 /// | cannot be started | ends with another ``ProcessError``, and nothing was started |
 ///
-/// Cancelling the operation sends `SIGTERM` to the program and the programs that it started, and after the
-/// ``terminationGracePeriod`` `SIGKILL`. The operation ends when the program is gone: with `CancellationError`, or with the reason of
-/// the cancellation, such as a timeout. If other programs of its group still run then, the end waits for them, for as long as the grace
-/// period at most. A program that exits with an accepted status nevertheless has succeeded.
+/// Cancelling the operation sends `SIGTERM` to the program and the programs that it started, before `cancel()` returns, and after
+/// the ``terminationGracePeriod`` `SIGKILL`. A program that has not been started by then is not started any more. The operation ends
+/// when the program is gone: with `CancellationError`, or with the reason of the cancellation, such as a timeout. If other programs
+/// of its group still run then, the end waits for them, for as long as the grace period at most. A program that exits with an
+/// accepted status nevertheless has succeeded.
 ///
-/// A program has a process group of its own. So Control-C at the terminal does not reach it: cancel the operation. Programs that it
-/// leaves behind when it exits by itself go on, and don't hold up the operation, even if they write to its pipes: these are closed a
-/// tenth of a second after its exit, once everything that it has written itself was read.
+/// A program has a process group of its own. So Control-C at the terminal does not reach it, nor does it end with this process:
+/// cancel the operation. Programs that it leaves behind when it exits by itself go on, and don't hold up the operation, even if they
+/// write to its pipes: these are closed a tenth of a second after its exit, once everything that it has written itself was read.
 ///
 /// If the system says that the file of the program is open for writing (`ETXTBSY`), the start is tried again for half a second: a script
 /// that you have just written may still be open in another program that is being started.
@@ -41,6 +42,9 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     private let lock = NSLock()
     private var settings = Settings()
     private var child: ChildProcess?
+    /// Held while the system starts the program, so that a cancellation either prevents that, or finds the program.
+    private let launchLock = NSLock()
+    private var isStopped = false
 
     private struct Settings {
         var environment: [String: String]?
@@ -118,7 +122,10 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     /// Starts the program. Don't call this method yourself.
     public override func main(input: Data) {
         guard isExecuting, !isFinished else { return }
-        launch(input, lock.withLock { settings })
+        let settings = lock.withLock { self.settings }
+        // Called inside `cancel()`, also while this method runs, which `didCancel()` would wait for.
+        addCancellationHandler { [unowned self, gracePeriod = settings.gracePeriod] in stop(gracePeriod: gracePeriod) }
+        launch(input, settings)
     }
 
     /// Starts the program, or tries to once more a little later.
@@ -127,18 +134,16 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     /// as another program is being started, on any thread, which has inherited the descriptor and has not come to close it.
     private func launch(_ input: Data, _ settings: Settings, after delay: Duration = .zero) {
         do {
-            let child = try ChildProcess.launch(
+            let launch = try PreparedLaunch(
                 LaunchRequest(
                     executable: executable, arguments: arguments, environment: settings.environment,
                     directory: settings.directory, input: input,
-                    outputs: [settings.standardOutput, settings.standardError])
-            ) { end in
-                self.ended(end, accepts: settings.acceptedStatuses)
+                    outputs: [settings.standardOutput, settings.standardError]))
+            if let child = try start(launch, accepts: settings.acceptedStatuses) {
+                ProcessMonitor.shared.watch(child)
+            } else {
+                finish(withError: CancellationError())
             }
-            lock.withLock { self.child = child }
-            ProcessMonitor.shared.watch(child)
-            // A cancellation that came before has not found the program. To ask it twice to end does nothing more.
-            if isCancelled { ProcessMonitor.shared.terminate(child, gracePeriod: settings.gracePeriod) }
         } catch .launchFailed(_, ETXTBSY) where delay < Self.longestDelay {
             let next = max(delay * 2, .milliseconds(1))
             let pause = DelayOperation(for: next)
@@ -158,10 +163,21 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     /// Half a second passes in all before it counts as an error that the file is open for writing.
     private static var longestDelay: Duration { .milliseconds(256) }
 
-    /// Asks the program to end. Don't call this method yourself.
-    public override func didCancel() {
-        let (child, gracePeriod) = lock.withLock { (self.child, settings.gracePeriod) }
-        if let child { ProcessMonitor.shared.terminate(child, gracePeriod: gracePeriod) }
+    /// Starts the program, unless a cancellation came first.
+    private func start(_ launch: PreparedLaunch, accepts statuses: Set<Int32>?) throws(ProcessError) -> ChildProcess? {
+        launchLock.lock()
+        defer { launchLock.unlock() }
+        if isStopped { return nil }
+        let child = try launch.start { self.ended($0, accepts: statuses) }
+        lock.withLock { self.child = child }
+        return child
+    }
+
+    /// Asks the program to end, or prevents its start. Called on the thread that cancels the operation, which waits for a call of the
+    /// system that is just starting the program.
+    private func stop(gracePeriod: Duration) {
+        launchLock.withLock { isStopped = true }
+        if let child = lock.withLock({ child }) { ProcessMonitor.shared.terminate(child, gracePeriod: gracePeriod) }
     }
 
     private func ended(_ end: ProcessEnd, accepts statuses: Set<Int32>?) {

@@ -51,7 +51,7 @@ struct ChildProcessStateTests {
     @Test("A request to end is followed by the end of the group after the grace period, once")
     func termination() {
         var state = State(openPipes: 1)
-        #expect(state.terminationRequested(gracePeriod: .seconds(2), at: .seconds(1)) == [.terminate])
+        #expect(state.terminationRequested(gracePeriod: .seconds(2), at: .seconds(1)).isEmpty)
         #expect(state.terminationRequested(gracePeriod: .zero, at: .seconds(1)).isEmpty)
         #expect(state.deadline(isBusy: false) == .seconds(3))
         #expect(state.advance(to: .seconds(2), isBusy: false).isEmpty)
@@ -91,7 +91,7 @@ struct ChildProcessStateTests {
     @Test("Grace periods of any length are kept", arguments: [Duration.seconds(Int64.max), .seconds(Int64.min), .zero])
     func extremes(_ gracePeriod: Duration) {
         var state = State(openPipes: 0)
-        let expected: [State.Action] = gracePeriod > .zero ? [.terminate] : [.kill]
+        let expected: [State.Action] = gracePeriod > .zero ? [] : [.kill]
         #expect(state.terminationRequested(gracePeriod: gracePeriod, at: .seconds(1)) == expected)
         #expect(state.advance(to: .seconds(1_000_000), isBusy: false).isEmpty)
     }

@@ -220,7 +220,8 @@ public struct WorkHandle: Sendable {
 }
 
 extension AsyncOperation {
-    final func addCancellationHandler(_ handler: @escaping CancellationHandlers.Handler) {
+    /// Registers a handler, as ``FinishHandle/onCancel(_:)`` does.
+    package final func addCancellationHandler(_ handler: @escaping @Sendable () -> Void) {
         // The thread that cancels may not have come to the handlers yet.
         if isCancelled { callCancellationHandlers() }
         let isDue = withState { $0.cancellationHandlers.added(handler) }

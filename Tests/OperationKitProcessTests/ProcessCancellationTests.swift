@@ -1,0 +1,151 @@
+#if os(Linux)
+import Foundation
+import OperationKit
+import OperationKitTestSupport
+import Testing
+
+@testable import OperationKitProcess
+
+/// What is true of programs when `cancel()` has returned. Whatever comes later may never come: this process may exit.
+@Suite("Cancellations of processes", .hangGuard)
+struct ProcessCancellationTests {
+    private let queue = OperationQueue()
+
+    @Test("The signal has come when cancel() returns")
+    func signalOnReturn() async throws {
+        let operations = (0..<8).map { _ in shell("trap 'echo asked' TERM; kill -STOP $$; exec 2>&-; exit 1") }
+        for operation in operations { queue.addOperation(operation) }
+        await eventually("the programs have not stopped") { operations.allSatisfy { Program($0)?.isStopped == true } }
+        let programs = operations.compactMap { Program($0) }
+        queue.cancelAllOperations()
+        // The last one first, before another thread comes to it.
+        #expect(programs.reversed().map(\.awaitsTermination).allSatisfy { $0 })
+        for (program, operation) in zip(programs, operations) {
+            kill(program.number, SIGCONT)
+            await #expect(throws: CancellationError.self) { try await operation.finished() }
+        }
+    }
+
+    @Test("A program that is asked to end is asked once")
+    func once() async throws {
+        let (lines, begun) = (Shared<[String]>([]), Gate())
+        let operation = shell("trap 'echo asked' TERM; echo begun; while true; do sleep 0.02; done")
+        operation.terminationGracePeriod = .milliseconds(300)
+        operation.standardOutput = .lines { line in
+            lines.change { $0.append(line) }
+            begun.open()
+        }
+        queue.addOperation(operation)
+        await begun.opened()
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 { group.addTask { operation.cancel() } }
+        }
+        await #expect(throws: CancellationError.self) { try await operation.finished() }
+        #expect(lines.value == ["begun", "asked"])
+    }
+
+    @Test("A program that was waited for gets no signal, nor what it has left behind, which has its number")
+    func waitedFor() async throws {
+        let (left, begun, goOn) = (Shared(""), Gate(), Gate())
+        let operation = shell("sleep 100 >&- 2>&- & echo $!")
+        operation.standardOutput = .lines { line in
+            left.value = line
+            begun.open()
+            goOn.pass()
+        }
+        queue.addOperation(operation)
+        await begun.opened()
+        await eventually("the program is not waited for") { operation.processIdentifier == nil }
+        let program = Program(number: try #require(pid_t(left.value)))
+        kill(program.number, SIGSTOP)
+        await eventually("it has not stopped") { program.isStopped }
+        operation.cancel()
+        #expect(!program.awaitsTermination)
+        goOn.open()
+        try await operation.finished()
+        #expect(program.isStopped && !program.awaitsTermination)
+        kill(program.number, SIGKILL)
+    }
+
+    @Test("A program that is still looked for when its operation is cancelled is not started")
+    func lookedFor() async throws {
+        // Takes a while to go through.
+        let path = String(repeating: "missing:", count: 10_000) + "/usr/bin:/bin"
+        let operation = ProcessOperation("sleep", ["2"], environment: ["PATH": path])
+        queue.addOperation(operation)
+        await eventually("it has not begun") { operation.isAtWork }
+        operation.cancel()
+        await #expect(throws: CancellationError.self) { try await operation.finished() }
+    }
+
+    @Test("A program that has ended because it was asked to is waited for after its group, whoever tells of that first")
+    func exitBeforeTheRequestIsKnown() throws {
+        let request = LaunchRequest(
+            executable: "sleep", arguments: ["100"], environment: nil, directory: nil, input: Data(),
+            outputs: [.discarded, .discarded])
+        let child = try PreparedLaunch(request).start { _ in }
+        child.terminate(gracePeriod: .seconds(2))
+        var info = unsafe siginfo_t()
+        #expect(unsafe waitid(P_PID, id_t(child.processID), &info, WEXITED | WNOWAIT) == 0)
+        child.exitWasSeen(at: .zero)
+        #expect(child.state.awaitsGroup)
+        child.state.groupEnded()
+        child.perform(child.state.advance(to: .zero, isBusy: false))
+        #expect(child.runningProcessID == nil)
+    }
+
+    /// Programs that are running, that are just being started, and that wait for their start.
+    @Test(
+        "Whoever cancels what runs, and exits, leaves no program alive",
+        arguments: [0, 200, 500, 1_000, 2_000, 5_000, 20_000], [Duration.seconds(2), .zero])
+    func cancelAndExit(_ microseconds: UInt32, _ gracePeriod: Duration) async {
+        // An argument that tells these programs from all others.
+        let argument = "1000.\(UInt32.random(in: 100_000_000 ... .max))"
+        await #expect(processExitsWith: .success) { [argument = argument as String, microseconds, gracePeriod] in
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 8
+            let operations = (0..<16).map { _ in ProcessOperation("sleep", [argument]) }
+            for operation in operations {
+                operation.terminationGracePeriod = gracePeriod
+                queue.addOperation(operation)
+            }
+            while !operations.contains(where: \.isExecuting) { sched_yield() }
+            usleep(microseconds)
+            queue.cancelAllOperations()
+            _exit(EXIT_SUCCESS)
+        }
+        await eventually("programs are left") { Program.all(withArgument: argument).isEmpty }
+        for program in Program.all(withArgument: argument) { kill(program.number, SIGKILL) }
+    }
+}
+
+/// What the system tells of a process.
+private struct Program {
+    let number: pid_t
+
+    init(number: pid_t) { self.number = number }
+
+    init?(_ operation: ProcessOperation) {
+        guard let number = operation.processIdentifier else { return nil }
+        self.number = number
+    }
+
+    private func status(_ key: String) -> Substring {
+        let text = (try? String(contentsOfFile: "/proc/\(number)/status", encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").first { $0.hasPrefix(key + ":") }?.dropFirst(key.count + 2) ?? ""
+    }
+
+    var isStopped: Bool { status("State").hasPrefix("T") }
+
+    /// Whether it was asked to end, and will notice that when it goes on.
+    var awaitsTermination: Bool { UInt64(status("ShdPnd"), radix: 16).map { $0 >> (SIGTERM - 1) & 1 == 1 } ?? false }
+
+    static func all(withArgument argument: String) -> [Program] {
+        let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return entries.compactMap { pid_t($0) }.filter { number in
+            let command = (try? String(contentsOfFile: "/proc/\(number)/cmdline", encoding: .utf8)) ?? ""
+            return command.split(separator: "\0").contains(Substring(argument))
+        }.map { Program(number: $0) }
+    }
+}
+#endif
