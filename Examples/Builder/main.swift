@@ -10,8 +10,7 @@ let help = """
       --keep-going  build what does not need a target that has failed
     """
 
-// Without a buffer, so that lines come as they are.
-func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }  // Without a buffer.
 func end(_ message: String, _ status: Int32) -> Never {
     say(message)
     exit(status)
@@ -51,7 +50,8 @@ let build = CompoundOperation(
     failurePolicy: keepsGoing ? .continueAll : .cancelRemaining)
 signal(SIGINT, SIG_IGN)
 let interrupt = DispatchSource.makeSignalSource(signal: SIGINT, queue: .main)
-interrupt.setEventHandler { build.cancel() }
+// The second time it ends immediately, whatever runs.
+interrupt.setEventHandler { if build.isCancelled { exit(130) } else { build.cancel() } }
 interrupt.activate()
 do {
     try await OperationQueue().run(build)

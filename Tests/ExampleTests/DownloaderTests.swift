@@ -59,7 +59,7 @@ struct DownloaderTests {
         }
         let example = try Example("Downloader", ["--to", folder.url.path, server.url("/a").absoluteString])
         await begun.opened()
-        example.interrupt()
+        await example.interrupt()
         let result = try await example.result()
         #expect(result.status == 130 && result.output.contains("cancelled"))
     }

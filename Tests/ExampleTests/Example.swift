@@ -34,7 +34,20 @@ struct Example {
         await eventually("“\(words)” is not in “\(output)”") { output.contains(words) || operation.isFinished }
     }
 
-    func interrupt() {
-        if let process = operation.processIdentifier { kill(process, SIGINT) }
+    /// Sends it what Control-C does, once it handles that: another thread sees to it, soon after the example has asked for it.
+    func interrupt() async {
+        guard let process = operation.processIdentifier else { return }
+        #if os(Linux)
+        await eventually("Control-C is ignored") { handlesInterrupts(process) || operation.isFinished }
+        #endif
+        kill(process, SIGINT)
     }
+
+    #if os(Linux)
+    private func handlesInterrupts(_ process: pid_t) -> Bool {
+        let status = (try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)) ?? ""
+        let line = status.split(separator: "\n").first { $0.hasPrefix("SigCgt:\t") } ?? ""
+        return UInt64(line.dropFirst(8), radix: 16).map { $0 >> (SIGINT - 1) & 1 == 1 } ?? false
+    }
+    #endif
 }

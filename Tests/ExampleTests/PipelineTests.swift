@@ -28,7 +28,7 @@ struct PipelineTests {
         try #require(FileHandle(forWritingAtPath: long)).truncate(atOffset: 1 << 34)
         let process = try Example("Pipeline", [first, long])
         await process.hasWritten("first.gz")
-        process.interrupt()
+        await process.interrupt()
         let result = try await process.result()
         #expect(result.status == 130 && result.output.contains("operations"))
         #expect(folder.names == ["first", "first.gz", "long"])

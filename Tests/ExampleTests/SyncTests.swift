@@ -59,7 +59,7 @@ struct SyncTests {
         }
         let example = try Example("Sync", [server.url("").absoluteString])
         await begun.opened()
-        example.interrupt()
+        await example.interrupt()
         let result = try await example.result()
         #expect(result.status == 130 && !result.output.contains("in sync"))
     }
