@@ -18,8 +18,8 @@ import OperationKit
 /// random moments on other threads, finished from outside, awaited, released. Each operation that does not do what it should is a
 /// ``Violation``, with a sentence that says how to mend the class.
 ///
-/// The closure is called some hundred times, on any thread, and has to make a new operation each time, with its input set. Its work should
-/// take milliseconds, so replace servers and files by something quick. To find a `start()` that waits for the work, let that take more than a
+/// The closure is called some hundred times, on any thread, and has to make a new operation each time, with its input set, and ready to
+/// start, or soon so: what it depends on finishes, and its own `isReady` becomes true. Its work should take milliseconds, so replace servers and files by something quick. To find a `start()` that waits for the work, let that take more than a
 /// tenth of a second. A class whose work always ends before it can be cancelled is tried, but its cancellation is not.
 ///
 /// For an `AsyncOperation` the library sees to most rules, and what can be wrong is the work: a path that forgets `finish`, a hook that does
@@ -69,6 +69,8 @@ public enum OperationContract {
     public enum Rule: Int, Sendable, Hashable, CaseIterable, Comparable {
         /// The closure makes a new operation each time.
         case isNew
+        /// It becomes ready, also once it is cancelled, and a queue is told so.
+        case becomesReady
         /// It finishes once it was started.
         case finishes
         /// It says that it executes as long as its work goes on.
@@ -107,6 +109,8 @@ public enum OperationContract {
         public var advice: String {
             switch self {
             case .isNew: "Create the operation inside the closure."
+            case .becomesReady:
+                "Let what it depends on finish, and its isReady become true, with change notifications, also once it is cancelled."
             case .finishes: "Finish on every path of the work."
             case .executesWhileWorking: "Let isExecuting be true from the start to the end, with change notifications."
             case .doesNotBlock: "Return from main() or start() and finish in the callback of the work."

@@ -19,6 +19,7 @@ extension Trial {
             let operation = try makeOperation()
             let ends = Counter()
             operation.completionBlock = { ends.increment() }
+            guard becomesReady(operation) else { return }
             let starter = Starter(operation)
             if !eventually({ starter.returned != nil || operation.isFinished }) {
                 found(.doesNotBlock, "Its start() did not return within \(seconds).")
@@ -53,7 +54,7 @@ extension Trial {
         var shortest = Duration.seconds(Int64.max)
         for _ in 0..<8 {
             let operation = try makeOperation()
-            guard operation.isAsynchronous else { return }
+            guard operation.isAsynchronous, becomesReady(operation) else { return }
             let starter = Starter(operation)
             _ = eventually { starter.returned != nil }
             _ = waitForEnd(operation)
@@ -96,7 +97,11 @@ extension Trial {
         queue.addOperation(following)
         enqueue(operation)
         if !waitForEnd(operation) {
-            found(.finishes, "It did not finish within \(seconds) of its start on a queue.")
+            if operation.isExecuting || operation.isFinished {
+                found(.finishes, "It did not finish within \(seconds) of its start on a queue.")
+            } else {
+                foundNotStarted(operation, "It was added to a queue")
+            }
             cancel(operation, "It was cancelled on a queue")
         } else if !eventually({ dependent.isSet }) {
             found(.announcesItsEnd, "It was finished, and an operation that depends on it did not start.")
@@ -117,7 +122,9 @@ extension Trial {
         let watch = Watch(operation)
         enqueue(operation)
         let hasEnded = waitForEnd(operation)
-        if !hasEnded {
+        if !hasEnded, !operation.isReady {
+            foundNotStarted(operation, "It was cancelled, added to a queue")
+        } else if !hasEnded {
             found(
                 .finishesWhenCancelledBefore,
                 "It was cancelled before its start, and did not finish within \(seconds) of its start.")
@@ -130,6 +137,7 @@ extension Trial {
     private func executesWhenCancelledBefore() throws -> Bool {
         let operation = try makeOperation()
         cancel(operation, "It was cancelled before its start")
+        guard becomesReady(operation) else { return false }
         let watch = Watch(operation)
         let starter = Starter(operation)
         _ = waitForEnd(operation) && eventually { starter.returned != nil }
@@ -142,6 +150,7 @@ extension Trial {
             let operation = try makeOperation()
             let ends = Counter()
             operation.completionBlock = { ends.increment() }
+            guard becomesReady(operation) else { return }
             // On a busy machine the work may be over before this thread goes on.
             if operation.isAsynchronous, attempt.isMultiple(of: 2) {
                 start(operation)
@@ -284,6 +293,7 @@ extension Trial {
                     enqueue(operation)
                     cancelSoon()
                 default:
+                    guard becomesReady(operation) else { return }
                     // A busy machine starts what is on a queue long after all cancellations.
                     _ = Starter(operation, prepare: cancelSoon)
                 }

@@ -115,6 +115,29 @@ final class Trial {
         }
     }
 
+    /// Waits until an operation may be started by hand: Foundation ends the program if it is not ready. One of the library always may.
+    func becomesReady(_ operation: Operation) -> Bool {
+        if operation is AsyncOperation { return true }
+        let question = TrialRecord.Question(rule: .becomesReady) {
+            "It was asked whether it is ready, and did not answer within \($0)."
+        }
+        if eventually({ record.ask(question) { operation.isReady } }) { return true }
+        found(.becomesReady, "It was not ready within \(seconds): \(obstacle(to: operation)).")
+        return false
+    }
+
+    /// Says of an operation what was done with it, and that its queue has not started it.
+    func foundNotStarted(_ operation: Operation, _ situation: String) {
+        found(.becomesReady, "\(situation), and was not started within \(seconds): \(obstacle(to: operation)).")
+    }
+
+    /// What keeps an operation from being started.
+    private func obstacle(to operation: Operation) -> String {
+        if operation.isReady { return "its isReady became true, and the queue was not told" }
+        let dependency = operation.dependencies.first { !$0.isFinished }
+        return dependency.map { "it depends on “\($0.displayName)”, which has not finished" } ?? "its isReady is false"
+    }
+
     /// Cancels an operation; what was done with it is said of it if its `cancel()` blocks.
     func cancel(_ operation: Operation, _ situation: String) {
         let question = TrialRecord.Question(rule: .finishesWhenCancelled) {

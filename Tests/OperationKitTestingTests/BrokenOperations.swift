@@ -58,6 +58,43 @@ final class NeverFinishing: ForeignOperation, @unchecked Sendable {
     override func work() {}
 }
 
+/// Waits for something that does not come.
+final class NeverReady: ForeignOperation, @unchecked Sendable {
+    override var isReady: Bool { false }
+}
+
+/// Never ready, and left to Foundation, which ends the program if it is started nevertheless.
+final class NeverReadyMain: Operation, @unchecked Sendable {
+    override var isReady: Bool { false }
+}
+
+/// Ready only as long as it is not cancelled.
+final class NotReadyWhenCancelled: Operation, @unchecked Sendable {
+    override var isReady: Bool { super.isReady && !isCancelled }
+}
+
+/// An `AsyncOperation` that is never ready.
+final class NeverReadyAsync: AsyncOperation, @unchecked Sendable {
+    override var isReady: Bool { false }
+}
+
+/// Becomes ready a little later, and says so, or not.
+final class ReadyLater: AsyncOperation, @unchecked Sendable {
+    private let lock = NSLock()
+    private var becameReady = false
+
+    init(announcesIt: Bool) {
+        super.init()
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.01) {
+            if announcesIt { self.willChangeValue(forKey: "isReady") }
+            self.lock.withLock { self.becameReady = true }
+            if announcesIt { self.didChangeValue(forKey: "isReady") }
+        }
+    }
+
+    override var isReady: Bool { super.isReady && lock.withLock { becameReady } }
+}
+
 final class NotExecuting: ForeignOperation, @unchecked Sendable {
     override var isExecuting: Bool { false }
     override func cancel() {

@@ -7,6 +7,23 @@ final class OnlyMain: Operation, @unchecked Sendable {
     override func main() { Thread.sleep(forTimeInterval: 0.001) }
 }
 
+/// A plain `Operation` that becomes ready a little later, as the classes do that wait for a permission.
+final class PermittedLater: Operation, @unchecked Sendable {
+    private let lock = NSLock()
+    private var isPermitted = false
+
+    override init() {
+        super.init()
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) {
+            self.willChangeValue(forKey: "isReady")
+            self.lock.withLock { self.isPermitted = true }
+            self.didChangeValue(forKey: "isReady")
+        }
+    }
+
+    override var isReady: Bool { super.isReady && lock.withLock { isPermitted } }
+}
+
 /// What keeps the rules: the operations of the library, and others.
 enum CorrectOperations {
     static let makers: [@Sendable () -> Operation] = [
@@ -17,6 +34,7 @@ enum CorrectOperations {
         { IOTaskOperation<Int, Int> { $0 }.with(input: 1) },
         { CompoundOperation(operations: [AsyncOperation(), BlockOperation {}, TaskOperation { 1 }]) },
         { Preparing { Echo().with(input: 1) } }, { Preparing { ForeignOperation() } }, { OnlyMain() },
+        { PermittedLater() }, { ReadyLater(announcesIt: true) },
         { MacroOperation(IOBlockOperation<Int, Int> { $0 }).then(IOBlockOperation { $0 + 1 }).with(input: 1) },
         { Waterfall<Int, Int>().then { $0 + 1 }.thenAwait { $0 }.with(input: 1) },
         { WorkflowOperation<Void, Int> { flow in try await flow.run(TaskOperation { 1 }) } },

@@ -39,7 +39,7 @@ struct OperationContractTests {
             (.doesNotWorkWhenCancelledBefore, { WorkingWhenCancelledBefore() }),
             (.finishesWhenCancelled, { ForgettingAfterCancellation() }), (.finishesWhenCancelled, { NotStopping() }),
             (.survivesRaces, { Racing() }),
-            (.isReleased, { Leaking() }),
+            (.isReleased, { Leaking() }), (.becomesReady, { NeverReady() }),
         ]
         await inTurns(cases) { rule, make in
             let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
@@ -66,6 +66,42 @@ struct OperationContractTests {
             let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
             #expect(report.violations.map(\.rule) == [rule], "\(rule): \(report)")
             #expect(report.situations.last?.hasPrefix("not tried: what is left") == true, "\(report)")
+        }
+    }
+
+    @Test("A class that is not ready is found, and is not started by hand, which would end the program")
+    func notReady() async {
+        let cases: [(@Sendable () -> Operation, String)] = [
+            ({ NeverReadyMain() }, "It was not ready within 0.2 seconds: its isReady is false."),
+            (
+                {
+                    let (first, second) = (BlockOperation {}, BlockOperation {})
+                    first.name = "first"
+                    second.addDependency(first)
+                    return second
+                }, "It was not ready within 0.2 seconds: it depends on “first”, which has not finished."
+            ),
+            (
+                { NotReadyWhenCancelled() },
+                "It was cancelled, added to a queue, and was not started within 0.2 seconds: its isReady is false."
+            ),
+            (
+                { NeverReadyAsync() },
+                "It was added to a queue, and was not started within 0.2 seconds: its isReady is false."
+            ),
+            (
+                { ReadyLater(announcesIt: false) },
+                "It was added to a queue, and was not started within 0.2 seconds: "
+                    + "its isReady became true, and the queue was not told."
+            ),
+        ]
+        await inTurns(cases) { make, sentence in
+            let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
+            #expect(report.violations.map(\.rule) == [.becomesReady], "\(report)")
+            #expect(report.violations.first?.sentence == sentence)
+            if Self.printsMessages {
+                print("| `becomesReady` | `\(type(of: make()))` | \(report.violations.first?.description ?? "") |")
+            }
         }
     }
 
