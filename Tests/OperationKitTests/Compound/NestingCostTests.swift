@@ -5,8 +5,9 @@ import Testing
 
 @testable import OperationKit
 
-/// What each level costs where composites are nested deep, in locks taken, so that the counts do not depend on the machine.
-@Suite("Cost of nesting", .hangGuard) struct NestingCostTests {
+/// What each level costs where composites are nested deep, in locks taken, so that the counts do not depend on the machine. They do
+/// depend on what else in the process has composites that have lost dependencies, as random programs have.
+@Suite("Cost of nesting", .hangGuard, .takesTurns) struct NestingCostTests {
     typealias Chain = IOOperation<Int, Int>
 
     /// Composites inside each other, made before the start or, where a closure makes them, while they run.
