@@ -142,7 +142,7 @@ import Testing
         early.addDependency(late)
         compound.addObserver(recorder)
         compound.start()
-        await eventually("late has not begun") { recorder.timeline[late.observationID]?.running != nil }
+        await eventually("late has not begun") { late.isAtWork }
         compound.cancel()
         try? await compound.finished()
         let (one, two) = (try entry(early), try entry(late))
