@@ -106,8 +106,9 @@ public final class ManualClock: Clock, Sendable {
 
     /// Waits until something that sleeps is due within a duration, then lets that time pass.
     ///
-    /// What is due later, such as the timeout of an operation whose delay this lets pass, does not end the wait. To let time pass in which
-    /// nothing happens, wait for ``sleepers(atLeast:)`` and call ``advance(by:)``.
+    /// What is due later, such as the timeout of an operation whose delay this lets pass, does not end the wait. What is due earlier does,
+    /// such as the permit of a rate limit that has been used. To let time pass in which nothing happens, wait for
+    /// ``sleepers(atLeast:)`` and call ``advance(by:)``.
     public func pass(_ duration: Duration) async {
         await sleepers(atLeast: 1, within: duration)
         advance(by: duration)
