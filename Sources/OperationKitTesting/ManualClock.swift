@@ -109,7 +109,10 @@ public final class ManualClock: Clock, Sendable {
     /// What is due later, such as the timeout of an operation whose delay this lets pass, does not end the wait. What is due earlier does,
     /// such as the permit of a rate limit that has been used. To let time pass in which nothing happens, wait for
     /// ``sleepers(atLeast:)`` and call ``advance(by:)``.
+    ///
+    /// - Precondition: The duration is above zero.
     public func pass(_ duration: Duration) async {
+        precondition(duration > .zero, "Nothing that sleeps is due within \(duration).")
         await sleepers(atLeast: 1, within: duration)
         advance(by: duration)
     }

@@ -186,8 +186,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// with ``CompoundOperationError/dependencyCycle(name:path:)`` when it is started.
     ///
     /// On Linux, Foundation goes on counting a dependency that had not finished when `removeDependency(_:)` removed it, so a queue never
-    /// starts the operation. A ``CompoundOperation`` starts it nevertheless, but waits for a dependency that is removed only when the
-    /// compound has started. A class with an `isReady` of its own is started by a queue there, too.
+    /// starts the operation. A ``CompoundOperation`` starts it nevertheless, unless its class has an `isReady` of its own, but waits for a
+    /// dependency that is removed only when the compound has started.
     open override func addDependency(_ operation: Operation) {
         precondition(operation !== self, "OperationKit: “\(displayName)” cannot depend on itself")
         withState { $0.hasHadDependencies = true }

@@ -91,14 +91,18 @@ extension Operation {
     @discardableResult
     func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
         guard let operation = self as? AsyncOperation else { return true }
-        let (current, isLate) = operation.withState { state in
+        let (current, isLate, hasEnded) = operation.withState { state in
             // Released after unlocking, as this may be the last reference.
             let current = state.parent
             if current === previous { state.parent = parent }
-            return (current, !state.lifecycle.isPending || state.gates?.hasStartedParts == true)
+            let isLate = !state.lifecycle.isPending || state.gates?.hasStartedParts == true
+            return (current, isLate, state.isAnnounced && state.hasHadDependencies)
         }
         if current !== previous { return false }
-        if isLate, parent != nil { operation.cameInsideLate() }
+        if parent == nil { return true }
+        // A child releases its dependencies at its end.
+        if hasEnded { detachFromDependencies() }
+        if isLate { operation.cameInsideLate() }
         return true
     }
 

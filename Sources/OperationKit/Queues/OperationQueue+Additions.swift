@@ -43,9 +43,10 @@ extension OperationQueue {
         addOperation(operation)
         operation.announceReadiness()
         delayOperation.start()
-        // An operation that is cancelled ends before its delay, and the delay ends soon after.
+        // An operation that is cancelled ends before its delay, and the delay ends soon after. Until then the operation must not be
+        // released: Foundation notifies it without holding it.
         FinishObserver(operation) { delayOperation.cancel() }
-        operation.holdUntilDependenciesEnd()
+        FinishObserver(delayOperation) { withExtendedLifetime(operation) {} }
         return delayOperation
     }
 }

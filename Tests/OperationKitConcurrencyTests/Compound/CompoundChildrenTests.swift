@@ -268,6 +268,18 @@ import Testing
         #expect(child.isFinished && child.dependencies.isEmpty)
     }
 
+    @Test("A child that had ended before its addition holds nothing that it depended on")
+    func endedBefore() async throws {
+        let first = BlockOperation {}
+        let child = ScriptedOperation("child")
+        child.addDependency(first)
+        try await OperationQueue().run([first, child])
+        #expect(child.dependencies == [first])
+        let compound = CompoundOperation(operations: [child])
+        try await OperationQueue().run(compound)
+        #expect(child.dependencies.isEmpty)
+    }
+
     @Test("A compound that is never started is released with its children", arguments: [false, true])
     func neverStarted(isSuspended: Bool) async throws {
         let tracker = LeakTracker()

@@ -256,7 +256,7 @@ import Testing
             { count().mapError { $0 } }, { count().recover { _ in 0 } },
             { count().recoverRun { _ in TaskOperation { 0 } } },
             { WorkflowOperation(name: "count") { (text: String, _) in text.count } },
-            { RetryOperation(RetryPolicy(), name: "count", makeOperation: make) },
+            { RetryOperation(RetryPolicy(maximumAttempts: 1), name: "count", makeOperation: make) },
             { RepeatOperation(every: .seconds(1), maximumCount: 1, name: "count", makeOperation: make) },
             { HedgedOperation(after: .seconds(100), name: "count", makeOperation: make) },
         ]
@@ -292,15 +292,13 @@ import Testing
         #expect(log.events == ["attempt 1"])
     }
 
-    @Test("An attempt that has no input is not tried again") func attemptWithoutInput() async {
-        let log = EventLog()
-        let retry = RetryOperation(RetryPolicy(), name: "page") { number -> IOOperation<String, Int> in
-            log.add("attempt \(number)")
-            return IOBlockOperation { $0.count }
+    @Test("An attempt without an input is a failed attempt") func attemptWithoutInput() async throws {
+        let retry = RetryOperation(RetryPolicy(backoff: .none), name: "page") { number -> IOOperation<String, Int> in
+            let attempt = IOBlockOperation<String, Int> { $0.count }
+            return number == 1 ? attempt : attempt.with(input: "xx")
         }
-        await Start.byHand(retry)
-        #expect(retry.error as? IOOperationError == .missingInput(operation: "page, attempt 1"))
-        #expect(log.events == ["attempt 1"])
+        #expect(try await OperationQueue().run(retry) == 2)
+        #expect(retry.attempts[0].error as? IOOperationError == .missingInput(operation: "page, attempt 1"))
     }
 }
 

@@ -238,12 +238,9 @@ extension RetryPolicy {
 }
 
 extension Error {
-    /// Whether another attempt would have the same error: what it requires is held until all of them have ended, or it has no input.
+    /// Whether another attempt would have the same error: what it requires is held until all of them have ended.
     var isLasting: Bool {
-        switch self as any Error {
-        case ResourceError.heldByComposite, IOOperationError.missingInput: true
-        default: false
-        }
+        if case .heldByComposite? = self as? ResourceError { true } else { false }
     }
 }
 
