@@ -103,8 +103,11 @@ import Testing
         override func main() { log.add("child") }
     }
 
-    @Test("A synchronous child may be given a dependency at any moment of its beginning", arguments: 1...4, [1, -1])
-    func aDependencyWhileItBegins(holds: Int, limit: Int) async throws {
+    /// A worker comes to the child if another one was before it, and the queue is handed it directly if not.
+    @Test(
+        "A synchronous child may be given a dependency at any moment of its beginning",
+        arguments: 1...4, [(1, false), (-1, false), (1, true)])
+    func aDependencyWhileItBegins(holds: Int, scene: (limit: Int, isAfterAnother: Bool)) async throws {
         let log = EventLog()
         let late = ScriptedOperation("late") {
             log.add("late")
@@ -113,7 +116,9 @@ import Testing
         let child = Slow(holds: holds, log: log)
         // Ends the wait for a moment that does not come.
         child.completionBlock = { [isAsked = child.isAsked] in isAsked.open() }
-        let compound = CompoundOperation(operations: [child, late], maxConcurrentOperationCount: limit)
+        let compound = CompoundOperation(
+            operations: (scene.isAfterAnother ? [ScriptedOperation()] : []) + [child, late],
+            maxConcurrentOperationCount: scene.limit)
         OperationQueue().addOperation(compound)
         await child.isAsked.opened()
         child.addDependency(late)
