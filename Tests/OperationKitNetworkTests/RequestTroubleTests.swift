@@ -305,7 +305,7 @@ struct RequestTroubleTests {
     #if os(Linux)
     @Test(
         "A file of any length is loaded in bounded memory",
-        .enabled(if: !keepsFreedMemory, "The sanitizer keeps what is freed."))
+        .enabled(if: !keepsFreedMemory, "A sanitizer keeps what is freed, or needs memory itself."))
     func boundedMemory() async {
         await #expect(processExitsWith: .success) {
             let megabytes = TestExtent.choose(64, long: 1_024)

@@ -218,7 +218,7 @@ struct ProcessTroubleTests {
 
     @Test(
         "Lines of any number need no more memory than few",
-        .enabled(if: !keepsFreedMemory, "The sanitizer keeps what is freed."))
+        .enabled(if: !keepsFreedMemory, "A sanitizer keeps what is freed, or needs memory itself."))
     func boundedMemory() async {
         await #expect(processExitsWith: .success) {
             let megabytes = TestExtent.choose(64, long: 1_024)

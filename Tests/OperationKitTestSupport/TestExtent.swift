@@ -1,7 +1,9 @@
 import Foundation
 
 /// Whether memory that was freed is kept for a while, because a sanitizer looks for uses of it.
-package let keepsFreedMemory = ProcessInfo.processInfo.environment["ASAN_OPTIONS"] != nil
+package let keepsFreedMemory = ["ASAN_OPTIONS", "TSAN_OPTIONS"].contains {
+    ProcessInfo.processInfo.environment[$0] != nil
+}
 
 /// How far a run of the tests goes where more always finds more: explorations, random programs, races and sizes.
 ///
