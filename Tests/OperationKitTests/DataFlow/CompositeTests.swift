@@ -292,6 +292,16 @@ import Testing
         #expect(log.events == ["attempt 1"])
     }
 
+    @Test("`main()` of a typed operation does nothing when it is called by hand") func mainByHand() {
+        let log = EventLog()
+        let step = Step<Void, Void> { step, _ in
+            log.add("work")
+            step.finish()
+        }
+        step.main()
+        #expect(log.events.isEmpty)
+    }
+
     @Test("An attempt without an input is a failed attempt") func attemptWithoutInput() async throws {
         let retry = RetryOperation(RetryPolicy(backoff: .none), name: "page") { number -> IOOperation<String, Int> in
             let attempt = IOBlockOperation<String, Int> { $0.count }
