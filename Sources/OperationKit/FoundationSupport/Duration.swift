@@ -34,8 +34,9 @@ extension Duration {
 
     /// The duration for people to read, with about three digits: some 300 years at most.
     package var shortText: String {
-        let seconds = nanoseconds / 1_000_000_000
         if self < .zero { return "−" + (.zero - self).shortText }
+        let nanoseconds = nanoseconds
+        let seconds = nanoseconds / 1_000_000_000
         if seconds >= 86_400_000 { return "\(seconds / 86_400) d" }
         if seconds >= 86_400 { return "\(seconds / 86_400) d \(seconds / 3_600 % 24) h" }
         if seconds >= 3_600 { return "\(seconds / 3_600) h \(seconds / 60 % 60) min" }
