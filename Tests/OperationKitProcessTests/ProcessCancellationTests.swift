@@ -78,7 +78,7 @@ struct ProcessCancellationTests {
         await #expect(throws: CancellationError.self) { try await operation.finished() }
     }
 
-    @Test("A program that has ended because it was asked to is waited for after its group, whoever tells of that first")
+    @Test("A program that has ended because it was asked to is waited for after its group, whichever is known first")
     func exitBeforeTheRequestIsKnown() throws {
         let request = LaunchRequest(
             executable: "sleep", arguments: ["100"], environment: nil, directory: nil, input: Data(),
@@ -96,7 +96,7 @@ struct ProcessCancellationTests {
 
     /// Programs that are running, that are just being started, and that wait for their start.
     @Test(
-        "Whoever cancels what runs, and exits, leaves no program alive",
+        "A process that cancels what runs, and exits, leaves no program alive",
         arguments: [0, 200, 500, 1_000, 2_000, 5_000, 20_000], [Duration.seconds(2), .zero])
     func cancelAndExit(_ microseconds: UInt32, _ gracePeriod: Duration) async {
         // An argument that tells these programs from all others.
