@@ -18,6 +18,7 @@ import Testing
     private static let endSecond = Role<Subject>("end the second") { $0.end(1) }
     private static let fail = Role<Subject>("fail") { $0.end(0, .first) }
     private static let add = Role<Subject>("add") { $0.add() }
+    private static let open = Role<Subject>("open") { $0.open() }
     private static let pause = Role<Subject>("pause") { $0.compound.isSuspended = true }
     private static let limit = Role<Subject>("limit to 0") { $0.compound.maxConcurrentOperationCount = 0 }
 
@@ -82,6 +83,9 @@ import Testing
         [
             Scene("A limit of 1 is never exceeded", [start, end, endSecond]) {
                 Subject(children: 3, held: [0, 1], limit: 1)
+            },
+            Scene("A limit is not exceeded beside a child that is not ready by itself", [start, open]) {
+                Subject(children: 3, held: [1, 2], unready: [0], limit: 2)
             },
             Scene("Limited to 0 and suspended while it is started", [start, limit, pause]) { Subject(children: 2) },
             Scene("Limited to 0 while the last child ends", [start, endSecond, limit]) {

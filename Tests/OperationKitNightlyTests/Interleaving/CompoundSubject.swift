@@ -18,6 +18,9 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     /// A compound whose only child is the one under test.
     let around: CompoundOperation?
 
+    /// Whether the children that are not ready by themselves are.
+    private let isOpen = Shared(false)
+
     private struct Record {
         var begun: [String] = []
         /// Ended by other code than itself, perhaps before it could begin.
@@ -52,6 +55,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     /// - Parameters:
     ///   - count: The number of children.
     ///   - held: Which children do not end by themselves.
+    ///   - unready: Which children are not ready before the test says so.
     ///   - dependencies: Which child waits for which other.
     ///   - requirements: Which child requires the success of which other. -1 stands for `outer`.
     ///   - limit: The maximum number of children that run at the same time; -1 for no limit.
@@ -60,7 +64,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     ///   - holdsLate: Whether the child that the test adds does not end by itself either.
     ///   - work: What the children do.
     init(
-        children count: Int, held: Set<Int> = [], dependencies: [(Int, Int)] = [],
+        children count: Int, held: Set<Int> = [], unready: Set<Int> = [], dependencies: [(Int, Int)] = [],
         requirements: [(Int, Int)] = [], limit: Int = -1,
         policy: FailurePolicy = .continueAll, isNested: Bool = false, holdsLate: Bool = false,
         work: @escaping Work = { _ in }
@@ -70,7 +74,11 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         self.held = held
         self.holdsLate = holdsLate
         self.work = work
-        let children = (0..<count).map { CompoundSubject.child("\($0)", isHeld: held.contains($0), record, work) }
+        let isOpen = isOpen
+        let children = (0..<count).map {
+            CompoundSubject.child(
+                "\($0)", isHeld: held.contains($0), isOpen: unready.contains($0) ? isOpen : nil, record, work)
+        }
         late = CompoundSubject.child("late", isHeld: holdsLate, record, work)
         self.children = children
         for (child, other) in dependencies { children[child].addDependency(children[other]) }
@@ -94,10 +102,10 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     }
 
     private static func child(
-        _ name: String, isHeld: Bool, _ record: Shared<Record>, _ work: @escaping Work
+        _ name: String, isHeld: Bool, isOpen: Shared<Bool>? = nil, _ record: Shared<Record>, _ work: @escaping Work
     ) -> ScriptedOperation {
-        ScriptedOperation(
-            name,
+        GatedOperation(
+            name, isOpen: isOpen,
             main: { operation in
                 let (all, limit) = (record.value.all, record.value.limit)
                 let working = VirtualThread.inOneStep { all.count(where: \.isExecuting) }
@@ -128,6 +136,9 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         let isAccepted = compound.finish(withError: TestError.second)
         record.note { $0.isGiven = isAccepted }
     }
+
+    /// Children that were not ready are.
+    func open() { isOpen.change { $0 = true } }
 
     func start() { (around ?? compound).start() }
 
@@ -210,6 +221,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         VirtualThread.inOneStep { lookForForgotten() }
         outer.start()
         outer.finish()
+        open()
         // What was left behind on a queue that stays suspended would come back.
         if VirtualThread.inOneStep({ compound.isFinished }) { return }
         compound.isSuspended = false
@@ -295,6 +307,18 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         }
         return problems
     }
+}
+
+/// An operation that is not ready before the test says so.
+private final class GatedOperation: ScriptedOperation, @unchecked Sendable {
+    private let isOpen: Shared<Bool>?
+
+    init(_ name: String, isOpen: Shared<Bool>?, main: @escaping Script) {
+        self.isOpen = isOpen
+        super.init(name, main: main)
+    }
+
+    override var isReady: Bool { super.isReady && (isOpen?.value != false || isCancelled) }
 }
 
 extension AsyncOperation {

@@ -5,10 +5,11 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 /// A queue that starts each of its operations on a virtual thread: in the order of their addition, when they are ready
-/// and have a place.
+/// and have a place. As on Foundation's, they take the place as soon as there is one, and begin at some time after that.
 final class VirtualThreadQueue: CompositeQueue, @unchecked Sendable {
     private let interleaving: Interleaving
     private let waiting = Shared<[Operation]>([])
+    private let placed = Shared<[Operation]>([])
     private let begun = Shared<[Operation]>([])
 
     init(_ interleaving: Interleaving) {
@@ -20,7 +21,7 @@ final class VirtualThreadQueue: CompositeQueue, @unchecked Sendable {
         VirtualThread.place("enqueues")
         waiting.change { $0.append(operation) }
         interleaving.add("queue", .waiting { [unowned self] in mayBegin(operation) }) { [self] in
-            waiting.change { $0.removeAll { $0 === operation } }
+            placed.change { $0.removeAll { $0 === operation } }
             begun.change { $0.append(operation) }
             VirtualThread.current?.queue = self
             operation.start()
@@ -35,16 +36,19 @@ final class VirtualThreadQueue: CompositeQueue, @unchecked Sendable {
     static var ofCurrentVirtualThread: VirtualThreadQueue? { VirtualThread.current?.queue }
 
     override func cancelAllOperations() {
-        for operation in waiting.value + begun.value { operation.cancel() }
+        for operation in waiting.value + placed.value + begun.value { operation.cancel() }
     }
 
+    /// Asked after each step.
     private func mayBegin(_ operation: Operation) -> Bool {
+        if placed.value.contains(operation) { return true }
         guard !childSettings.isSuspended, waiting.value.first(where: \.isReady) === operation else { return false }
-        let running = begun.change { begun in
-            begun.removeAll(where: \.isFinished)
-            return begun.count
-        }
-        return childSettings.limit < 0 || running < childSettings.limit
+        begun.change { $0.removeAll(where: \.isFinished) }
+        let taken = begun.value.count + placed.value.count
+        if childSettings.limit >= 0, taken >= childSettings.limit { return false }
+        waiting.change { $0.removeAll { $0 === operation } }
+        placed.change { $0.append(operation) }
+        return true
     }
 }
 

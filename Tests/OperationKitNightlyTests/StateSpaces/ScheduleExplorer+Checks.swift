@@ -59,7 +59,7 @@ extension ScheduleExplorer {
     var identity: [Int] {
         var numbers = [
             onTheWay, abandoned, hasEnded ? 1 : 0, hasStarted ? 1 : 0, isCancelling ? 1 : 0, isCancelled ? 1 : 0,
-            schedule.places.limit, schedule.places.isKeptByQueue ? 1 : 0,
+            schedule.places.limit, schedule.places.isKeptByQueue ? 1 : 0, schedule.places.isWorkerEarly ? 1 : 0,
         ]
         numbers += [schedule.places.isSuspended ? 1 : 0, budget.hashValue, children.count, externalSlot ?? -1]
         for child in children {

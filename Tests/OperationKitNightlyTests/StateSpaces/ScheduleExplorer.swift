@@ -195,8 +195,8 @@ extension ScheduleExplorer {
             end(index)
         case .workerComes:
             onTheWay -= 1
-            schedule.places.workerStarted()
-            takeNext(isLast: false, looksAtQueue: false)
+            let mayStart = schedule.places.workerStarted()
+            takeNext(isLast: !mayStart, looksAtQueue: false)
         case .isWatched(let index):
             children[index].stage = .watched
             return

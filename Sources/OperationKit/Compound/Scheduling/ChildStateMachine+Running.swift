@@ -23,8 +23,8 @@ struct ChildEnd {
 extension ChildStateMachine {
     /// A worker has arrived on a thread of the private queue.
     mutating func workerStarted() -> Effects {
-        schedule.places.workerStarted()
-        return effects(next: startNext())
+        let mayStart = schedule.places.workerStarted()
+        return effects(next: mayStart ? startNext() : next(for: .leaves))
     }
 
     /// `start()` of a child returned on its worker, and the child will report its end.

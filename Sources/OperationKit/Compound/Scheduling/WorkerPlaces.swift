@@ -37,6 +37,8 @@ struct WorkerPlaces {
     var isKeptByQueue = false
     /// Workers are requested one at a time.
     private(set) var isWorkerRequested = false
+    /// Whether the worker that is on its way may have left the queue before that kept the limit.
+    private(set) var isWorkerEarly = false
     /// How many workers are at work.
     private(set) var active = 0
 
@@ -68,6 +70,7 @@ extension WorkerPlaces {
     /// A child that the queue was handed is not ready.
     mutating func waitsOnQueue() {
         unreadyCount += 1
+        if !isKeptByQueue, isWorkerRequested { isWorkerEarly = true }
         isKeptByQueue = true
     }
 
@@ -116,9 +119,14 @@ extension WorkerPlaces {
     /// The priority of the next worker on the operation queue: it must not overtake a child that the queue was handed before.
     var workerPriority: Operation.QueuePriority { queued > 0 ? .veryLow : .normal }
 
-    mutating func workerStarted() {
+    /// A worker has arrived.
+    ///
+    /// - Returns: Whether it may take a child. An early one may not: if the child that was not ready has become so meanwhile, the queue
+    ///   has begun that in the same place.
+    mutating func workerStarted() -> Bool {
         isWorkerRequested = false
         active += 1
+        return !exchange(&isWorkerEarly, with: false)
     }
 
     mutating func workerLeft() {

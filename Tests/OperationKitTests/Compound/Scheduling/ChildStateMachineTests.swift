@@ -111,6 +111,24 @@ import Testing
         #expect(scene.end(child, turn: .none).settings == .immediate)
     }
 
+    @Test("A worker that was on its way before the queue keeps the limit takes no child, and the next one does")
+    func earlyWorker() throws {
+        let scene = Scene(children: 3, limit: 2)
+        #expect(scene.start().requestsWorker)
+        let arrived = scene { $0.workerStarted() }
+        #expect(arrived.requestsWorker)
+        let child = try #require(arrived.next)
+        let handedOver = scene { $0.handedToQueue(child, turn: .continues) }
+        #expect(handedOver.next?.operation === scene.operations[1])
+        // The queue may begin the child in its place before it is told of the limit.
+        let settings = try #require(scene { $0.waitsOnQueue(child) }.settings)
+        let early = scene { $0.workerStarted() }
+        #expect(early.next == nil && !early.requestsWorker)
+        #expect(scene.machine.settingsApplied(settings).next == nil)
+        #expect(scene { $0.settingsComplete() }.requestsWorker)
+        #expect(scene { $0.workerStarted() }.next?.operation === scene.operations[2])
+    }
+
     @Test("A child that is being added keeps the composite from ending, and does not start before it is committed")
     func additionWhileTheLastChildEnds() throws {
         let scene = Scene(children: 1)
