@@ -139,7 +139,9 @@ final class CollectionDriver: Sendable {
 extension CollectionDriver {
     /// What a worker does: it starts one item after the other.
     private func work(_ event: (inout CollectionStateMachine) -> Effects) {
-        let effects = startItems(report(event))
+        let first = report(event)
+        // Where it starts nothing, another thread may finish the run, whose source must not be held.
+        let effects = first.step == .stop ? first : startItems(first)
         if effects.step == .stop { return perform(effects.action) }
         // Others get their turn.
         CollectionDriver.queue.performAsync(qos: qos) { self.work { _ in effects } }

@@ -40,6 +40,14 @@ struct SequenceInterleavingTests {
             [SequenceInterleavingTests.start, Role("end") { $0.end(0) }, SequenceInterleavingTests.cancel])
     }
 
+    @Test("An item that is not performed, because reading it cancels the run, is released before the end")
+    func cancelDuringARead() async {
+        await tryOut(
+            "start, end, cancelled while it is read", limit: 2,
+            { SequenceSubject(count: 3, limit: 2, held: [0], last: 1) },
+            [SequenceInterleavingTests.start, Role("end") { $0.end(0) }])
+    }
+
     @Test(
         "A failure that comes while another item ends is delivered before the end", arguments: 1...2,
         [FailurePolicy.continueAll, .cancelRemaining])

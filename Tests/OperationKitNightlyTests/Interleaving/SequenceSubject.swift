@@ -26,6 +26,8 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
         /// How many items had been asked for when the cancellation was complete.
         var askedAtCancel: Int?
         var asked = 0
+        /// What performs the items.
+        weak var object: AnyObject?
         /// Whether the run was cancelled, of each of its ends.
         var ends: [Bool] = []
         var problems: [String] = []
@@ -64,9 +66,11 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
     ///   - limit: How many may be in flight.
     ///   - held: Which items do not end by themselves.
     ///   - failing: Which items fail.
+    ///   - last: The item that cancels the run when it is read.
     ///   - policy: What a failure means.
     init(
-        count: Int, limit: Int, held: Set<Int> = [], failing: Set<Int> = [], policy: FailurePolicy = .continueAll
+        count: Int, limit: Int, held: Set<Int> = [], failing: Set<Int> = [], last: Int? = nil,
+        policy: FailurePolicy = .continueAll
     ) {
         let record = Shared(Record())
         (self.count, self.held, self.failing, self.policy, self.record) = (count, held, failing, policy, record)
@@ -75,6 +79,8 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
                 completion(failing.contains(items[0]) ? TestError.first : error)
             }
         }
+        record.change { $0.object = operation }
+        let cancel = Shared<(@Sendable () -> Void)?>(nil)
         VirtualThread.expectRelease(of: operation, "the object")
         let read: @Sendable (Int) -> Int? = { index in
             record.change { record in
@@ -83,6 +89,7 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
                 record.asked += 1
             }
             VirtualThread.place("reads")
+            if index == last { cancel.value?() }
             return record.change { record in
                 record.isReading = false
                 if index < count { record.taken += 1 } else { record.isAtEnd = true }
@@ -101,6 +108,7 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
         let item: @Sendable (Int) -> Item? = { index in read(index).map { Item($0, limit, record) } }
         driver = SequenceSubject.driver(of: operation, item, failed)
         VirtualThread.expectRelease(of: driver, "the driver")
+        cancel.value = { [weak self] in self?.cancel() }
     }
 
     private static func driver(
@@ -155,6 +163,7 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
             record.change { record in
                 record.ends.append(isCancelled)
                 if record.alive > 0 { record.problems.append("\(record.alive) items are alive at the end") }
+                if record.object != nil { record.problems.append("the object is held at the end") }
             }
         }
     }
