@@ -17,7 +17,7 @@ final class QueueTurnSubject: ExplorationSubject, @unchecked Sendable {
 
     private let record = Shared(Record())
     private let interleaving: Interleaving
-    private let queue: OperationQueue
+    private let queue: VirtualThreadQueue
     private let task = Shared<Task<Void, Never>?>(nil)
     private let next: ScriptedOperation
     private let isFailing: Bool
@@ -29,7 +29,8 @@ final class QueueTurnSubject: ExplorationSubject, @unchecked Sendable {
         self.isFailing = isFailing
         self.interleaving = interleaving
         queue = VirtualThreadQueue(interleaving)
-        queue.maxConcurrentOperationCount = 1
+        // The limit that others set is that of its guests.
+        queue.childSettings = (1, false)
         next = ScriptedOperation("next")
         interleaving.leaks.track(queue, "the queue")
         interleaving.leaks.track(next, "the next operation")

@@ -46,6 +46,8 @@ extension ScheduleExplorer {
         }
         let slots = children.filter { $0.stage != .ended && $0.stage != .watchedEnded }.map(\.slot)
         if Set(slots).count != slots.count { violation = "a slot is used twice" }
+        let isSlotLost = schedule.table.records.contains { $0.phase == .gone && $0.open == 0 }
+        if isSlotLost { violation = "a slot is not used again" }
         if onTheWay > 1 { violation = "two workers are awaited" }
         if counters != expected { violation = "counted \(counters), there are \(expected)" }
     }
