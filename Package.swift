@@ -52,7 +52,9 @@ let package = Package(
         .testTarget(
             name: "OperationKitNetworkTests",
             dependencies: ["OperationKit", "OperationKitNetwork", "OperationKitProcess", "OperationKitTestSupport"]),
-        .testTarget(name: "OperationKitTestingTests", dependencies: ["OperationKit", "OperationKitTesting"]),
+        .testTarget(
+            name: "OperationKitTestingTests",
+            dependencies: ["OperationKit", "OperationKitTesting", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationKitMainActorTests", dependencies: ["OperationKit", "OperationKitTestSupport"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),

@@ -1,5 +1,7 @@
+import Dispatch
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import OperationKitTesting
 import Testing
 
@@ -81,6 +83,23 @@ struct DoubleTests {
             }
         }
         #expect(clock.now.offset == .seconds(20_000))
+    }
+
+    @Test("A manual clock shows each deadline when it resumes those that are due then")
+    func deadlinesOnTheWay() async throws {
+        guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else { return }
+        let clock = ManualClock()
+        let times = Shared<[Duration]>([])
+        let sleeps = [3, 1, 2].map { seconds in
+            Task(executorPreference: NotingExecutor { times.change { $0.append(clock.now.offset) } }) {
+                try await clock.sleep(for: .seconds(seconds))
+            }
+        }
+        await clock.sleepers(atLeast: 3)
+        times.value = []
+        clock.advance(by: .seconds(5))
+        for sleep in sleeps { try await sleep.value }
+        #expect(times.value == [1, 2, 3].map { .seconds($0) } && clock.now.offset == .seconds(5))
     }
 
     @Test("A recorder writes down events as values")
@@ -194,5 +213,21 @@ struct DoubleTests {
 extension Result where Failure == any Error {
     fileprivate init(_ body: () async throws -> Success) async {
         do { self = .success(try await body()) } catch { self = .failure(error) }
+    }
+}
+
+/// Notes when something is to go on, on the thread that lets it.
+@available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+private final class NotingExecutor: TaskExecutor {
+    private let note: @Sendable () -> Void
+
+    init(_ note: @escaping @Sendable () -> Void) {
+        self.note = note
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        note()
+        let job = UnownedJob(job)
+        DispatchQueue.global().async { unsafe job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 }

@@ -221,35 +221,26 @@ private func cancelCurrentTask(
         #expect(!isCalled.value)
     }
 
+    #if DEBUG
     @Test(
         "Cancelled while it starts, the closure finds its task cancelled when cancel() has returned",
         arguments: [Kind.task, .block])
     func cancelledWhileStarting(kind: Kind) async {
-        struct Subject: Sendable {
-            let operation: AsyncOperation
-            let hasReturned: Shared<Bool>
-        }
-        let wrong = EventLog()
-        let seed = SplitMix64.freshSeed()
-        await race(
-            rounds: TestExtent.choose(1_000, long: 20_000), seed: seed,
-            prepare: { _ in
-                let hasReturned = Shared(false)
-                let operation = kind.make {
-                    for _ in 0..<20 where hasReturned.value {
-                        if !Task.isCancelled { wrong.add("the task is not cancelled") }
-                    }
+        for place in 0..<Interruption.bound {
+            let (hasReturned, isUnseen) = (Shared(false), Shared(false))
+            let operation = kind.make { if hasReturned.value, !Task.isCancelled { isUnseen.value = true } }
+            let isReached = await onThread {
+                let interruption = Interruption(at: place) {
+                    operation.cancel()
+                    hasReturned.value = true
                 }
-                return Subject(operation: operation, hasReturned: hasReturned)
-            },
-            [
-                { @Sendable in $0.operation.start() },
-                { @Sendable subject in
-                    subject.operation.cancel()
-                    subject.hasReturned.value = true
-                },
-            ],
-            check: { _, _ in })
-        #expect(wrong.events.isEmpty, "seed \(seed)")
+                SchedulingProbe.observed(by: interruption) { operation.start() }
+                return interruption.hasRun
+            }
+            _ = try? await operation.finished()
+            #expect(!isUnseen.value, "place \(place)")
+            if !isReached { return }
+        }
     }
+    #endif
 }
