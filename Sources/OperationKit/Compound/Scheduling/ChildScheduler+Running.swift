@@ -182,6 +182,8 @@ extension ChildScheduler: FinishObserving {
     private func ended(
         _ child: ChildReference, error: (any Error)?, turn: WorkerStep = .none, _ list: inout Trampoline
     ) -> ChildReference? {
+        // Others do so themselves.
+        if !(child.operation is AsyncOperation) { child.operation.detachFromDependencies() }
         let end = ChildEnd(child: child, failure: failure(of: child, error: error), turn: turn)
         let next = update(&list) { $0.childEnded(end) }
         if let body {

@@ -95,7 +95,6 @@ final class ChildScheduler: Sendable {
     private func perform(_ effects: ChildStateMachine.Effects, _ list: inout Trampoline) -> ChildReference? {
         let others = effects.others?.value
         if let report = others?.progress { return perform(report, &list) }
-        effects.endedForeign?.detachFromDependencies()
         if let settings = effects.settings { apply(settings) }
         // The queue gets the child before the next worker, so that it can start in its turn.
         if let child = effects.queued { enqueue(child) }

@@ -124,7 +124,7 @@ extension ChildStateMachine {
     private mutating func removed(_ end: ChildEnd) -> Effects {
         let slot = end.child.slot
         let endedOnQueue = schedule.table.records[slot].phase.place?.isOnQueue == true
-        let ended = schedule.ended(slot)
+        schedule.ended(slot)
         externals.childEnded(slot, in: &schedule)
         var cancelsChildren = false
         if let failure = end.failure {
@@ -132,8 +132,7 @@ extension ChildStateMachine {
             if cancelsChildren { schedule.cancellationStarted() }
         }
         return effects(
-            next: next(for: end.turn), endedForeign: ended is AsyncOperation ? nil : ended,
-            cancelsChildren: cancelsChildren, endedOnQueue: endedOnQueue)
+            next: next(for: end.turn), cancelsChildren: cancelsChildren, endedOnQueue: endedOnQueue)
     }
 
     /// The body of the composite has ended.

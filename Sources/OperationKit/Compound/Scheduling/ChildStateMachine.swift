@@ -76,8 +76,6 @@ extension ChildStateMachine {
         var next: ChildReference?
         /// A child that the private queue has to start.
         var queued: ChildReference?
-        /// A child that is no `AsyncOperation`, and does not release its dependencies by itself, has ended.
-        var endedForeign: Operation?
         /// Whether a worker has to be sent, and with which priority.
         var requestsWorker = false
         var workerPriority = Operation.QueuePriority.normal
@@ -148,8 +146,7 @@ extension ChildStateMachine {
     /// `mayHandOver` says whether the next child may be handed to the private queue without a worker, and `endedOnQueue` whether a
     /// child has ended that the private queue had started.
     mutating func effects(
-        next: ChildReference? = nil, queued: ChildReference? = nil, endedForeign: Operation? = nil,
-        cancelsChildren: Bool = false, mayHandOver: Bool = true, endedOnQueue: Bool = false,
+        next: ChildReference? = nil, queued: ChildReference? = nil, cancelsChildren: Bool = false, mayHandOver: Bool = true, endedOnQueue: Bool = false,
         rejection: Rejection? = nil
     ) -> Effects {
         // It would overtake what waits for the settings.
@@ -168,8 +165,7 @@ extension ChildStateMachine {
         let isHeld = settings.isWriting
         if isHeld, let queued = queued ?? handedOver { held.queued.append(queued) }
         return Effects(
-            next: next, queued: isHeld ? nil : queued ?? handedOver,
-            endedForeign: endedForeign, requestsWorker: requestsWorker,
+            next: next, queued: isHeld ? nil : queued ?? handedOver, requestsWorker: requestsWorker,
             workerPriority: requestsWorker ? schedule.places.workerPriority : .normal,
             cancelsChildren: cancelsChildren, settings: newSettings,
             others: hasOthers

@@ -115,14 +115,11 @@ extension ChildTable {
         }
     }
 
-    /// Removes a child. Its slot keeps what others wait for.
-    ///
-    /// - Returns: The child, whose last reference this may be.
-    mutating func remove(_ slot: Int) -> Operation? {
+    /// Removes a child, which the caller holds. Its slot keeps what others wait for.
+    mutating func remove(_ slot: Int) {
         let operation = records[slot].operation.take()
         remaining -= 1
         if !slots.isEmpty, let operation { slots[ObjectIdentifier(operation)] = nil }
-        return operation
     }
 
     /// Gives back the ordinal of the child that was added last, as if it had never been added.

@@ -78,7 +78,7 @@ extension ReadySchedule {
     /// it, it keeps its slot as an external dependency.
     mutating func takenBack(_ slot: Int) {
         table.returnOrdinal(of: slot)
-        _ = table.remove(slot)
+        table.remove(slot)
         if table.records[slot].dependents.isEmpty { return leave(slot) }
         table.records[slot].phase = .external
         table.changeOpenExternal(ofDependentsOf: slot, by: 1)
@@ -199,11 +199,8 @@ extension ReadySchedule {
         table.records[slot].phase = .ending(table.records[slot].phase.place)
     }
 
-    /// A child has ended: its dependents may be ready, and its slot is free.
-    ///
-    /// - Returns: The child, whose last reference this may be.
-    @discardableResult
-    mutating func ended(_ slot: Int) -> Operation? {
+    /// A child has ended: its dependents may be ready, and its slot is free. The caller holds the child.
+    mutating func ended(_ slot: Int) {
         switch table.records[slot].phase {
         case .adding, .added, .waiting, .starting, .detached, .queued, .queuedUnready, .ending: break
         default: preconditionFailure("OperationKit: a child ends that is \(table.records[slot].phase)")
@@ -212,9 +209,8 @@ extension ReadySchedule {
             places.ended(in: place)
             if place.isOnQueue, places.queued == 0, cancellation != .complete { places.isKeptByQueue = false }
         }
-        let operation = table.remove(slot)
+        table.remove(slot)
         leave(slot)
-        return operation
     }
 
     /// An external dependency has ended.

@@ -72,7 +72,7 @@ import Testing
         _ = scene.end(first, turn: .none)
         let again = scene.end(first)
         #expect(again.next?.operation === scene.operations[1])
-        #expect(again.progress == nil && again.endedForeign == nil && again.finished == nil)
+        #expect(again.progress == nil && again.finished == nil)
     }
 
     @Test("A child that ends while its worker leaves it gives its place back, also if its progress is reported first")
