@@ -86,8 +86,8 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
         let (attempts, clock, winner) = (attempts, clock, FirstSuccess())
         // Each task returns the operation that has ended: an attempt, or the delay before the next one.
         return try await withThrowingTaskGroup(of: AsyncOperation.self) { group in
-            var running: [AsyncOperation] = []
-            var (isDue, isOpen) = (true, true)
+            var running: [ObjectIdentifier: AsyncOperation] = [:]
+            var (isDue, isOpen, isDecided) = (true, true, false)
             var pause: DelayOperation?
             var (output, failure): (Result<Output, any Error>?, (any Error)?)
             /// Whether the failure is that of an attempt that ran while the operation was cancelled.
@@ -100,7 +100,7 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                         let attempt = try await attempts.next(of: self, input: input, make)
                         if winner.operation != nil { continue }
                         _ = attempt.observeFinish(winner)
-                        running.append(attempt)
+                        running[ObjectIdentifier(attempt)] = attempt
                         group.addTask {
                             try await attempts.children.runChild(attempt, weight: 1)
                             return attempt
@@ -127,15 +127,17 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                 if !isOpen {
                     pause?.cancel()
                     attempts.delayEnded()
-                    if winner.operation != nil || output != nil { running.forEach { $0.cancel() } }
+                    if !isDecided, winner.operation != nil || output != nil {
+                        isDecided = true
+                        running.values.forEach { $0.cancel() }
+                    }
                 }
                 guard !running.isEmpty, let ended = try await group.next() else { break }
-                guard let index = running.firstIndex(where: { $0 === ended }) else {
+                guard running.removeValue(forKey: ObjectIdentifier(ended)) != nil else {
                     isDue = isOpen && ended === pause
                     if isDue { attempts.delayEnded() }
                     continue
                 }
-                running.remove(at: index)
                 let result = self.result(of: ended)
                 // The thread that ends an attempt may be held up before it tells the observers.
                 if case .success = result { winner.succeeded(ended) }
