@@ -146,7 +146,8 @@ extension ChildStateMachine {
     /// `mayHandOver` says whether the next child may be handed to the private queue without a worker, and `endedOnQueue` whether a
     /// child has ended that the private queue had started.
     mutating func effects(
-        next: ChildReference? = nil, queued: ChildReference? = nil, cancelsChildren: Bool = false, mayHandOver: Bool = true, endedOnQueue: Bool = false,
+        next: ChildReference? = nil, queued: ChildReference? = nil, cancelsChildren: Bool = false,
+        mayHandOver: Bool = true, endedOnQueue: Bool = false,
         rejection: Rejection? = nil
     ) -> Effects {
         // It would overtake what waits for the settings.
