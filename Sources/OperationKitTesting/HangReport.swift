@@ -5,13 +5,14 @@ import OperationKit
 public struct HangError: Error, Sendable, LocalizedError, CustomStringConvertible {
     /// How long the test had taken.
     public let duration: Duration
-    /// The operations that had not finished, each with what it waits for, those inside it below it.
+    /// The operations that had not finished, each with what it waits for, those inside it below it; then the queues with operations that
+    /// had not been started.
     public let tree: String
 
     /// The duration and the tree.
     public var description: String {
         "The test has not ended after \(duration). These operations have not finished:\n"
-            + (tree.isEmpty ? "  none that has started: an operation was not started, or other code hangs" : tree)
+            + (tree.isEmpty ? "  none that is known: an operation was not started, or other code hangs" : tree)
     }
 
     /// The duration and the tree.
@@ -27,11 +28,12 @@ public struct HangError: Error, Sendable, LocalizedError, CustomStringConvertibl
 /// }
 /// ```
 ///
-/// When the time is over, the tree of the operations that have started in the meantime and have not finished is written to standard error, and the
-/// task of the body is cancelled. Awaited operations are cancelled with it, so the body usually ends, and the call throws a ``HangError``
+/// When the time is over, the tree of the operations that have started in the meantime and have not finished is written to standard error, with
+/// what is on the queues where operations wait to be started, and the task of the body is cancelled. Awaited operations are cancelled with it, so the body usually ends, and the call throws a ``HangError``
 /// with the same tree. Work that ignores cancellations keeps the body from ending; the report is there nevertheless.
 ///
-/// Operations of other classes than `AsyncOperation` appear only inside a composite. Those of tests that run at the same time appear, too.
+/// A queue is known once an ``OperationKit/AsyncOperation`` has started on it, or `run(_:)` has been called. Otherwise, operations of other
+/// classes appear only inside a composite. Those of tests that run at the same time appear, too.
 ///
 /// - Parameters:
 ///   - limit: How long the body may take.
@@ -62,7 +64,8 @@ public func withHangReport<Value: Sendable>(
 /// OperationQueue().addOperation(TaskOperation { 1 })
 /// ```
 ///
-/// When the time is over, the operations that have started in the meantime and have not finished are written to standard error.
+/// When the time is over, the operations that have started in the meantime and have not finished are written to standard error, with what is on
+/// the queues where operations wait to be started.
 public final class HangWatch: @unchecked Sendable {
     private let lock = NSLock()
     private let alarm = HangAlarm()
@@ -167,15 +170,15 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
         }
     }
 
-    /// The descriptions of those that are inside no other one.
+    /// The descriptions of those that are inside no other one, and of queues with others that have not been started.
     var tree: String {
         let operations = lock.withLock { entries.compactMapValues(\.operation) }
         // A composite may have got its children before the watch began, so they are asked for it.
         let outermost = operations.filter { _, operation in
             operation.enclosingComposite.map { operations[$0.observationID] == nil } ?? true
         }
-        return outermost.sorted { $0.key < $1.key }.map { _, operation in
-            operation.debugDescription.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
-        }.joined(separator: "\n")
+        let running = outermost.sorted { $0.key < $1.key }.map(\.value.debugDescription)
+        let waiting = OperationDiagnostics.queuesWithUnstarted.map(OperationDiagnostics.description).sorted()
+        return (running + waiting).flatMap { $0.split(separator: "\n") }.map { "  \($0)" }.joined(separator: "\n")
     }
 }

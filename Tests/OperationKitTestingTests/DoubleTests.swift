@@ -143,6 +143,24 @@ struct DoubleTests {
         }
     }
 
+    @Test("A report lists what waits on a queue and has not been started, and says what for")
+    func unstarted() async throws {
+        // On a busy machine it takes a while until the operation is on the queue.
+        for limit in [Duration.milliseconds(100), .seconds(1), .seconds(10), .seconds(100)] {
+            let login = ManualOperation<Void, Void>(name: "login that is forgotten")
+            let notify = ManualOperation<Void, Void>(name: "notify that waits")
+            notify.addDependency(login)
+            let error = await #expect(throws: HangError.self) {
+                try await withHangReport(after: limit) { try await OperationQueue().run(notify) }
+            }
+            let lines = try #require(error?.tree.split(separator: "\n"))
+            let line = "    “notify that waits”: waiting for “login that is forgotten”, which has not been started"
+            let isFound = lines.contains { $0 == line }
+            #expect(isFound || limit < .seconds(100))
+            if isFound { return }
+        }
+    }
+
     @Test("A report lists what is inside a composite once, also of before the watch, and nothing that has ended")
     func childrenOfBefore() async throws {
         for limit in [Duration.milliseconds(100), .seconds(1), .seconds(10), .seconds(100)] {

@@ -93,6 +93,14 @@ public enum OperationDiagnostics {
 }
 
 // What the other products of the package ask beside the public interface.
+extension OperationDiagnostics {
+    /// The queues with operations that have not been started, of those on which operations have been, or are awaited. None if the
+    /// ``level-swift.type.property`` is ``Level/off``.
+    package static var queuesWithUnstarted: [OperationQueue] {
+        KnownQueues.shared.queues.filter { $0.addedOperations.contains { !$0.hasBeenStarted } }
+    }
+}
+
 extension AsyncOperation {
     /// What messages call the class of the operation, or what the library has made the operation from.
     package final var titleInMessages: String { title }

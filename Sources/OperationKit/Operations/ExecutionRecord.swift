@@ -177,12 +177,14 @@ final class KnownQueues: Sendable {
     /// How many are in the table, those included that are gone and have not been noticed.
     var count: Int { entries.withLock(\.count) }
 
+    /// Those that have not gone.
+    var queues: [OperationQueue] { entries.withLock { KnownQueues.present(in: &$0) } }
+
     /// The queue that an operation is on, if it is one of those that are known, the main queue or the current one.
     ///
     /// Complexity: linear in the operations on these queues.
     func queue(of operation: Operation) -> OperationQueue? {
-        let known = entries.withLock { KnownQueues.present(in: &$0) }
-        return ([OperationQueue.current, OperationQueue.main].compactMap { $0 } + known).first {
+        ([OperationQueue.current, OperationQueue.main].compactMap { $0 } + queues).first {
             $0.addedOperations.contains { $0 === operation }
         }
     }
