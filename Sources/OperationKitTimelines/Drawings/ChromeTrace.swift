@@ -1,3 +1,4 @@
+import Foundation
 import OperationKit
 
 extension OperationTimeline {
@@ -20,16 +21,14 @@ extension OperationTimeline {
 private struct ChromeTrace {
     private let timeline: OperationTimeline
     private let causes: TimelineCauses
-    private let intervals: [ClosedRange<Int64>?]
+    private let intervals: [ClosedRange<Duration>?]
     /// In each lane, slices are either nested or do not overlap, as trace viewers need it.
     private let lanes: [Int?]
     private var events: [String] = []
 
     init(_ timeline: OperationTimeline) {
         (self.timeline, causes) = (timeline, TimelineCauses(timeline))
-        intervals = zip(causes.starts, causes.ends).map { start, end in
-            start.map { $0.nanoseconds...max($0, end).nanoseconds }
-        }
+        intervals = zip(causes.starts, causes.ends).map { start, end in start.map { $0...max($0, end) } }
         lanes = causes.index.lanes(of: intervals)
     }
 
@@ -51,22 +50,22 @@ private struct ChromeTrace {
         let entry = timeline.entries[position]
         guard let interval = intervals[position], let lane = lanes[position] else {
             let time = entry.finished ?? entry.firstTime
-            return event("i", entry.name, at: time.nanoseconds, [arguments(of: entry), "\"s\":\"t\""])
+            return event("i", entry.name, at: time, [arguments(of: entry), "\"s\":\"t\""])
         }
         slice(entry.name, interval, lane, entry.isComposite ? "composite" : "operation", [arguments(of: entry)])
         for wait in entry.waits {
             // Slices in a lane have to be nested, so nothing may reach out of the operation.
-            let from = wait.from.nanoseconds.clamped(to: interval)
-            let to = max(from, wait.to?.nanoseconds.clamped(to: interval) ?? interval.upperBound)
+            let from = wait.from.clamped(to: interval)
+            let to = max(from, wait.to?.clamped(to: interval) ?? interval.upperBound)
             slice(wait.reason, from...to, lane, "waiting")
         }
         for retry in entry.retries {
             event(
-                "i", "attempt \(retry.attempt) failed", at: retry.time.nanoseconds, lane: lane,
+                "i", "attempt \(retry.attempt) failed", at: retry.time, lane: lane,
                 [Self.arguments(["error": retry.error, "delay": retry.delay.shortText]), "\"s\":\"t\""])
         }
         if let cancelled = entry.cancelled {
-            event("i", "cancelled: \(entry.name)", at: cancelled.nanoseconds, lane: lane, ["\"s\":\"t\""])
+            event("i", "cancelled: \(entry.name)", at: cancelled, lane: lane, ["\"s\":\"t\""])
         }
     }
 
@@ -95,21 +94,21 @@ private struct ChromeTrace {
             else { continue }
             let common = ["\"cat\":\"critical path\"", "\"id\":\(number + 1)"]
             // An arrow binds to the slice that is there at its time.
-            let last = max(source.lowerBound, source.upperBound - 1)
-            let start = step.to.nanoseconds.clamped(to: source.lowerBound...last)
-            let end = (next.from + next.waited).nanoseconds.clamped(to: target)
+            let last = max(source.lowerBound, source.upperBound - .nanoseconds(1))
+            let start = step.to.clamped(to: source.lowerBound...last)
+            let end = (next.from + next.waited).clamped(to: target)
             event("s", "critical path", at: start, lane: lanes[from], common)
             event("f", "critical path", at: max(start, end), lane: lanes[to], ["\"bp\":\"e\""] + common)
         }
     }
 
     private mutating func slice(
-        _ name: String, _ interval: ClosedRange<Int64>, _ lane: Int, _ category: String, _ members: [String] = []
+        _ name: String, _ interval: ClosedRange<Duration>, _ lane: Int, _ category: String, _ members: [String] = []
     ) {
-        let duration = Self.microseconds(interval.upperBound - interval.lowerBound)
+        let duration = interval.upperBound - interval.lowerBound
         event(
             "X", name, at: interval.lowerBound, lane: lane,
-            members + ["\"cat\":\"\(category)\"", "\"dur\":\(duration)"])
+            members + ["\"cat\":\"\(category)\"", "\"dur\":\(duration.microseconds)"])
     }
 
     /// Adds an event.
@@ -121,23 +120,24 @@ private struct ChromeTrace {
     ///   - lane: Its lane; the first one by default.
     ///   - members: What else is in its object, as JSON.
     private mutating func event(
-        _ phase: String, _ name: String, at time: Int64? = nil, lane: Int? = nil, _ members: [String]
+        _ phase: String, _ name: String, at time: Duration? = nil, lane: Int? = nil, _ members: [String]
     ) {
         let own = ["\"ph\":\"\(phase)\"", "\"name\":\(name.json)", "\"pid\":1", "\"tid\":\((lane ?? 0) + 1)"]
-        let place = time.map { ["\"ts\":\(Self.microseconds($0))"] } ?? []
+        let place = time.map { ["\"ts\":\($0.microseconds)"] } ?? []
         events.append("{\((own + place + members).joined(separator: ","))}")
-    }
-
-    /// Nanoseconds as microseconds, without losing a digit.
-    private static func microseconds(_ nanoseconds: Int64) -> String {
-        let rest = nanoseconds % 1_000
-        return "\(nanoseconds / 1_000)" + (rest == 0 ? "" : "." + String(1_000 + rest).dropFirst())
     }
 }
 
-extension Int64 {
+extension String {
+    /// The text as a JSON string, with its quotes.
+    fileprivate var json: String { String(decoding: (try? JSONEncoder().encode(self)) ?? Data(), as: UTF8.self) }
+}
+
+extension Duration {
+    fileprivate var microseconds: Double { Double(nanoseconds) / 1_000 }
+
     fileprivate func clamped(to range: ClosedRange<Self>) -> Self {
-        Swift.min(Swift.max(self, range.lowerBound), range.upperBound)
+        min(max(self, range.lowerBound), range.upperBound)
     }
 }
 
@@ -150,7 +150,7 @@ extension TimelineIndex {
     ///
     /// - Parameter intervals: When each entry began and ended; `nil` for those that are left out.
     /// - Returns: The number of the lane of each of them.
-    fileprivate func lanes(of intervals: [ClosedRange<Int64>?]) -> [Int?] {
+    fileprivate func lanes(of intervals: [ClosedRange<Duration>?]) -> [Int?] {
         // At the same time, ends come before starts. A composite starts before what is inside it, and ends after it.
         let moments = intervals.enumerated().flatMap { position, interval in
             interval.map {

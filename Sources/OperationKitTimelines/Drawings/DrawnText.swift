@@ -127,20 +127,6 @@ extension String {
         }
     }
 
-    /// The text as a JSON string, with its quotes.
-    var json: String {
-        let text = replacingScalars { scalar in
-            switch scalar {
-            case "\"", "\\": "\\\(scalar)"
-            case "\n": "\\n"
-            case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{2028}", "\u{2029}":
-                "\\u" + String(0x1_0000 + scalar.value, radix: 16).dropFirst()
-            default: nil
-            }
-        }
-        return "\"\(text)\""
-    }
-
     /// The text inside the quotes of a DOT string, on one line.
     var dot: String { printable.replacingScalars { $0 == "\"" || $0 == "\\" ? "\\\($0)" : nil } }
 
