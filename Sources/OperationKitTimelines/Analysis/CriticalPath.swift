@@ -175,23 +175,23 @@ extension TimelineCauses {
     /// Chains may have any length, so this doesn't recurse.
     func bound(without removed: Set<Int>) -> Duration {
         // When each moment comes if nothing waits. One that comes before itself is in a cycle, and does not count.
-        var times = [Duration?](repeating: nil, count: 2 * entries.count)
-        var isOpen = [Bool](repeating: false, count: times.count)
+        var times: [Moment: Duration] = [:]
+        var open: Set<Moment> = []
         var stack = index.roots.map(Moment.end)
         while let moment = stack.last {
-            if times[moment.number] != nil {
+            if times[moment] != nil {
                 stack.removeLast()
-            } else if !exchange(&isOpen[moment.number], with: true) {
-                stack += moments(before: moment).filter { !isOpen[$0.number] }
+            } else if open.insert(moment).inserted {
+                stack += moments(before: moment).filter { !open.contains($0) }
             } else {
-                var time = moments(before: moment).reduce(.zero) { max($0, times[$1.number] ?? .zero) }
+                var time = moments(before: moment).reduce(.zero) { max($0, times[$1] ?? .zero) }
                 if case .end(let position) = moment, !removed.contains(position) {
-                    time = max(time, (times[Moment.start(position).number] ?? .zero) + workTime(of: position))
+                    time = max(time, (times[.start(position)] ?? .zero) + workTime(of: position))
                 }
-                times[moment.number] = time
+                times[moment] = time
             }
         }
-        return index.roots.reduce(.zero) { max($0, times[Moment.end($1).number] ?? .zero) }
+        return index.roots.reduce(.zero) { max($0, times[.end($1)] ?? .zero) }
     }
 
     private func moments(before moment: Moment) -> [Moment] {

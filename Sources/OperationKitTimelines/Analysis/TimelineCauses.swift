@@ -10,14 +10,6 @@ struct TimelineCauses {
     /// The start of an operation, or its end.
     enum Moment: Hashable {
         case start(Int), end(Int)
-
-        /// Those of all operations are counted from 0.
-        var number: Int {
-            switch self {
-            case .start(let position): 2 * position
-            case .end(let position): 2 * position + 1
-            }
-        }
     }
 
     typealias Step = OperationTimeline.Step
