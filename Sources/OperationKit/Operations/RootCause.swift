@@ -93,7 +93,7 @@ extension AsyncOperation: FailableOperation {}
 
 extension Operation {
     /// The error that a finished operation ended with, or `CancellationError` if it was cancelled.
-    var endingError: (any Error)? {
+    package var endingError: (any Error)? {
         // It knows whether it succeeded although it was cancelled.
         if let operation = self as? AsyncOperation { return operation.error }
         if let error = (self as? any FailableOperation)?.error { return error }

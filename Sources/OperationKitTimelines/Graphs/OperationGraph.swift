@@ -159,9 +159,7 @@ extension OperationGraph.State {
     /// The state of an operation of any class.
     fileprivate init(of operation: Operation) {
         let isFinished = operation.isFinished
-        let failable = operation as? any FailableOperation
-        let outcome: OperationTimeline.Outcome =
-            failable?.error.map { .init($0) } ?? (failable == nil && operation.isCancelled ? .cancelled : .success)
+        let outcome = operation.endingError.map(OperationTimeline.Outcome.init) ?? .success
         self.init(
             isFinished ? outcome : nil, isExecuting: operation.isExecuting, isCancelled: operation.isCancelled)
     }
