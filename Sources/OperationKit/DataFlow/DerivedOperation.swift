@@ -29,7 +29,7 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
         self.makeResult = makeResult
         // Neither of the two steps that there are at most means anything for the other.
         steps = StepList(failurePolicy: .continueAll, body: sequel == nil ? nil : CompositeBody())
-        sourceTitle = source.title
+        sourceTitle = source.titleInMessages
         super.init()
         becomeComposite(of: steps.children)
         name = source.name

@@ -102,9 +102,6 @@ extension OperationDiagnostics {
 }
 
 extension AsyncOperation {
-    /// What messages call the class of the operation, or what the library has made the operation from.
-    package final var titleInMessages: String { title }
-
     /// What the operation does, as in its `debugDescription`, without times.
     package final var activityInMessages: String { status(at: nil).text }
 

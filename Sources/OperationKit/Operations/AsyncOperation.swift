@@ -288,13 +288,13 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     // MARK: For subclasses inside the library
 
     /// What operations of this class are called in messages: the name of the class, if users know that.
-    class var typeTitle: String { typeName(of: self) }
+    package class var typeTitle: String { typeName(of: self) }
 
     /// What this operation is called in messages if it has no name, unless that is the title of its class.
     var ownTitle: String? { nil }
 
     /// What this operation is called in messages if it has no name.
-    final var title: String { ownTitle ?? type(of: self).typeTitle }
+    package final var titleInMessages: String { ownTitle ?? type(of: self).typeTitle }
 
     /// Calls ``main()``. Classes that seal it start their work here instead, where callers cannot reach it.
     func startWork() {

@@ -19,13 +19,8 @@ extension Operation {
     }
 
     private var fallbackName: String {
-        (self as? AsyncOperation)?.title ?? typeName(of: type(of: self))
+        (self as? AsyncOperation)?.titleInMessages ?? typeName(of: type(of: self))
     }
-}
-
-extension AsyncOperation {
-    /// What messages call the class, or what the library makes operations of the class from.
-    package static var nameInMessages: String { typeTitle }
 }
 
 extension OperationQueue {

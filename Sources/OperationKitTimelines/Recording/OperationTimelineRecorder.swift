@@ -247,7 +247,7 @@ struct TimelineRow: Sendable {
         }
         let details = details
         return OperationTimeline.Entry(
-            id: id, name: name, typeName: type.nameInMessages, parent: parent, added: duration(added),
+            id: id, name: name, typeName: type.typeTitle, parent: parent, added: duration(added),
             started: duration(started), running: duration(running), cancelled: duration(details.cancelled),
             finished: duration(finished),
             waits: details.waits.map {
