@@ -145,7 +145,7 @@ extension MapOperation {
         let failures = SuboperationError.failures(of: results.map(\.error), unitName: "item")
         let error = CompoundOperationError.error(
             name: displayName, failures, isCancelled: isCancelled || failures.isEmpty,
-            reason: withState { $0.lifecycle.cancellationReason })
+            reason: cancellationReason)
         return error ?? CancellationError()
     }
 }

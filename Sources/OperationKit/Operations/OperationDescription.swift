@@ -82,7 +82,7 @@ extension Operation {
         var parts = [status == .notStarted ? reason() ?? status.text : status.text]
         if isCancelled, status != .finished {
             parts.insert("cancelled", at: 0)
-            let reason = (self as? AsyncOperation)?.withState { $0.lifecycle.cancellationReason }
+            let reason = (self as? AsyncOperation)?.cancellationReason
             if let remark = (reason as? any ReportedError)?.remark { parts.append(remark) }
         }
         return "“\(name ?? displayName)”: " + (parts + remarks).joined(separator: ", ")

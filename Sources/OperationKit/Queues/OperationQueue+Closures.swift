@@ -124,7 +124,7 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
     }
 
     override func cancellationTookEffect() {
-        decide(.failure(withState { $0.lifecycle.cancellationReason } ?? CancellationError()))
+        decide(.failure(cancellationReason ?? CancellationError()))
     }
 
     override func releaseWork() {
