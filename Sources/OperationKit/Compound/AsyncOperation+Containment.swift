@@ -112,13 +112,11 @@ extension AsyncOperation {
     ///
     /// - Returns: Whether it has not been started.
     private func finishIfPending(withError error: any Error) -> Bool {
-        let action = withState { state -> Lifecycle.Action?? in
-            guard state.lifecycle.isPending else { return nil }
-            return .some(state.lifecycle.finished(with: .failure(error)).action)
+        let (isPending, action) = withState { state in
+            state.lifecycle.isPending ? (true, state.lifecycle.finished(with: .failure(error)).action) : (false, nil)
         }
-        guard let action else { return false }
         perform(action)
-        return true
+        return isPending
     }
 }
 
