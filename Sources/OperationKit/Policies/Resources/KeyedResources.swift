@@ -44,11 +44,7 @@ public final class KeyedConcurrencyLimit: Sendable {
     ///
     /// - Parameter key: The key. All operations without one share a limit, too.
     public subscript<Key: Hashable & Sendable>(key: Key?) -> ConcurrencyLimit {
-        resources.object(for: key) { released in
-            let resource = ConcurrencyLimit(title(of: key, in: name), limit, maximumWaiting: maximumWaiting)
-            resource.released = released
-            return resource
-        }
+        resources.resource(for: key, of: name) { ConcurrencyLimit($0, limit, maximumWaiting: maximumWaiting) }
     }
 }
 
@@ -88,14 +84,18 @@ public final class KeyedExclusiveAccess: Sendable {
     ///
     /// - Parameter key: The key. All operations without one share an exclusive access, too.
     public subscript<Key: Hashable & Sendable>(key: Key?) -> ExclusiveAccess {
-        resources.object(for: key) { released in
-            let resource = ExclusiveAccess(title(of: key, in: name), maximumWaiting: maximumWaiting)
+        resources.resource(for: key, of: name) { ExclusiveAccess($0, maximumWaiting: maximumWaiting) }
+    }
+}
+
+extension KeyedObjects where Object: OperationResource {
+    fileprivate func resource(
+        for key: (some Hashable & Sendable)?, of name: String, make: (_ name: String) -> Object
+    ) -> Object {
+        object(for: key) { released in
+            let resource = make(key.map { "\(name) \($0)" } ?? name)
             resource.released = released
             return resource
         }
     }
-}
-
-private func title(of key: (some Hashable)?, in name: String) -> String {
-    key.map { "\(name) \($0)" } ?? name
 }
