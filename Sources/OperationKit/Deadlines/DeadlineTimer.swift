@@ -192,16 +192,23 @@ package final class ArmedDeadline: Sendable {
 /// Several threads may be about to arm one, and a deadline may expire, and its closure arm the next one, before the thread that armed it
 /// is back.
 package final class LatestDeadline: Sendable {
-    private let current = Locked<(number: Int, deadline: ArmedDeadline?)>((.min, nil))
+    private let count = AtomicCounter()
+    private let current = Locked<(number: Int, deadline: ArmedDeadline?)>((0, nil))
 
     package init() {}
 
-    /// Holds a deadline, unless one with a greater number has come before. The other one is released.
-    ///
-    /// - Parameters:
-    ///   - deadline: The deadline; `nil` to disarm those before it.
-    ///   - number: Its number. After `Int.max` none is armed any more.
-    package func replace(with deadline: ArmedDeadline?, number: Int) {
+    /// Arms a deadline and holds it, unless a call that began later was quicker. The other one is released.
+    package func replace(arming arm: () -> ArmedDeadline) {
+        let number = count.add(1)
+        hold(arm(), number: number)
+    }
+
+    /// Releases the deadline. From now on, none stays armed.
+    package func end() {
+        hold(nil, number: .max)
+    }
+
+    private func hold(_ deadline: ArmedDeadline?, number: Int) {
         let unneeded = current.withLock { current in
             current.number > number ? deadline : exchange(&current, with: (number, deadline)).deadline
         }

@@ -23,7 +23,6 @@ final class StallWatcher: OperationObserver {
     struct State {
         var watches: [OperationID: Watch] = [:]
         var isAlarmSet = false
-        var alarmCount = 0
         var isStopped = false
 
         /// Those that may be reported: what is inside them is not executing, as far as it is watched.
@@ -63,7 +62,7 @@ final class StallWatcher: OperationObserver {
             state.isStopped = true
             return exchange(&state.watches, with: [:])
         }
-        alarm.replace(with: nil, number: .max)
+        alarm.end()
     }
 
     // MARK: - Events
@@ -104,15 +103,12 @@ final class StallWatcher: OperationObserver {
 
     private func setAlarm(after delay: Duration) {
         let due = time.now() + delay
-        let number = state.withLock { state in
-            state.alarmCount += 1
-            return state.alarmCount
+        alarm.replace {
+            timer.arm(for: self, after: delay) { watcher in
+                guard let watcher = watcher as? StallWatcher else { return }
+                watcher.queue.async { watcher.look(due) }
+            }
         }
-        let deadline = timer.arm(for: self, after: delay) { watcher in
-            guard let watcher = watcher as? StallWatcher else { return }
-            watcher.queue.async { watcher.look(due) }
-        }
-        alarm.replace(with: deadline, number: number)
     }
 
     /// Reports what has executed for too long, oldest first, and sets the next alarm.

@@ -52,17 +52,20 @@ import Testing
         #expect(log.events.isEmpty)
     }
 
-    @Test("Of deadlines that follow one another only the latest expires, and none after the last number")
+    @Test("Of deadlines that follow one another only the latest expires, and none after the end")
     func latest() async {
         let (gate, latest) = (Gate(), LatestDeadline())
-        latest.replace(with: arm("second", after: .seconds(2), opening: gate), number: 1)
-        latest.replace(with: arm("first", after: .seconds(1)), number: 0)
+        latest.replace {
+            // Another thread is quicker.
+            latest.replace { arm("second", after: .seconds(2), opening: gate) }
+            return arm("first", after: .seconds(1))
+        }
         await clock.pass(.seconds(3))
         await gate.opened()
         #expect(log.events == ["second"])
-        latest.replace(with: arm("third", after: .seconds(1)), number: 2)
-        latest.replace(with: nil, number: .max)
-        latest.replace(with: arm("fourth", after: .seconds(1)), number: 3)
+        latest.replace { arm("third", after: .seconds(1)) }
+        latest.end()
+        latest.replace { arm("fourth", after: .seconds(1)) }
         await clock.expectNoSleepers()
     }
 

@@ -46,7 +46,7 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
             state.hasStarted = true
             return !state.childHasEnded
         }
-        deadline.replace(with: nil, number: .max)
+        deadline.end()
         if begins { scheduler.startOnWorker(child.operation) }
     }
 
@@ -54,12 +54,13 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
     func pollReadiness(turn: Int = 0) {
         if state.withLock(\.hasStarted) { return }
         let interval = Duration.milliseconds(min(1 << min(turn, 6), 50))
-        let armed = ContinuousClock().timer.arm(for: self, after: interval) {
-            guard let starter = $0 as? ForeignChildStarter else { return }
-            starter.didChangeValue(forKey: "isReady")
-            starter.pollReadiness(turn: turn + 1)
+        deadline.replace {
+            ContinuousClock().timer.arm(for: self, after: interval) {
+                guard let starter = $0 as? ForeignChildStarter else { return }
+                starter.didChangeValue(forKey: "isReady")
+                starter.pollReadiness(turn: turn + 1)
+            }
         }
-        deadline.replace(with: armed, number: turn)
     }
 
     /// The child has ended. If the queue has not started this yet, it does soon, and finds the child ended.

@@ -63,12 +63,11 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
         if let next = permits.withLock({ $0.used(at: time.now()) }) { arm(next) }
     }
 
-    /// Arms the deadline of a wake, unless a later one has been armed.
-    func arm(_ wake: RatePermits.Wake) {
-        let armed = timer.arm(for: self, after: wake.time - time.now()) {
-            ($0 as? RateLimit)?.returnPermits(at: wake.time)
+    /// Arms the next deadline.
+    private func arm(_ instant: Duration) {
+        deadline.replace {
+            timer.arm(for: self, after: instant - time.now()) { ($0 as? RateLimit)?.returnPermits(at: instant) }
         }
-        deadline.replace(with: armed, number: wake.number)
     }
 
     private func returnPermits(at instant: Duration) {
@@ -85,20 +84,11 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
 /// Each can be used again when the duration has passed since its use. So there are never more uses than permits in any time of
 /// that length, other than with a bucket that is refilled.
 struct RatePermits: Sendable {
-    /// A time at which ``RatePermits/returned(at:)`` has to be reported.
-    struct Wake: Equatable, Sendable {
-        /// The one with the greatest number is the only one that counts.
-        let number: Int
-        let time: Duration
-    }
-
     private let duration: Duration
-    private var wakeCount = 0
     /// Whether ``returned(at:)`` is going to be reported.
     private var isArmed = false
-    /// When permits can be used again, earliest first, from `head` on.
-    private var returns: [Duration] = []
-    private var head = 0
+    /// When permits can be used again, earliest first. Taking the first ones from a slice moves no others.
+    private var returns: ArraySlice<Duration> = []
 
     init(per duration: Duration) {
         self.duration = duration
@@ -107,39 +97,31 @@ struct RatePermits: Sendable {
     /// A permit is about to be used.
     ///
     /// - Returns: When to report ``returned(at:)``, if that is not going to happen anyway.
-    mutating func willBeUsed(at now: Duration) -> Wake? {
-        isArmed ? nil : wake(at: now + duration)
+    mutating func willBeUsed(at now: Duration) -> Duration? {
+        wake(at: now + duration)
     }
 
     /// A permit was used: the work begins.
     ///
     /// - Parameter now: The time, which counts as that of the last use if it is earlier.
     /// - Returns: When to report ``returned(at:)``, if that is not going to happen anyway.
-    mutating func used(at now: Duration) -> Wake? {
+    mutating func used(at now: Duration) -> Duration? {
         let time = max(now + duration, returns.last ?? .zero)
         returns.append(time)
-        return isArmed ? nil : wake(at: time)
+        return wake(at: time)
     }
 
     /// The time has come.
     ///
     /// - Returns: How many permits can be used again, and when to report the next ones, if there are any.
-    mutating func returned(at now: Duration) -> (count: Int, next: Wake?) {
-        let start = head
-        isArmed = false
-        while head < returns.count, returns[head] <= now { head += 1 }
-        let count = head - start
-        // Forget what was taken once it is the larger half.
-        if head * 2 > returns.count {
-            returns.removeFirst(head)
-            head = 0
-        }
-        return (count, head < returns.count ? wake(at: returns[head]) : nil)
+    mutating func returned(at now: Duration) -> (count: Int, next: Duration?) {
+        let count = returns.prefix { $0 <= now }.count
+        returns.removeFirst(count)
+        isArmed = !returns.isEmpty
+        return (count, returns.first)
     }
 
-    private mutating func wake(at time: Duration) -> Wake {
-        isArmed = true
-        wakeCount += 1
-        return Wake(number: wakeCount, time: time)
+    private mutating func wake(at time: Duration) -> Duration? {
+        exchange(&isArmed, with: true) ? nil : time
     }
 }
