@@ -35,7 +35,6 @@ struct ChildFailures: Sendable {
 struct FailureCollection {
     /// An operation that failed, and the children that did not run because of it.
     private struct Cause {
-        let identifier: ObjectIdentifier
         /// Another operation may get the identifier of one that is gone.
         private(set) weak var operation: Operation?
         /// Its own failure, if it is a child and has reported one.
@@ -43,11 +42,6 @@ struct FailureCollection {
         /// The first of the children that did not run.
         var firstBlocked: SuboperationError?
         var blockedCount = 0
-
-        init(_ operation: Operation) {
-            identifier = ObjectIdentifier(operation)
-            self.operation = operation
-        }
 
         /// The failure to report: that of the operation itself, or of the first child that it kept from running.
         func report(siblingCount: Int) -> SuboperationError? {
@@ -63,8 +57,7 @@ struct FailureCollection {
     /// come in the order in which they happened then, and each counts for itself.
     private let countsCancellations: Bool
     private var causes: [Cause] = []
-    /// The indices of the causes. Created when the first child did not run because of another operation.
-    private var indices: [ObjectIdentifier: Int]?
+    private var indices: [ObjectIdentifier: Int] = [:]
     /// The cause of the first child that did not run, with the index of that child, as long as all causes are outside: the only one
     /// that the composite may pass on. A composite that is fed forever holds no other one.
     private var outsideCause: (cause: RootCause, index: Int)?
@@ -96,10 +89,6 @@ struct FailureCollection {
     }
 
     private mutating func addBlocked(_ report: SuboperationError, by cause: RootCause) {
-        if indices == nil {
-            let identifiers = causes.enumerated().map { ($1.identifier, $0) }
-            indices = Dictionary(identifiers, uniquingKeysWith: { _, last in last })
-        }
         if !cause.isOutside {
             addCauseInside()
         } else if !hasCauseInside, report.index < outsideCause?.index ?? .max {
@@ -123,9 +112,9 @@ struct FailureCollection {
     /// releasing the reference here cannot free it.
     private mutating func index(of operation: Operation) -> Int {
         let identifier = ObjectIdentifier(operation)
-        if let index = indices?[identifier], causes[index].operation === operation { return index }
-        indices?[identifier] = causes.count
-        causes.append(Cause(operation))
+        if let index = indices[identifier], causes[index].operation === operation { return index }
+        indices[identifier] = causes.count
+        causes.append(Cause(operation: operation))
         return causes.count - 1
     }
 
