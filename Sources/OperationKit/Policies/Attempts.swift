@@ -147,8 +147,7 @@ extension IOOperation {
 extension AsyncOperation {
     /// What each attempt of the operation requires beside its own, from `main()` on.
     final var requestOfAttempts: ResourceRequest? {
-        guard requestsForAttempts else { return nil }
-        return (withState { $0.gates?.lease } as? ResourceLease)?.request
+        requestsForAttempts ? resourceLease?.request : nil
     }
 
     /// Adds all that another operation requires to what this one requires. This one has not started.

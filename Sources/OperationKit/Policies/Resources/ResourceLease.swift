@@ -266,9 +266,12 @@ extension MissingResource<AsyncOperation> {
 }
 
 extension AsyncOperation {
+    /// What has requested the resources of the operation, until its end.
+    final var resourceLease: ResourceLease? { withState { $0.gates?.lease } as? ResourceLease }
+
     /// The names of the resources that the operation has requested, until its end.
     package final var heldResourceNames: [String] {
-        let lease = withState { $0.gates?.lease } as? ResourceLease
-        return lease?.requestID == nil ? [] : lease?.request.resources.map(\.resource.name) ?? []
+        guard let lease = resourceLease, lease.requestID != nil else { return [] }
+        return lease.request.resources.map(\.resource.name)
     }
 }

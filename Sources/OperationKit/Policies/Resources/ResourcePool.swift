@@ -99,10 +99,9 @@ final class ResourcePool: Sendable {
         // Tests that explore what a thread does are not disturbed by what other tests hold.
         if SchedulingProbe.observer == nil, state.withLock({ $0.machine.holdingCompositeCount }) == 0 { return nil }
         for surrounding in operation.surroundingOperations {
-            guard let lease = surrounding.withState({ $0.gates?.lease }) as? ResourceLease,
-                let id = lease.requestID, state.withLock({ $0.machine.holdsSomething(id) })
-            else { continue }
-            return id
+            if let id = surrounding.resourceLease?.requestID, state.withLock({ $0.machine.holdsSomething(id) }) {
+                return id
+            }
         }
         return nil
     }
