@@ -20,15 +20,12 @@ public import Foundation
 /// reported to ``OperationDiagnostics/handler``, unless the operation is cancelled. A copy that a handler of
 /// ``onCancel(_:)`` holds counts until that handler has been called, or the operation has ended.
 public struct FinishHandle<Output: Sendable>: Sendable {
+    /// Ends an operation. Calls `onAcceptance` with the lock held, if this decides the outcome.
+    typealias Finish = @Sendable (_ result: Result<Output, any Error>, _ onAcceptance: () -> Void) -> Void
+
     private let token: FinishToken<Output>
 
-    /// - Parameters:
-    ///   - operation: What the handle ends.
-    ///   - finish: Ends it. Calls `onAcceptance` with the lock held, if this decides the outcome.
-    init(
-        of operation: AsyncOperation,
-        finish: @escaping @Sendable (_ result: Result<Output, any Error>, _ onAcceptance: () -> Void) -> Void
-    ) {
+    init(of operation: AsyncOperation, finish: @escaping Finish) {
         token = FinishToken(operation, finish)
     }
 
@@ -98,14 +95,12 @@ extension FinishHandle where Output == Void {
 /// What all copies of a handle share. It goes with the last of them.
 private final class FinishToken<Output: Sendable>: @unchecked Sendable {
     let operation: AsyncOperation
-    private let finish: @Sendable (Result<Output, any Error>, () -> Void) -> Void
+    private let finish: FinishHandle<Output>.Finish
     /// Whether this has decided the outcome. Written with the lock of the operation held, and read by the thread that
     /// releases the object last.
     private var hasDecided = false
 
-    init(
-        _ operation: AsyncOperation, _ finish: @escaping @Sendable (Result<Output, any Error>, () -> Void) -> Void
-    ) {
+    init(_ operation: AsyncOperation, _ finish: @escaping FinishHandle<Output>.Finish) {
         self.operation = operation
         self.finish = finish
     }
