@@ -190,14 +190,6 @@ final class KnownQueues: Sendable {
     }
 }
 
-extension ExecutionRecording {
-    /// An operation starts on a queue, or the library adds one to it.
-    func note(_ queue: OperationQueue) {
-        if case .off = self { return }
-        KnownQueues.shared.insert(queue)
-    }
-}
-
 /// An operation that had not finished when something went wrong with it.
 public struct UnfinishedOperation: Sendable, CustomStringConvertible {
     /// The name that it had when it started, or else what errors call it: its type, in most cases.

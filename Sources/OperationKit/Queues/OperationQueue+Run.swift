@@ -112,7 +112,7 @@ extension OperationQueue {
     /// Adds operations and suspends until all of them are finished. Cancelling the task cancels them, and those that will not run
     /// any more are not waited for.
     private nonisolated(nonsending) func addAndWait(_ operations: [Operation]) async {
-        ExecutionRecording.current.note(self)
+        if ExecutionRecording.current != .off { KnownQueues.shared.insert(self) }
         let waits = operations.map { (operation: $0, id: TaskWaiter()) }
         await withCancellationDelivered {
             for operation in operations { operation.cancel() }
