@@ -1,5 +1,3 @@
-import Dispatch
-
 /// Calls closures when time has passed. One sleep serves all deadlines of a clock: that of a thread for the clocks of the
 /// system, and that of a task for others.
 ///
@@ -127,7 +125,7 @@ package final class DeadlineTimer: Sendable {
 
     private func wakeThread() {
         if state.withLock({ exchange(&$0.hasThread, with: true) }) { return state.signal() }
-        if !detachThread({ self.runThread() }) { DispatchQueue.global().async { self.runThread() } }
+        detachThread { self.runThread() }
     }
 
     private func runThread() {

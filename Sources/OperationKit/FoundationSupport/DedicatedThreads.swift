@@ -103,14 +103,10 @@ final class DedicatedThreads: Sendable {
             state.added.append(job)
             return state.summonThread(wake: self.state.signal)
         }
-        if needsThread { createThread() }
+        if needsThread { detachThread { self.run() } }
     }
 
     // MARK: - Threads
-
-    private func createThread() {
-        if !detachThread({ self.run() }) { DispatchQueue.global().async { self.run() } }
-    }
 
     private func run() {
         var role = Role.arriving
@@ -144,7 +140,7 @@ final class DedicatedThreads: Sendable {
                 return .waiting(atMost: DedicatedThreads.patience)
             }
         }
-        if needsThread { createThread() }
+        if needsThread { detachThread { self.run() } }
         return job
     }
 }

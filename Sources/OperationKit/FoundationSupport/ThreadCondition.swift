@@ -76,10 +76,8 @@ enum ThreadWait<Answer> {
     }
 }
 
-/// Creates a thread that runs a body and ends.
-///
-/// - Returns: Whether the system had a thread left. Otherwise the body does not run.
-func detachThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+/// Creates a thread that runs a body and ends. Where the system has no thread left, one of Dispatch's runs it.
+func detachThread(_ body: @escaping @Sendable () -> Void) {
     let start = unsafe Unmanaged.passRetained(Reference(body))
     #if canImport(Darwin)
     var thread: pthread_t?
@@ -103,6 +101,7 @@ func detachThread(_ body: @escaping @Sendable () -> Void) -> Bool {
         }, start.toOpaque())
     if status == 0 { pthread_detach(thread) }
     #endif
-    if status != 0 { unsafe start.release() }
-    return status == 0
+    if status == 0 { return }
+    unsafe start.release()
+    DispatchQueue.global().async(execute: body)
 }
