@@ -250,7 +250,7 @@ private final class CollectionChildren<Item: Sendable>: ChildGroup, @unchecked S
     var operation: AsyncOperation? { run }
     var unitCount: Int64 { run?.share?.unitCount ?? -1 }
     var fraction: Double { run?.share?.fraction ?? 0 }
-    var weightedUnits: (completed: Int64, total: Int64)? { nil }
+    var weightedUnits: OperationProgress.Units? { nil }
     var progressDescription: String? { nil }
 
     func start() { run?.startItems() }

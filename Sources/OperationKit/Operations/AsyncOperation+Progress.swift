@@ -90,7 +90,7 @@ extension Operation {
 extension AsyncOperation: ProgressOwner {
     final func unitsChanged(to fraction: Double) { progressed(to: fraction) }
 
-    final var weightedUnits: (completed: Int64, total: Int64)? { children?.weightedUnits }
+    final var weightedUnits: OperationProgress.Units? { children?.weightedUnits }
 
     final var progressDescription: String? { children?.progressDescription }
 }

@@ -25,7 +25,7 @@ protocol ChildGroup: AnyObject, Sendable {
     var unitCount: Int64 { get }
 
     /// The weight of the children that have ended, and that of all children; `nil` where they have no weights.
-    var weightedUnits: (completed: Int64, total: Int64)? { get }
+    var weightedUnits: OperationProgress.Units? { get }
 
     /// How many children have ended, in words.
     var progressDescription: String? { get }

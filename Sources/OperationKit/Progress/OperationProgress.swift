@@ -8,8 +8,9 @@ protocol ProgressOwner: AnyObject, Sendable {
     /// Called when the units of a leaf have changed, on the thread that changed them. Nothing is locked.
     func unitsChanged(to fraction: Double)
 
-    /// The completed and the total weight of the children. `nil` for a leaf, and where children have no weights.
-    var weightedUnits: (completed: Int64, total: Int64)? { get }
+    /// The completed weight of the children, and the total, of at least one unit. `nil` for a leaf, and where children have no
+    /// weights.
+    var weightedUnits: OperationProgress.Units? { get }
 
     /// How many children have finished, in words. `nil` for a leaf.
     var progressDescription: String? { get }
@@ -29,7 +30,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     /// fractions of small weights are exact.
     static let fineUnitCount: Int64 = 23_279_256_000
 
-    fileprivate struct Units: Equatable {
+    struct Units: Equatable {
         var completed: Int64
         var total: Int64
     }
@@ -80,10 +81,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
         lock.withLock { finalUnitCount.map { Units(completed: $0, total: $0) } ?? vagueUnits } ?? weightedUnits
     }
 
-    /// What the children have completed, by weights, of at least one unit. `nil` for a leaf.
-    private var weightedUnits: Units? {
-        owner?.weightedUnits.map { Units(completed: $0.completed, total: max($0.total, 1)) }
-    }
+    private var weightedUnits: Units? { owner?.weightedUnits }
 
     override var totalUnitCount: Int64 {
         get { shownUnits?.total ?? super.totalUnitCount }
@@ -323,8 +321,10 @@ struct ProgressLedger {
         partial = partials.isEmpty ? 0 : partial - share
     }
 
-    /// The weights of what is done, and of all that there is.
-    var units: (completed: Int64, total: Int64)? { isOfAlternatives ? nil : (finished, total) }
+    /// The weights of what is done, and of all that there is, of at least one unit.
+    var units: OperationProgress.Units? {
+        isOfAlternatives ? nil : OperationProgress.Units(completed: finished, total: max(total, 1))
+    }
 
     /// From 0 to 1. It falls when work is added; the fraction that is published does not.
     var fraction: Double {

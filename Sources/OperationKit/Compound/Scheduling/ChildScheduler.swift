@@ -248,7 +248,7 @@ extension ChildScheduler: ChildGroup {
 
     var unitCount: Int64 { OperationProgress.fineUnitCount }
 
-    var weightedUnits: (completed: Int64, total: Int64)? { machine.withLock { $0.ledger.units } }
+    var weightedUnits: OperationProgress.Units? { machine.withLock { $0.ledger.units } }
 
     /// How many children have ended, and how many were added.
     var count: (finished: Int, total: Int) {
