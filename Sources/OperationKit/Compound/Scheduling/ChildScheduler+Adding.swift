@@ -109,7 +109,7 @@ extension ChildScheduler {
 }
 
 extension ChildStateMachine.Rejection {
-    fileprivate func error(for composite: AsyncOperation) -> any Error {
+    func error(for composite: AsyncOperation) -> any Error {
         let name = composite.displayName
         switch self {
         case .finished(let operation):

@@ -15,13 +15,13 @@ extension ChildScheduler {
         let (running, slots, isCancelled) = machine.withLock { $0.prepared() }
         // The composite calls this, so it is there.
         guard let composite = running.composite else { return }
-        var error: CompoundOperationError?
+        var error: (any Error)?
         for first in stride(from: 0, to: slots.count, by: ChildScheduler.batch) {
             let last = min(first + ChildScheduler.batch, slots.count)
             let found = register(first..<last, of: composite, isCancelled: isCancelled)
             error = error ?? found
         }
-        if let error = error ?? dependencyCycleError(in: composite) {
+        if let error = error ?? machine.withLock({ $0.dependencyCycle() })?.error(for: composite) {
             // No child runs, and where stock operations wait for each other, the ends of two would lock each other out.
             for operation in machine.withLock(\.operations) { operation.detachFromDependencies() }
             composite.finish(withError: error)
@@ -51,13 +51,6 @@ extension ChildScheduler {
                 name: composite.displayName, path: [child.operation.displayName(at: index), parent.displayName])
         }
         return nil
-    }
-
-    /// An error, if children wait for each other in a cycle.
-    private func dependencyCycleError(in composite: AsyncOperation) -> CompoundOperationError? {
-        guard let cycle = machine.withLock({ $0.dependencyCycle() }) else { return nil }
-        return .dependencyCycle(
-            name: composite.displayName, path: cycle.map { $0.operation.displayName(at: $0.index) })
     }
 }
 

@@ -36,7 +36,7 @@ extension ChildStateMachine {
         for registration in registrations { connect(registration.child, to: registration.unfinished) }
         if let cycle = dependencyCycle(through: registrations.lazy.map(\.slot)) {
             takeBack(registrations)
-            return effects(rejection: .cycle(cycle))
+            return effects(rejection: cycle)
         }
         ledger.added(-expected)
         return requests(to: registrations.lazy.map(\.operation))
@@ -102,9 +102,9 @@ extension ChildStateMachine {
     /// A cycle of children that wait for each other, if there is one.
     private mutating func dependencyCycle(
         through slots: some Sequence<Int>
-    ) -> [(operation: Operation, index: Int)]? {
-        schedule.table.dependencyCycle(through: slots)?.compactMap { slot in
-            schedule.table.child(in: slot).map { ($0.operation, ordinal(of: $0)) }
+    ) -> Rejection? {
+        schedule.table.dependencyCycle(through: slots).map { cycle in
+            .cycle(cycle.compactMap { schedule.table.child(in: $0) }.map { ($0.operation, ordinal(of: $0)) })
         }
     }
 
@@ -161,7 +161,7 @@ extension ChildStateMachine {
     }
 
     /// A cycle of children that wait for each other, if there is one.
-    mutating func dependencyCycle() -> [(operation: Operation, index: Int)]? {
+    mutating func dependencyCycle() -> Rejection? {
         dependencyCycle(through: schedule.table.records.indices)
     }
 

@@ -118,7 +118,7 @@ extension ChildStateMachine {
         var reportProgress: [Operation] = []
     }
 
-    /// Why children are not added.
+    /// Why children are not added, or not run.
     enum Rejection {
         /// All children have ended.
         case finished(Operation)
