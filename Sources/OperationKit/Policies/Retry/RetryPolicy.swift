@@ -219,18 +219,15 @@ extension RetryPolicy {
     ) async throws -> Output {
         guard let attemptTimeout else { return try await body() }
         let task = Task { try await body() }
-        let hasExpired = Locked(false)
-        let deadline = clock.timer.arm(for: hasExpired, after: attemptTimeout) {
-            ($0 as? Locked<Bool>)?.withLock { $0 = true }
-            task.cancel()
-        }
+        let timer = clock.timer
+        let deadline = timer.arm(for: timer, after: attemptTimeout) { _ in task.cancel() }
         let result = await withCancellationDelivered {
             task.cancel()
         } during: {
             await task.result
         }
-        deadline.disarm()
-        if case .failure(let error) = result, error.isCancellation, hasExpired.withLock(\.self), !Task.isCancelled {
+        let hasExpired = !deadline.disarm()
+        if case .failure(let error) = result, error.isCancellation, hasExpired, !Task.isCancelled {
             throw OperationTimeoutError(operation: name(), timeout: attemptTimeout)
         }
         return try result.get()
