@@ -132,9 +132,9 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         return userInfo
     }
 
-    var inside: (name: String, error: any Error)? { nil }
+    var inside: NamedError? { nil }
 
-    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] {
+    func errorsInside(atMost count: Int) -> [NamedError] {
         suboperationErrors.prefix(count).map { ($0.name, $0.error) }
     }
 
@@ -176,7 +176,7 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
     /// The first errors at the ends of the tree, however deep they are.
     private var leaves: [String] {
         var texts: [String] = []
-        var open: [(name: String, error: any Error)] = [(name, self)]
+        var open: [NamedError] = [(name, self)]
         while texts.count < Self.mostSpelledOut, let (name, error) = open.popLast() {
             let inside = (error as? any NestingError)?.errorsInside(atMost: Self.mostSpelledOut) ?? []
             open += inside.reversed()

@@ -48,7 +48,7 @@ public struct SuboperationError: Error {
 }
 
 extension SuboperationError: LocalizedError, CustomNSError, CustomStringConvertible, NestingError {
-    var inside: (name: String, error: any Error)? { (name, error) }
+    var inside: NamedError? { (name, error) }
 
     /// The same as `localizedDescription`, for `print` and logs.
     public var description: String { text(depth: Self.textDepth) }

@@ -20,7 +20,7 @@ public enum DependencyError: Error {
 }
 
 extension DependencyError: LocalizedError, CustomNSError, NestingError {
-    var inside: (name: String, error: any Error)? {
+    var inside: NamedError? {
         if case .dependencyFailed(_, let dependency, let error) = self { (dependency, error) } else { nil }
     }
 
@@ -49,7 +49,7 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
 }
 
 extension DependencyError {
-    var root: (name: String, error: any Error)? { inside }
+    var root: NamedError? { inside }
 
     func isSame(as other: any Error) -> Bool {
         guard case .dependencyFailed(let operation, let dependency, let error) = self,

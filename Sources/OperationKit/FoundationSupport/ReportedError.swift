@@ -58,28 +58,31 @@ extension ReportedError {
 /// that they take. They are not made of the `localizedDescription` of what is inside, which Foundation takes from the
 /// `userInfo`: that would convert all that is inside, once more at each level.
 protocol NestingError: ReportedError, CancellableError {
-    /// The error inside, with the name of the operation that ended with it; `nil` if there is none, or if there are several.
-    var inside: (name: String, error: any Error)? { get }
+    /// An error, with the name of the operation that ended with it.
+    typealias NamedError = (name: String, error: any Error)
 
-    /// Returns the first errors inside, at most `count`, and the names of the operations that ended with them.
-    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)]
+    /// The error inside; `nil` if there is none, or if there are several.
+    var inside: NamedError? { get }
+
+    /// Returns the first errors inside, at most `count`.
+    func errorsInside(atMost count: Int) -> [NamedError]
 
     /// The error that decides whether this one stands for a cancellation: it does if that one does. `nil` if it does not.
     var decidingError: (any Error)? { get }
 
     // MARK: An error that an operation has because of others: of what it depends on, or of its children
 
-    /// The operation that went wrong first, by its name, and its error, if this error says so.
-    var root: (name: String, error: any Error)? { get }
+    /// The error of the operation that went wrong first, if this error says so.
+    var root: NamedError? { get }
 
     /// Whether another error says the same of the same operations, as far as can be seen: errors need not be comparable.
     func isSame(as other: any Error) -> Bool
 }
 
 extension NestingError {
-    func errorsInside(atMost count: Int) -> [(name: String, error: any Error)] { inside.map { [$0] } ?? [] }
+    func errorsInside(atMost count: Int) -> [NamedError] { inside.map { [$0] } ?? [] }
 
-    var root: (name: String, error: any Error)? { nil }
+    var root: NamedError? { nil }
 
     func isSame(as other: any Error) -> Bool { false }
 

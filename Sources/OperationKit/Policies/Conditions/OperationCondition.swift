@@ -146,7 +146,7 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         }
     }
 
-    var inside: (name: String, error: any Error)? {
+    var inside: NamedError? {
         switch self {
         case .failed(_, let condition, let error): (condition, error)
         case .prerequisiteFailed(_, _, let prerequisite, let error): (prerequisite, error)

@@ -127,7 +127,7 @@ extension RetryError: LocalizedError, CustomNSError, NestingError {
         }
     }
 
-    var inside: (name: String, error: any Error)? {
+    var inside: NamedError? {
         if case .budgetExhausted(let operation, _, let error) = self { (operation, error) } else { nil }
     }
 
