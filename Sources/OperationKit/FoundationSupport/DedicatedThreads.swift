@@ -7,6 +7,8 @@ import Foundation
 /// Jobs begin in the order of their addition. Some threads take them without delay. Another one joins, up to a limit, when no
 /// job has begun for a moment, which means that code of users blocks the threads. Idle threads end after some seconds.
 final class DedicatedThreads: Sendable {
+    typealias Job = @Sendable () -> Void
+
     /// Delivers what cannot be delivered where it happens: expired deadlines, cancellations of tasks, lost finishes and
     /// releases of resources, one after the other as long as none of them blocks.
     static let deliveries = DedicatedThreads(promptCount: 1, limit: 512)
@@ -25,8 +27,8 @@ final class DedicatedThreads: Sendable {
         let promptCount: Int
         let limit: Int
         /// The jobs that were added last, and the earlier ones in reverse.
-        var added: [@Sendable () -> Void] = []
-        private var earlier: [@Sendable () -> Void] = []
+        var added: [Job] = []
+        private var earlier: [Job] = []
         private(set) var begunCount = 0
         private(set) var busyCount = 0
         private(set) var patientCount = 0
@@ -41,7 +43,7 @@ final class DedicatedThreads: Sendable {
 
         var hasJobs: Bool { !(added.isEmpty && earlier.isEmpty) }
 
-        mutating func beginNextJob() -> (@Sendable () -> Void)? {
+        mutating func beginNextJob() -> Job? {
             if earlier.isEmpty {
                 swap(&earlier, &added)
                 earlier.reverse()
@@ -98,7 +100,7 @@ final class DedicatedThreads: Sendable {
     }
 
     /// Runs a job on one of the threads.
-    func perform(_ job: @escaping @Sendable () -> Void) {
+    func perform(_ job: @escaping Job) {
         let needsThread = state.withLock { state in
             state.added.append(job)
             return state.summonThread(wake: self.state.signal)
@@ -120,8 +122,8 @@ final class DedicatedThreads: Sendable {
     }
 
     /// Waits for a job. Returns `nil` when the thread has been idle for so long that it ends.
-    private func nextJob(_ role: inout Role) -> (@Sendable () -> Void)? {
-        let (job, needsThread) = state.wait { (state, isOver) -> ThreadWait<((@Sendable () -> Void)?, Bool)> in
+    private func nextJob(_ role: inout Role) -> Job? {
+        let (job, needsThread) = state.wait { (state, isOver) -> ThreadWait<(Job?, Bool)> in
             state.leave(role)
             switch role {
             case .idle where isOver && !state.hasJobs:
@@ -190,7 +192,7 @@ final class LibraryExecutor: TaskExecutor {
     }
 
     /// Runs a part of a task that prefers another executor of the library.
-    func perform(_ job: @escaping @Sendable () -> Void) {
+    func perform(_ job: @escaping DedicatedThreads.Job) {
         threads.performAsync(job)
     }
 

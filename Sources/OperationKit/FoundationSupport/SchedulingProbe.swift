@@ -67,7 +67,7 @@ extension DispatchQueue {
 
 extension DedicatedThreads {
     /// `perform(_:)`, unless a probe takes the job.
-    func performAsync(_ job: @escaping @Sendable () -> Void) {
+    func performAsync(_ job: @escaping Job) {
         if let observer = SchedulingProbe.observer { return observer.runWorker(job) }
         perform(job)
     }
