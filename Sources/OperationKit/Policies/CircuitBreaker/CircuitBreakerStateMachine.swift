@@ -146,14 +146,15 @@ extension CircuitBreakerStateMachine.Configuration {
 struct SlidingWindow: Sendable {
     private static let partCount: Int64 = 10
 
-    private let part: Duration
+    /// The length of a part, in nanoseconds.
+    private let part: Int64
     /// Those of the current part, and of all others that are still in the window, by the number of the part.
     private var parts: [(number: Int64, all: Int, marked: Int)] = []
     private(set) var total = (all: 0, marked: 0)
 
     /// - Parameter duration: The length of the window, more than zero.
     init(_ duration: Duration) {
-        part = max(duration / Int(SlidingWindow.partCount), .nanoseconds(1))
+        part = max(duration.nanoseconds / SlidingWindow.partCount, 1)
     }
 
     /// Something happened. Times come in order; one that comes late counts for the current part.
@@ -188,5 +189,5 @@ struct SlidingWindow: Sendable {
         total = (0, 0)
     }
 
-    private func number(of now: Duration) -> Int64 { now.nanoseconds / part.nanoseconds }
+    private func number(of now: Duration) -> Int64 { now.nanoseconds / part }
 }
