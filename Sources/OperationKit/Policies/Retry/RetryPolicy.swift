@@ -136,6 +136,9 @@ extension RetryError: LocalizedError, CustomNSError, NestingError {
 }
 
 extension RetryPolicy {
+    /// Lets the delay before a retry pass, after the attempt with this number has failed with this error.
+    typealias Wait = (_ attempt: Int, _ error: any Error, _ delay: Duration) async throws -> Void
+
     /// Makes attempts until one succeeds, or the policy allows no further one.
     ///
     /// - Parameters:
@@ -143,13 +146,13 @@ extension RetryPolicy {
     ///   - index: Varies the jitter among callers that share a seeded policy.
     ///   - clock: What the time is measured with.
     ///   - body: The body of a composite, if it is that which makes the attempts.
-    ///   - wait: Lets the delay before a retry pass, after the attempt with this number has failed with this error.
+    ///   - wait: Lets a delay pass.
     ///   - attempt: Makes an attempt. What it throws ends the loop; a failure that it returns may be retried.
     /// - Returns: The output of the first attempt that succeeds.
     /// - Throws: The error of the last attempt. ``RetryError`` if the policy makes no sense, or its budget is exhausted.
     func retrying<Output: Sendable>(
         named name: () -> String, index: Int = 0, clock: any Clock<Duration>, in body: CompositeBody? = nil,
-        wait: (_ attempt: Int, _ error: any Error, _ delay: Duration) async throws -> Void,
+        wait: Wait,
         attempt: (_ number: Int) async throws -> Result<Output, any Error>
     ) async throws -> Output {
         if let problem { throw RetryError.invalidPolicy(operation: name(), problem: problem) }
@@ -196,7 +199,7 @@ extension RetryPolicy {
     /// Calls an `async` function of the user until it succeeds, in the current task.
     func perform<Output: Sendable>(
         named name: @Sendable () -> String, index: Int = 0, clock: any Clock<Duration>,
-        wait: ((_ attempt: Int, _ error: any Error, _ delay: Duration) async throws -> Void)? = nil,
+        wait: Wait? = nil,
         requesting request: (@Sendable () async throws -> FinishHandle<Void>?)? = nil,
         _ body: @escaping @Sendable () async throws -> Output
     ) async throws -> Output {
