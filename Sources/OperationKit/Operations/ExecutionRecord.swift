@@ -132,13 +132,13 @@ enum ExecutionRecording: String {
 
     /// Reports a mistake, unless nothing is recorded.
     func report(_ report: MisuseReport) {
-        if case .off = self { return }
+        if self == .off { return }
         MisuseReporter.shared.report(report)
     }
 
     /// What is recorded of an operation that is about to execute. To be called on the thread that starts it.
     func record(of operation: AsyncOperation) -> ExecutionRecord? {
-        if case .off = self { return nil }
+        if self == .off { return nil }
         return ExecutionRecord(operation, Self.registry, nil, at: .now)
     }
 }

@@ -150,7 +150,7 @@ extension AsyncOperation {
             let snapshot = QueueSnapshot(queue)
             return snapshot.reason(calling: "its queue “\(snapshot.name)”", wait: nil, isReady: isReady)
         }
-        if case .off = ExecutionRecording.current { return nil }
+        if ExecutionRecording.current == .off { return nil }
         return "not started, on no known queue"
     }
 }
