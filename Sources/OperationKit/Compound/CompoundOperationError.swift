@@ -120,7 +120,7 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
     }
 
     func userInfo(depth: Int) -> [String: Any] {
-        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: text(depth: Self.textDepth)]
+        var userInfo = descriptionInfo
         // The errors at the ends of the tree stand for what is deeper.
         let errors = depth > 0 ? suboperationErrors.map(\.error) : suboperationErrors.isEmpty ? [] : leafErrors
         let underlying = errors.map { $0.asNSError(depth: depth - 1) }

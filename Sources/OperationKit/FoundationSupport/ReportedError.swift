@@ -39,7 +39,10 @@ extension ReportedError {
     /// The localized description, and the errors inside as the underlying ones.
     public var errorUserInfo: [String: Any] { userInfo(depth: Self.conversionDepth) }
 
-    func userInfo(depth: Int) -> [String: Any] { [NSLocalizedDescriptionKey: text(depth: Self.textDepth)] }
+    func userInfo(depth: Int) -> [String: Any] { descriptionInfo }
+
+    /// What the `userInfo` of each error has: its description.
+    var descriptionInfo: [String: Any] { [NSLocalizedDescriptionKey: text(depth: Self.textDepth)] }
 
     /// The depth of the description of an error.
     static var textDepth: Int { 3 }
@@ -89,7 +92,7 @@ extension NestingError {
     var decidingError: (any Error)? { inside?.error }
 
     func userInfo(depth: Int) -> [String: Any] {
-        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: text(depth: Self.textDepth)]
+        var userInfo = descriptionInfo
         if depth > 0 { userInfo[NSUnderlyingErrorKey] = inside?.error.asNSError(depth: depth - 1) }
         return userInfo
     }
