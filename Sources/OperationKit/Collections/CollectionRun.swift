@@ -269,7 +269,5 @@ private final class CollectionChildren<Item: Sendable>: ChildGroup, @unchecked S
     func dependencies(of composite: AsyncOperation, recording: Bool) -> CompositeDependencies? { nil }
     func snapshot(atMost count: Int) -> ChildSnapshot? { nil }
     func childWasCancelled(_ child: Operation) {}
-    func childProgressed(
-        _ child: AsyncOperation, to fraction: Double
-    ) -> (composite: AsyncOperation, fraction: Double)? { nil }
+    func childProgressed(_ child: AsyncOperation, to fraction: Double) -> CompositeFraction? { nil }
 }

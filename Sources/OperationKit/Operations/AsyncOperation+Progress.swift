@@ -66,7 +66,7 @@ extension AsyncOperation: ProgressReporting {
     ///   - unitCount: The total of a composite.
     final func progressed(to fraction: Double, of unitCount: Int64 = OperationProgress.fineUnitCount) {
         var unitCount = unitCount
-        var next: (composite: AsyncOperation, fraction: Double)? = (self, fraction)
+        var next: CompositeFraction? = (self, fraction)
         while let (operation, fraction) = next {
             let (progress, parent) = operation.withState { ($0.progress, $0.parent) }
             if operation.children != nil { progress?.publish(fraction, of: unitCount) }

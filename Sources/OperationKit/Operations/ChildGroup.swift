@@ -80,8 +80,11 @@ protocol ChildGroup: AnyObject, Sendable {
     /// Called when a child makes progress, if its progress is observed.
     ///
     /// - Returns: The composite and how far it has come now, if it has to report that in turn.
-    func childProgressed(_ child: AsyncOperation, to fraction: Double) -> (composite: AsyncOperation, fraction: Double)?
+    func childProgressed(_ child: AsyncOperation, to fraction: Double) -> CompositeFraction?
 }
+
+/// A composite, and how far it has come.
+typealias CompositeFraction = (composite: AsyncOperation, fraction: Double)
 
 extension Operation {
     /// Makes the operation part of a group, or of none. A foreign operation does not store this.

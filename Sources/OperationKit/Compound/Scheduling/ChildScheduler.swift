@@ -216,9 +216,7 @@ extension ChildScheduler {
     }
 
     /// A child reports how far it has come.
-    func childProgressed(
-        _ child: AsyncOperation, to fraction: Double
-    ) -> (composite: AsyncOperation, fraction: Double)? {
+    func childProgressed(_ child: AsyncOperation, to fraction: Double) -> CompositeFraction? {
         machine.withLock { $0.childProgressed(child, to: fraction) }.map { ($0.composite, $0.fraction) }
     }
 
