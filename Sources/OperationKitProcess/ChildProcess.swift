@@ -155,7 +155,7 @@ final class ChildProcess: @unchecked Sendable {
         lock.withLock {
             guard case .possible = termination else { return }
             termination = .requested(gracePeriod: gracePeriod)
-            kill(-processID, gracePeriod > .zero ? SIGTERM : SIGKILL)
+            signal(gracePeriod > .zero ? SIGTERM : SIGKILL)
         }
     }
 
@@ -177,12 +177,18 @@ final class ChildProcess: @unchecked Sendable {
     func perform(_ actions: [ChildProcessState.Action]) {
         for action in actions {
             switch action {
-            case .kill: kill(-processID, SIGKILL)
+            case .kill: signal(SIGKILL)
             case .reap: reap()
             case .closePipes: for pipe in outputs { pipe.giveUp() }
             case .end: reportEnd()
             }
         }
+    }
+
+    /// Sends a signal to the group of the program, and to the program if it has left that.
+    private func signal(_ number: Int32) {
+        kill(-processID, number)
+        if getpgid(processID) != processID { kill(processID, number) }
     }
 
     private func reap() {

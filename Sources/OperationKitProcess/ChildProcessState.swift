@@ -46,6 +46,11 @@ struct ChildProcessState: Sendable {
     /// Whether the exit of the program has not been seen.
     var awaitsExit: Bool { exit == .none }
 
+    /// Whether only what the program itself has written is still read: others that hold its pipes open have had their moment.
+    func readsOnlyRest(at now: Duration) -> Bool {
+        if exit == .reaped, let giveUp { giveUp <= now } else { false }
+    }
+
     // MARK: - Events
 
     /// The program and its group were asked to end, or have to be ended, if there is no grace period. Only the first request counts.

@@ -138,7 +138,10 @@ final class ProcessMonitor: @unchecked Sendable {
         for child in children {
             if child.state.awaitsExit { add(child.exitDescriptor, POLLIN, .exit(child)) }
             add(child.input?.descriptor, POLLOUT, .writable(child))
-            for pipe in child.outputs where !pipe.isHandlerBusy { add(pipe.descriptor, POLLIN, .readable(child, pipe)) }
+            let readsOnlyRest = child.state.readsOnlyRest(at: now)
+            for pipe in child.outputs where !pipe.isHandlerBusy && (pipe.isBusy || !readsOnlyRest) {
+                add(pipe.descriptor, POLLIN, .readable(child, pipe))
+            }
         }
         descriptors.append(pollfd(fd: wakeUp?.reading.number ?? -1, events: Int16(POLLIN), revents: 0))
         let timeout = millisecondsToWait()

@@ -32,6 +32,7 @@ struct ChildProcessStateTests {
         #expect(state.advance(to: .zero, isBusy: false) == [.reap])
         #expect(state.deadline(isBusy: false) == State.patience)
         #expect(state.advance(to: .milliseconds(99), isBusy: false).isEmpty)
+        #expect(!state.readsOnlyRest(at: .milliseconds(99)) && state.readsOnlyRest(at: .milliseconds(100)))
         #expect(state.advance(to: .milliseconds(150), isBusy: true).isEmpty)
         #expect(state.advance(to: .milliseconds(150), isBusy: false) == [.closePipes, .end])
     }

@@ -24,6 +24,34 @@ struct ProcessTroubleTests {
         if let process = pid_t(process.value) { kill(process, SIGKILL) }
     }
 
+    @Test("A program that is left behind and writes to both pipes holds up nothing, though one handler is always busy")
+    func leftBehindOnBothPipes() async throws {
+        let process = Shared("")
+        let operation = shell("while true; do echo more; echo more >&2; sleep 0.01; done & echo $!")
+        // While one handler runs, more comes for the other.
+        operation.standardOutput = .lines { line in
+            if line != "more" { process.value = line }
+            usleep(20_000)
+        }
+        operation.standardError = .lines { _ in usleep(20_000) }
+        #expect(try await queue.run(operation).termination == .exited(0))
+        if let process = pid_t(process.value) { kill(process, SIGKILL) }
+    }
+
+    @Test(
+        "A program that has left its group is ended, too",
+        .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/perl"), "No shell can leave its group."))
+    func ownGroup() async throws {
+        let hasLeft = Gate()
+        let operation = ProcessOperation(
+            "perl", ["-e", "setpgrp(0, getpgrp(getppid())); $| = 1; print qq(left\\n); sleep 100"])
+        operation.standardOutput = .lines { _ in hasLeft.open() }
+        queue.addOperation(operation)
+        await hasLeft.opened()
+        operation.cancel()
+        await #expect(throws: CancellationError.self) { try await operation.value }
+    }
+
     @Test("All that a program itself has written comes, however long its handler takes")
     func slowHandler() async throws {
         let (began, goOn, lines) = (Gate(), Gate(), Shared(0))
