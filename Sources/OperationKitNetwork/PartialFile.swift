@@ -5,6 +5,8 @@ import Foundation
 /// Belongs to one transfer at a time: to the thread that creates it, and then to the queue of the session.
 final class PartialFile: @unchecked Sendable {
     private let destination: URL
+    /// The destination with its folder, whatever leads there.
+    private let place: URL
     private let source: URL?
     private let file: URL
     private let note: URL
@@ -34,10 +36,12 @@ final class PartialFile: @unchecked Sendable {
     /// - Throws: An error, if another download is at it, or if it is no place for a file.
     init(for destination: URL, of source: URL?) throws {
         self.destination = destination.standardizedFileURL
+        let folder = self.destination.deletingLastPathComponent().resolvingSymlinksInPath()
+        place = folder.appendingPathComponent(self.destination.lastPathComponent)
         self.source = source
         file = destination.appendingPathExtension("partial")
         note = destination.appendingPathExtension("partial-note")
-        let isFree = Self.lock.withLock { unsafe Self.inUse.insert(self.destination).inserted }
+        let isFree = Self.lock.withLock { unsafe Self.inUse.insert(place).inserted }
         guard isFree else { throw DownloadError.destinationInUse(destination) }
         ownsDestination = true
         if let code = Self.problem(of: destination) {
@@ -69,7 +73,7 @@ final class PartialFile: @unchecked Sendable {
 
     private func release() {
         guard exchange(&ownsDestination, with: false) else { return }
-        _ = Self.lock.withLock { unsafe Self.inUse.remove(destination) }
+        _ = Self.lock.withLock { unsafe Self.inUse.remove(place) }
     }
 
     /// Forgets what is there, because the whole comes.
@@ -106,8 +110,8 @@ final class PartialFile: @unchecked Sendable {
         try write {
             try handle?.close()
             handle = nil
-            // An empty body has written nothing.
-            if !FileManager.default.fileExists(atPath: file.path) { try Data().write(to: file) }
+            // An empty body has written nothing. Any other file has been removed meanwhile if it is not there.
+            if length == 0, !FileManager.default.fileExists(atPath: file.path) { try Data().write(to: file) }
             if unsafe rename(file.path, destination.path) != 0 {
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
             }

@@ -261,46 +261,6 @@ struct DownloadTests {
         #expect(server.requests.count == 2)
     }
 
-    @Test("An empty file is a file")
-    func empty() async throws {
-        let server = try LoopbackServer { _ in [.response()] }
-        defer { server.stop() }
-        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        #expect(try Data(contentsOf: destination).isEmpty)
-    }
-
-    @Test(
-        "A second operation with the same destination ends with an error, and the destination is free after the first one"
-    )
-    func destinationInUse() async throws {
-        let (reached, gate) = (Gate(), Gate())
-        let server = try LoopbackServer { [content] _ in
-            reached.open()
-            return [.wait(gate), .response(content)]
-        }
-        defer { server.stop() }
-        let first = DownloadTaskOperation(server.url(), to: destination)
-        queue.addOperation(first)
-        await reached.opened()
-        await #expect(throws: DownloadError.self) {
-            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        }
-        gate.open()
-        try await first.finished()
-        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-    }
-
-    @Test("A folder that cannot be written to is an error")
-    func cannotWrite() async throws {
-        let server = try LoopbackServer { [content] _ in [.response(content)] }
-        defer { server.stop() }
-        let missing = folder.url.appendingPathComponent("missing/file")
-        let error = await #expect(throws: DownloadError.self) {
-            try await queue.run(DownloadTaskOperation(server.url(), to: missing))
-        }
-        #expect(error?.localizedDescription.contains(missing.path) == true)
-    }
-
     @Test("A cancelled download keeps what has come, and the next one goes on")
     func cancelled() async throws {
         let (reached, gate) = (Gate(), Gate())
