@@ -144,6 +144,12 @@ extension Trial {
         return watch.end() || starter.returned?.isExecuting == true
     }
 
+    /// Whether something inside a composite executes. `true` for any other operation.
+    private func isAnyChildExecuting(of operation: Operation) -> Bool {
+        let unfinished = (operation as? AsyncOperation)?.unfinishedChildren(atMost: 16)
+        return unfinished?.children.contains { $0.operation.isExecuting } ?? true
+    }
+
     func cancelWhileWorking() throws {
         var tried = 0
         for attempt in 0..<20 where tried < 5 {
@@ -160,7 +166,11 @@ extension Trial {
             guard eventually({ operation.isExecuting || operation.isFinished }), !operation.isFinished else { continue }
             tried += 1
             // What is inside a composite starts later.
-            Thread.sleep(forTimeInterval: 0.001 * Double(attempt))
+            if attempt.isMultiple(of: 2) {
+                Thread.sleep(forTimeInterval: 0.001 * Double(attempt))
+            } else {
+                _ = eventually { operation.isFinished || isAnyChildExecuting(of: operation) }
+            }
             cancel(operation, "It was cancelled while it worked")
             // A cancellation that comes while the operation is finishing takes no effect.
             if !eventually(
