@@ -92,6 +92,15 @@ import Testing
         await #expect(throws: OperationTimeoutError.self) { try await operation.finished() }
     }
 
+    @Test("The time begins after what is called before the work, however long that takes") func afterHandlers() async {
+        let operation = endless()
+        operation.addStartHandler { [clock] _ in clock.advance(by: .seconds(60)) }
+        operation.start()
+        await clock.sleepers()
+        #expect(clock.deadlines == [.seconds(65)])
+        operation.cancel()
+    }
+
     @Test("A cancellation before the work leaves no deadline behind") func cancelledBeforeTheWork() {
         let operation = endless()
         operation.cancel()
