@@ -89,7 +89,7 @@ extension ScheduleExplorer {
             steps.append(.externalEnds)
             if budget.adoptions > 0, isOpen { steps.append(.externalJoins) }
         }
-        let queueHasPlace = schedule.queueSettings == .immediate || hasPlace && !schedule.queueSettings.isSuspended
+        let queueHasPlace = schedule.queueSettings == .immediate || hasSlot && !schedule.queueSettings.isSuspended
         if onTheWay > 0, queueHasPlace { steps.append(.workerComes) }
         for (index, child) in children.enumerated() {
             if budget.reports > 0, child.mayBeEnding { steps.append(.ending(index)) }
@@ -123,11 +123,15 @@ extension ScheduleExplorer {
     }
 
     /// Whether there is a place for one more worker.
-    var hasPlace: Bool {
+    var hasPlace: Bool { hasPlace(beside: queuedHere) }
+
+    /// Whether the queue may start one more worker: those that it was handed may still be on their way to it.
+    private var hasSlot: Bool { hasPlace(beside: 0) }
+
+    private func hasPlace(beside queued: Int) -> Bool {
         if schedule.places.limit < 0 { return true }
         let places =
-            isCancelled || hasEnded
-            ? max(schedule.places.limit, 1) : schedule.places.limit - count(.alone) - queuedHere
+            isCancelled || hasEnded ? max(schedule.places.limit, 1) : schedule.places.limit - count(.alone) - queued
         return children.count(where: \.stage.isWorker) < places
     }
 
