@@ -166,9 +166,8 @@ extension Trial {
             guard eventually({ operation.isExecuting || operation.isFinished }), !operation.isFinished else { continue }
             tried += 1
             // What is inside a composite starts later.
-            if attempt.isMultiple(of: 2) {
-                Thread.sleep(forTimeInterval: 0.001 * Double(attempt))
-            } else {
+            Thread.sleep(forTimeInterval: 0.001 * Double(attempt))
+            if !attempt.isMultiple(of: 2) {
                 _ = eventually { operation.isFinished || isAnyChildExecuting(of: operation) }
             }
             cancel(operation, "It was cancelled while it worked")
