@@ -139,9 +139,7 @@ final class CollectionDriver: Sendable {
 extension CollectionDriver {
     /// What a worker does: it starts one item after the other.
     private func work(_ event: (inout CollectionStateMachine) -> Effects) {
-        let first = report(event)
-        // Where it starts nothing, another thread may finish the run, whose source must not be held.
-        let effects = first.step == .stop ? first : startItems(first)
+        let effects = startItems(report(event))
         if effects.step == .stop { return perform(effects.action) }
         // Others get their turn.
         CollectionDriver.queue.performAsync(qos: qos) { self.work { _ in effects } }
@@ -149,6 +147,8 @@ extension CollectionDriver {
 
     /// - Returns: What the worker has to do next.
     private func startItems(_ first: Effects) -> Effects {
+        // Where it starts nothing, another thread may finish the run, whose source must not be held.
+        if first.step == .stop { return first }
         var effects = first
         // Not retained: the state of the driver does, until all workers have stopped. Then another thread may finish the run, which
         // must hold nothing any more, while this one has not returned yet.
