@@ -135,6 +135,7 @@ final class ProcessMonitor: @unchecked Sendable {
             descriptors.append(pollfd(fd: descriptor.number, events: Int16(interest), revents: 0))
             events.append(event)
         }
+        let now = now
         for child in children {
             if child.state.awaitsExit { add(child.exitDescriptor, POLLIN, .exit(child)) }
             add(child.input?.descriptor, POLLOUT, .writable(child))

@@ -29,8 +29,8 @@ public struct HangError: Error, Sendable, LocalizedError, CustomStringConvertibl
 /// ```
 ///
 /// When the time is over, the tree of the operations that have started in the meantime and have not finished is written to standard error, with
-/// what is on the queues where operations wait to be started, and the task of the body is cancelled. Awaited operations are cancelled with it, so the body usually ends, and the call throws a ``HangError``
-/// with the same tree. Work that ignores cancellations keeps the body from ending; the report is there nevertheless.
+/// what is on the queues where operations wait to be started, and the task of the body is cancelled. Awaited operations are cancelled with
+/// it, so the body usually ends, and the call throws a ``HangError`` with the same tree. Work that ignores cancellations keeps the body from ending; the report is there nevertheless.
 ///
 /// A queue is known once an `AsyncOperation` has started on it, or `run(_:)` has been called, unless nothing is recorded: in
 /// release builds, set `OPERATIONKIT_DIAGNOSTICS=starts`. Otherwise, operations of other classes appear only inside a composite. Those of

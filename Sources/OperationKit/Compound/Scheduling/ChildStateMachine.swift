@@ -147,8 +147,7 @@ extension ChildStateMachine {
     /// child has ended that the private queue had started.
     mutating func effects(
         next: ChildReference? = nil, queued: ChildReference? = nil, cancelsChildren: Bool = false,
-        mayHandOver: Bool = true, endedOnQueue: Bool = false,
-        rejection: Rejection? = nil
+        mayHandOver: Bool = true, endedOnQueue: Bool = false, rejection: Rejection? = nil
     ) -> Effects {
         // It would overtake what waits for the settings.
         let maySend = !settings.isWriting
