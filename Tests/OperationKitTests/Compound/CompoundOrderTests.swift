@@ -32,6 +32,24 @@ import Testing
         #expect(log.events == ["opener", "gated", "after"])
     }
 
+    @Test(
+        "A child that becomes ready while another one executes comes before those of its priority that were added later",
+        arguments: [Operation.QueuePriority.veryLow, .low, .normal, .veryHigh]
+    )
+    func readyMeanwhile(_ priority: Operation.QueuePriority) async throws {
+        let log = EventLog()
+        let gated = GatedReadyOperation { log.add("gated") }
+        let opener = ThrowingBlockOperation {
+            log.add("opener")
+            gated.becomeReady()
+        }
+        let after = ThrowingBlockOperation { log.add("after") }
+        for child in [gated, opener, after] { child.queuePriority = priority }
+        let compound = CompoundOperation(operations: [gated, opener, after], maxConcurrentOperationCount: 1)
+        try await OperationQueue().run(compound)
+        #expect(log.events == ["opener", "gated", "after"])
+    }
+
     @Test("Ready children start by priority, and in the order of addition among equals")
     func priorities() async throws {
         let log = EventLog()

@@ -116,7 +116,8 @@ extension WorkerPlaces {
         return isCancelled ? max(limit, 1) : limit - detachedCount - queuedHere
     }
 
-    /// The priority of the next worker on the operation queue: it must not overtake a child that the queue was handed before.
+    /// The priority of the next worker on the operation queue: it must not overtake a child that the queue was handed
+    /// before, whatever the priority of that one is.
     var workerPriority: Operation.QueuePriority { queued > 0 ? .veryLow : .normal }
 
     /// A worker has arrived.
