@@ -85,8 +85,9 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
 
     private static func isFile(_ file: URL) -> Bool {
         guard file.isFileURL else { return false }
-        let type = try? FileManager.default.attributesOfItem(atPath: file.path)[.type] as? FileAttributeType
-        return type != .typeDirectory && FileManager.default.isReadableFile(atPath: file.path)
+        let path = file.resolvingSymlinksInPath().path
+        let type = try? FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
+        return type == .typeRegular && FileManager.default.isReadableFile(atPath: path)
     }
 }
 

@@ -31,7 +31,7 @@ public struct DownloadOutput: Sendable {
 /// being asked to, is stored as it was before, and can't be resumed.
 ///
 /// An answer without a file leaves the destination as it is, and is a success: status 304 after an `If-None-Match` or `If-Modified-Since`,
-/// 204, and redirections that lead nowhere. The `status` of the ``DownloadOutput/response`` tells it from others.
+/// and 204. The `status` of the ``DownloadOutput/response`` tells it from others.
 ///
 /// Two operations must not load to the same destination at the same time: the second one ends with ``DownloadError/destinationInUse(_:)``.
 ///

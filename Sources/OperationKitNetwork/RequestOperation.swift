@@ -20,7 +20,7 @@ public import Foundation
 ///
 /// Redirections are followed, up to twenty, without the `Authorization` if they lead to another server. Status 303, and 301 or 302 of a
 /// POST, lead to a GET without a body. Otherwise method and body stay: the body is sent again from its beginning, which an `httpBodyStream`
-/// can't be, so that such a request ends with a ``TransferError``.
+/// can't be, so that such a request ends with a ``TransferError``. So does a redirection without a URL.
 ///
 /// A request that the server wants credentials for ends with status 401: send an `Authorization` header field. The
 /// `timeoutInterval` of the request is the longest time in which nothing comes, in whole seconds; `timeout` of the operation limits all of it.
@@ -28,7 +28,7 @@ public import Foundation
 /// The progress counts bytes, of the body that is sent by an ``UploadTaskOperation``, or else of the one that comes, if its length is known:
 /// that of a body that is sent compressed is not. They don't go back when a redirection has the body sent again.
 ///
-/// Nothing of what it does blocks a thread. The class has no other subclasses than these.
+/// Other code that finishes the operation stops the transfer. Nothing of what it does blocks a thread. The class has no other subclasses than these.
 public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>, @unchecked Sendable {
     private let lock = NSLock()
     private var statuses: Set<Int> = []
@@ -81,6 +81,8 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
     final func start(_ transfer: any TransferHandler) {
         lock.withLock { self.transfer = transfer }
         RequestSession.shared.start(transfer)
+        // Also if other code finishes the operation.
+        FinishObserver(self) { [weak self] in self?.didCancel() }
     }
 
     /// Ends the operation, away from the thread of the session.

@@ -87,7 +87,7 @@ extension TransferError {
         case .timedOut: "nothing came for too long."
         case .networkConnectionLost: "the connection was reset."
         case .cannotParseResponse: "the answer is no HTTP."
-        case .badServerResponse: "the server closed the connection."
+        case .badServerResponse: "the server closed the connection, or redirected to no URL."
         case .httpTooManyRedirects: "it was redirected too often."
         case .requestBodyStreamExhausted: "it was redirected, and a stream can't be sent twice."
         default: nil

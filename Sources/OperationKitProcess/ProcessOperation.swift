@@ -23,7 +23,8 @@ public import OperationKit
 /// the ``terminationGracePeriod`` `SIGKILL`. A program that has not been started by then is not started any more. The operation ends
 /// when the program is gone: with `CancellationError`, or with the reason of the cancellation, such as a timeout. If other programs
 /// of its group still run then, the end waits for them, for as long as the grace period at most. A program that exits with an
-/// accepted status nevertheless has succeeded.
+/// accepted status nevertheless has succeeded. Other code that finishes the operation ends the program in the same way, and the
+/// operation does not wait for that.
 ///
 /// A program has a process group of its own. So Control-C at the terminal does not reach it, nor does it end with this process:
 /// cancel the operation. Programs that it leaves behind when it exits by itself go on, and don't hold up the operation, even if they
@@ -141,6 +142,8 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
                     outputs: [settings.standardOutput, settings.standardError]))
             if let child = try start(launch, accepts: settings.acceptedStatuses) {
                 ProcessMonitor.shared.watch(child)
+                // Also if other code finishes the operation.
+                FinishObserver(self) { [weak self] in self?.stop(gracePeriod: settings.gracePeriod) }
             } else {
                 finish(withError: CancellationError())
             }

@@ -55,6 +55,36 @@ struct DownloadDestinationTests {
         #expect(try Data(contentsOf: destination) == content)
     }
 
+    @Test("A destination is free again if other code finishes its operation")
+    func finishedByOthers() async throws {
+        let (reached, never) = (Gate(), Gate())
+        let server = try LoopbackServer { [content] request in
+            if request.path == "/new" { return [.response(content)] }
+            reached.open()
+            return [.wait(never)]
+        }
+        defer {
+            never.open()
+            server.stop()
+        }
+        // The transfer does not end by itself.
+        let request = URLRequest(url: server.url(), timeoutInterval: 10_000)
+        let first = DownloadTaskOperation(request, to: destination)
+        queue.addOperation(first)
+        await reached.opened()
+        first.finish(withError: TestError.first)
+        await #expect(throws: TestError.first) { try await first.finished() }
+        while true {
+            do {
+                _ = try await queue.run(DownloadTaskOperation(server.url("/new"), to: destination))
+                break
+            } catch DownloadError.destinationInUse {
+                await Task.yield()
+            }
+        }
+        #expect(try Data(contentsOf: destination) == content)
+    }
+
     @Test("A folder that cannot be written to is an error")
     func cannotWrite() async throws {
         let server = try LoopbackServer { [content] _ in [.response(content)] }

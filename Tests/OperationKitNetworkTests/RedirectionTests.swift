@@ -117,6 +117,29 @@ struct RedirectionTests {
         #expect(server.requests.count { $0.path == "/loop" } == 21)
     }
 
+    @Test("A redirection without a URL is an error that says so", arguments: [301, 302, 303, 307, 308], [nil, ""])
+    func nowhere(_ status: Int, _ place: String?) async throws {
+        let server = try LoopbackServer { _ in
+            [.response(status, headers: place.map { ["Location": $0] } ?? [:], Data("moved".utf8))]
+        }
+        defer { server.stop() }
+        let destination = folder.url.appendingPathComponent("answer")
+        for operation in [DataTaskOperation(server.url()), DownloadTaskOperation(server.url(), to: destination)] {
+            let error = await #expect(throws: TransferError.self) { try await queue.run(operation) }
+            #expect(error?.localizedDescription.hasSuffix("redirected to no URL.") == true)
+        }
+        #expect(folder.names.isEmpty)
+    }
+
+    @Test("A status from 300 to 399 that is no redirection is an answer", arguments: [300, 304, 399])
+    func noRedirection(_ status: Int) async throws {
+        let server = try LoopbackServer { _ in [.response(status)] }
+        defer { server.stop() }
+        let destination = folder.url.appendingPathComponent("answer")
+        let output = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        #expect(output.response.status == status && folder.names.isEmpty)
+    }
+
     @Test("A stream is not sent twice: its redirection is an error that says so")
     func stream() async throws {
         let server = try server(307)

@@ -257,8 +257,8 @@ struct RequestTests {
     }
 
     @Test(
-        "A file that does not exist, or is a folder, or on another machine, is an error",
-        arguments: ["file:///missing", "/missing", "file:///", "https://example.com/etc/hosts"])
+        "A file that does not exist, or is a folder, a device, or on another machine, is an error",
+        arguments: ["file:///missing", "/missing", "file:///", "/dev/zero", "https://example.com/etc/hosts"])
     func missingFile(_ place: String) async throws {
         let upload = UploadTaskOperation(
             request(try #require(URL(string: "http://127.0.0.1:9/")), "POST"),

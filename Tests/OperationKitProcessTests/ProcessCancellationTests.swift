@@ -67,6 +67,17 @@ struct ProcessCancellationTests {
         kill(program.number, SIGKILL)
     }
 
+    @Test("A program ends if other code finishes its operation", arguments: [false, true])
+    func finishedByOthers(_ isDeaf: Bool) async throws {
+        let operation = shell(isDeaf ? "trap '' TERM; while true; do sleep 0.02; done" : "exec sleep 100")
+        operation.terminationGracePeriod = .milliseconds(isDeaf ? 50 : 10_000)
+        queue.addOperation(operation)
+        await eventually("it does not run") { operation.processIdentifier != nil }
+        operation.finish(withError: TestError.first)
+        await #expect(throws: TestError.first) { try await operation.finished() }
+        await eventually("the program goes on") { operation.processIdentifier == nil }
+    }
+
     @Test("A program that is still looked for when its operation is cancelled is not started")
     func lookedFor() async throws {
         // Takes a while to go through.

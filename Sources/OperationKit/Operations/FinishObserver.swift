@@ -1,10 +1,10 @@
-import Foundation
+package import Foundation
 
 /// Notices the end of an operation of any class.
 ///
 /// An `AsyncOperation` notifies its observers itself. For others a dependent operation is the only way on all
 /// platforms: there is no key-value observing on Linux, and a completion block belongs to its owner.
-final class FinishObserver: FinishObserving, Sendable {
+package final class FinishObserver: FinishObserving, Sendable {
     private struct Watch {
         let operation: Operation
         let body: @Sendable () -> Void
@@ -19,7 +19,7 @@ final class FinishObserver: FinishObserving, Sendable {
     /// on one of Foundation's choice. If it has finished already, `body` is called before this returns. It is not
     /// called if ``end()`` comes first.
     @discardableResult
-    init(_ operation: Operation, body: @escaping @Sendable () -> Void) {
+    package init(_ operation: Operation, body: @escaping @Sendable () -> Void) {
         watch = Locked(Watch(operation: operation, body: body))
         if let operation = operation as? AsyncOperation {
             if operation.observeFinish(self) != nil { report() }
