@@ -72,4 +72,23 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
         didChangeValue(forKey: hasStarted ? "isFinished" : "isReady")
     }
 }
+
+/// Reports the end of a child that is no `AsyncOperation`, on the thread that ended it.
+final class ForeignChildObserver: EndDependent, @unchecked Sendable {
+    private let child: ChildReference
+    private let scheduler: ChildScheduler
+    /// Takes the place of the child on the private queue, if it has one there.
+    private let starter: ForeignChildStarter?
+
+    init(_ child: ChildReference, _ scheduler: ChildScheduler, _ starter: ForeignChildStarter? = nil) {
+        self.child = child
+        self.scheduler = scheduler
+        self.starter = starter
+    }
+
+    override func operationEnded() {
+        scheduler.foreignChildEnded(child)
+        starter?.childEnded()
+    }
+}
 #endif
