@@ -14,9 +14,9 @@ final class Attempts: Sendable {
     private struct State {
         /// The number of the attempt that began last.
         var number = 0
-        var time: TimeSource?
-        /// When the next one begins, during a delay.
-        var nextStart: Duration?
+        /// The time until the next one begins, during a delay.
+        var remaining: (@Sendable () -> Duration)?
+        var winner: ObjectIdentifier?
     }
 
     private let state = Locked(State())
@@ -36,13 +36,6 @@ final class Attempts: Sendable {
 
     /// How many attempts have begun.
     var count: Int { state.withLock(\.number) }
-
-    /// Starts to measure the time.
-    func begin(_ clock: any Clock<Duration>) -> TimeSource {
-        let time = TimeSource(clock)
-        state.withLock { $0.time = time }
-        return time
-    }
 
     // MARK: - Making and waiting
 
@@ -85,44 +78,59 @@ final class Attempts: Sendable {
         }
     }
 
-    /// Whether no further attempt is to begin.
+    /// Whether no further attempt is to begin, because the composite was cancelled.
     var isStopped: Bool { children.isStopped }
 
     func checkStopped() throws {
-        if isStopped { throw CancellationError() }
+        if isStopped || winner != nil { throw CancellationError() }
     }
 
     /// Lets the time before the next attempt pass, in a task of the body. Descriptions say when it begins.
     func wait(_ duration: Duration, on clock: any Clock<Duration>) async throws {
-        delayBegan(duration)
+        delayBegan(duration, on: clock)
         defer { delayEnded() }
         try await clock.pause(for: duration)
     }
 
-    func delayBegan(_ duration: Duration) {
-        state.withLock { $0.nextStart = $0.time?.now().adding(duration) }
+    func delayBegan(_ duration: Duration, on clock: any Clock<Duration>) {
+        let time = TimeSource(clock)
+        state.withLock { $0.remaining = { max(duration - time.now(), .zero) } }
     }
 
     func delayEnded() {
-        state.withLock { $0.nextStart = nil }
+        state.withLock { $0.remaining = nil }
+    }
+
+    // MARK: - Attempts at the same time
+
+    /// The one that has succeeded first, of those that are observed. It is decided when it ends, whichever thread comes
+    /// first to what follows.
+    var winner: ObjectIdentifier? { state.withLock(\.winner) }
+
+    func succeeded(_ attempt: AsyncOperation) {
+        state.withLock { $0.winner = $0.winner ?? ObjectIdentifier(attempt) }
     }
 
     // MARK: - Descriptions
 
     /// Describes what the operation does: “attempt 2 of 5 begins in 1.4 s”.
     func describe(_ snapshot: inout ChildSnapshot) {
-        let (number, delay) = state.withLock { state in
-            (state.number, state.nextStart.flatMap { start in state.time.map { max(start - $0.now(), .zero) } })
-        }
-        snapshot.summary = number == 0 && delay == nil ? [] : [text(max(number, 1))]
-        guard let delay else { return }
-        let next = "\(text(number + 1)) begins in \(delay.shortText)"
+        let (number, remaining) = state.withLock { ($0.number, $0.remaining) }
+        snapshot.summary = number == 0 ? [] : [text(number)]
+        guard let remaining else { return }
+        let next = "\(text(number + 1)) begins in \(remaining().shortText)"
         // While no attempt runs, the last one is over.
         snapshot.summary = snapshot.children.isEmpty ? [next] : snapshot.summary + [next]
     }
 
     private func text(_ number: Int) -> String {
         "\(noun) \(number)" + (maximum.map { " of \($0)" } ?? "")
+    }
+}
+
+extension Attempts: FinishObserving {
+    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
+        if error == nil { succeeded(operation) }
     }
 }
 

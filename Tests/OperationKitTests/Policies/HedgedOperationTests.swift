@@ -295,6 +295,27 @@ import Testing
         #expect(attempts[1]?.isCancelled == true)
     }
 
+    @Test("An attempt that is made when another one has succeeded does not begin, and does not count")
+    func attemptMadeTooLate() async throws {
+        let (attempts, making, mayGoOn) = (Attempts(), Gate(), Gate())
+        let hedged = HedgedOperation(after: .seconds(1)) { number in
+            if number == 2 {
+                making.open()
+                mayGoOn.pass()
+            }
+            return attempts.make(number)
+        }
+        hedged.clock = clock
+        hedged.start()
+        await attempts.begun(1)
+        await clock.pass(.seconds(1))
+        await making.opened()
+        attempts[1]?.finish(with: 1)
+        mayGoOn.open()
+        #expect(try await hedged.value == 1)
+        #expect(hedged.attemptCount == 1 && attempts[2]?.hasBeenStarted == false)
+    }
+
     @Test("The description of a hedged operation tells which attempt is next") func description() async {
         let (attempts, hedged) = started()
         await attempts.begun(1)
@@ -302,6 +323,14 @@ import Testing
         let lines = hedged.debugDescription.split(separator: "\n")
         #expect(lines.count == 2 && lines[0].hasSuffix("attempt 1 of 3, attempt 2 of 3 begins in 1 s"))
         #expect(lines[1].hasPrefix("  “page, attempt 1”: executing"))
+        for number in 1...2 {
+            attempts[number]?.finish(withError: TestError.first)
+            await attempts.begun(number + 1)
+        }
+        let last = "attempt 3 of 3"
+        await eventually("is \(hedged.debugDescription)") {
+            hedged.debugDescription.split(separator: "\n").first?.hasSuffix(last) == true
+        }
         hedged.cancel()
         try? await hedged.waitForFinish()
     }

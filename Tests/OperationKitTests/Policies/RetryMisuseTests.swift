@@ -114,6 +114,28 @@ import Testing
         }
     }
 
+    @Test("An attempt that waits for its hedged operation ends that with an error, and cancels the attempts that run")
+    func waitsForHedged() async {
+        let (clock, itself) = (ManualClock(), Shared<AsyncOperation?>(nil))
+        let first = ScriptedOperation("first", main: { _ in }, didCancel: { $0.finish(withError: TestError.first) })
+        let hedged = HedgedOperation(after: .seconds(1), name: "page") { attempt in
+            if attempt == 1 { return first }
+            let second = ScriptedOperation("second")
+            if let hedged = itself.value { second.addDependency(hedged) }
+            return second
+        }
+        itself.value = hedged
+        hedged.clock = clock
+        hedged.start()
+        await clock.pass(.seconds(1))
+        await eventually("not cancelled: \(hedged.debugDescription)") { first.isFinished }
+        try? await hedged.waitForFinish()
+        itself.value = nil
+        guard case CompoundOperationError.dependencyCycle("page", path: ["second", "page"])? = hedged.error else {
+            return #expect(Bool(false), "\(text(hedged.error))")
+        }
+    }
+
     @Test("A closure that throws ends the retry with its error", arguments: [1, 2]) func throwingClosure(at: Int) async
     {
         let retry = RetryOperation(immediately) { attempt in

@@ -44,7 +44,6 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                     delay < .zero ? "its delay is \(delay)" : "its maximumAttempts is \(maximumAttempts)"
                 throw RetryError.invalidPolicy(operation: displayName, problem: problem)
             }
-            _ = attempts.begin(clock)
             return try await race(input, after: delay, maximumAttempts, make)
         }
     }
@@ -83,23 +82,23 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
     private func race(
         _ input: Input?, after delay: Duration, _ maximumAttempts: Int, _ make: @escaping Attempts.Make
     ) async throws -> Output {
-        let (attempts, clock, winner) = (attempts, clock, FirstSuccess())
+        let (attempts, clock) = (attempts, clock)
         // Each task returns the operation that has ended: an attempt, or the delay before the next one.
         return try await withThrowingTaskGroup(of: AsyncOperation.self) { group in
             var running: [ObjectIdentifier: AsyncOperation] = [:]
-            var (isDue, isOpen, isDecided) = (true, true, false)
+            var (isDue, isOpen) = (true, true)
             var pause: DelayOperation?
             var (output, failure): (Result<Output, any Error>?, (any Error)?)
             /// Whether the failure is that of an attempt that ran while the operation was cancelled.
             var isLate = false
             while true {
-                if isDue, isOpen, attempts.count < maximumAttempts, !attempts.isStopped {
-                    isDue = false
-                    pause.take()?.cancel()
-                    do {
+                do {
+                    if isDue, isOpen, attempts.count < maximumAttempts {
+                        isDue = false
+                        pause.take()?.cancel()
+                        attempts.delayEnded()
                         let attempt = try await attempts.next(of: self, input: input, make)
-                        if winner.operation != nil { continue }
-                        _ = attempt.observeFinish(winner)
+                        _ = attempt.observeFinish(attempts)
                         running[ObjectIdentifier(attempt)] = attempt
                         group.addTask {
                             try await attempts.children.runChild(attempt, weight: 1)
@@ -107,69 +106,51 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                         }
                         guard attempts.count < maximumAttempts else { continue }
                         // First, so that the description says so as soon as the clock knows of the delay.
-                        attempts.delayBegan(delay)
+                        attempts.delayBegan(delay, on: clock)
                         let next = clock.startPause(for: delay)
                         pause = next
                         group.addTask {
                             try? await next.waitForFinish()
                             return next
                         }
-                    } catch {
+                    }
+                    if !isOpen {
+                        pause?.cancel()
+                        attempts.delayEnded()
+                        if attempts.winner != nil || output != nil { running.values.forEach { $0.cancel() } }
+                    }
+                    guard !running.isEmpty, let ended = try await group.next() else { break }
+                    let id = ObjectIdentifier(ended)
+                    guard running.removeValue(forKey: id) != nil else {
+                        isDue = isOpen && ended === pause
+                        continue
+                    }
+                    let result = self.result(of: ended)
+                    // The thread that ends an attempt may be held up before it tells the observers.
+                    if case .success = result { attempts.succeeded(ended) }
+                    if let winner = attempts.winner {
                         isOpen = false
-                        // Where the operation was cancelled meanwhile, what runs decides.
-                        if attempts.isStopped {
-                            if !isLate { failure = CancellationError() }
-                        } else if winner.operation == nil {
-                            output = .failure(error)
-                        }
+                        if winner == id { output = output ?? result }
+                    } else if case .failure(let error) = result {
+                        let isCancellation = error.isCancellation
+                        if !isCancellation || failure == nil || attempts.isStopped && !isLate { failure = error }
+                        isLate = isLate || attempts.isStopped && !isCancellation
+                        isOpen = isOpen && !isCancellation
+                        isDue = true
                     }
-                }
-                if !isOpen {
-                    pause?.cancel()
-                    attempts.delayEnded()
-                    if !isDecided, winner.operation != nil || output != nil {
-                        isDecided = true
-                        running.values.forEach { $0.cancel() }
-                    }
-                }
-                guard !running.isEmpty, let ended = try await group.next() else { break }
-                guard running.removeValue(forKey: ObjectIdentifier(ended)) != nil else {
-                    isDue = isOpen && ended === pause
-                    if isDue { attempts.delayEnded() }
-                    continue
-                }
-                let result = self.result(of: ended)
-                // The thread that ends an attempt may be held up before it tells the observers.
-                if case .success = result { winner.succeeded(ended) }
-                if let first = winner.operation {
+                } catch {
+                    // No attempt was made, or it cannot be one. Where the operation was cancelled meanwhile, what runs
+                    // decides.
                     isOpen = false
-                    if first === ended { output = output ?? result }
-                } else if case .failure(let error) = result {
-                    let isCancellation = error.isCancellation
-                    if !isCancellation || failure == nil || attempts.isStopped && !isLate { failure = error }
-                    isLate = isLate || attempts.isStopped && !isCancellation
-                    isOpen = isOpen && !isCancellation
-                    isDue = true
+                    if attempts.isStopped {
+                        if !isLate { failure = CancellationError() }
+                    } else if attempts.winner == nil {
+                        output = .failure(error)
+                    }
                 }
             }
-            pause?.cancel()
             return try output?.get() ?? { throw failure ?? CancellationError() }()
         }
-    }
-}
-
-/// The attempt that has succeeded first. It is decided when an attempt ends, whichever thread comes first to what follows.
-private final class FirstSuccess: FinishObserving {
-    private let first = Locked<AsyncOperation?>(nil)
-
-    var operation: AsyncOperation? { first.withLock(\.self) }
-
-    func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
-        if error == nil { succeeded(operation) }
-    }
-
-    func succeeded(_ operation: AsyncOperation) {
-        first.withLock { $0 = $0 ?? operation }
     }
 }
 

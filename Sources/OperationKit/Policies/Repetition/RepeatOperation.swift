@@ -50,7 +50,8 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
             if let maximumCount, maximumCount < 1 { problem = "its maximumCount is \(maximumCount)" }
             if let problem { throw RetryError.invalidPolicy(operation: displayName, problem: problem) }
             var schedule = RepeatSchedule(every: interval)
-            let (clock, time) = (clock, runs.begin(clock))
+            let clock = clock
+            let time = TimeSource(clock)
             var firstStart: Duration?
             while true {
                 // A run is released before the delay.

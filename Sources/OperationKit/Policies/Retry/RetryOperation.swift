@@ -56,7 +56,8 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
         super.init()
         self.name = name
         becomeComposite(of: scheduler) { [unowned self] input in
-            let (clock, time) = (clock, scheduler.begin(clock))
+            let clock = clock
+            let time = TimeSource(clock)
             var firstStart: Duration?
             return try await policy.retrying(named: { displayName }, clock: clock, in: scheduler.children.body) {
                 number, error, delay in
