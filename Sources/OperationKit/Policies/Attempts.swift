@@ -52,7 +52,7 @@ final class Attempts: Sendable {
         try check(operation, made: number, for: composite)
         try checkStopped()
         if let operation = operation as? IOOperation<Input, Output>, operation.input == nil { operation.input = input }
-        operation.require(composite.requestOfAttempts)
+        if let request = composite.requestOfAttempts { operation.require(request, asAttemptOf: composite) }
         if operation.name == nil {
             // The end of a long name is enough: names that are made of names do not grow with the nesting.
             let name = composite.displayName
@@ -158,9 +158,16 @@ extension AsyncOperation {
         requestsForAttempts ? resourceLease?.request : nil
     }
 
-    /// Adds all that another operation requires to what this one requires. This one has not started.
-    final func require(_ request: ResourceRequest?) {
-        if let request { changeRequirements(named: "of an attempt") { $0.add(request) } }
+    /// Adds what each attempt of another operation requires. This one, which has not started, waits as that would.
+    final func require(_ request: ResourceRequest, asAttemptOf operation: AsyncOperation) {
+        changeRequirements(named: "of an attempt") { $0.add(request) }
+        if queuePriority == .normal { queuePriority = operation.queuePriority }
+        inheritClock(of: operation)
+    }
+
+    /// Takes the clock of the operation whose attempt this one is, unless it has its own.
+    final func inheritClock(of operation: AsyncOperation) {
+        if withState({ $0.gates?.clock == nil }) { clock = operation.clock }
     }
 }
 
@@ -178,10 +185,8 @@ extension ResourceRequest {
         let lease = AsyncBlockOperation(name: operation.displayName) { finish in
             continuation.withLock { $0.take() }?.resume(returning: finish)
         }
-        lease.queuePriority = operation.queuePriority
-        lease.clock = operation.clock
         lease.hideFromObservers()
-        lease.require(self)
+        lease.require(self, asAttemptOf: operation)
         lease.asyncCompletionBlock = { _ in continuation.withLock { $0.take() }?.resume(returning: nil) }
         operation.setHelper(lease)
         let finish = await withCancellationDelivered {

@@ -96,6 +96,68 @@ import Testing
 
     // MARK: - Attempts
 
+    /// What makes attempts.
+    enum Kind: CaseIterable { case retry, nested, closure, repetition }
+
+    /// An operation with one attempt, which does this.
+    private func attempt(_ kind: Kind, _ work: @escaping @Sendable () async throws -> Void) -> AsyncOperation {
+        let once = RetryPolicy(maximumAttempts: 1)
+        return switch kind {
+        case .retry: RetryOperation(once) { _ in TaskOperation(work) }
+        case .nested: RetryOperation(once) { _ in RetryOperation(once) { _ in TaskOperation(work) } }
+        case .closure: TaskOperation(retry: once, work)
+        case .repetition: RepeatOperation(every: .seconds(1), maximumCount: 1) { _ in TaskOperation(work) }
+        }
+    }
+
+    @Test(
+        "For the circuit breaker of the whole, an attempt ends for the reason for which the whole was cancelled",
+        arguments: Kind.allCases, ["timeout", "reason", "none"])
+    func reason(kind: Kind, end: String) async throws {
+        let (clock, circuit, begun) = (ManualClock(), CircuitBreaker("service", minimumCalls: 1), Gate())
+        let call = attempt(kind) {
+            begun.open()
+            try await cancellation()
+        }
+        call.clock = clock
+        call.timeout = .seconds(5)
+        call.require(circuit)
+        call.start()
+        await begun.opened()
+        switch end {
+        case "timeout": clock.advance(by: .seconds(5))
+        case "reason": call.cancel(withError: TestError.reason)
+        default: call.cancel()
+        }
+        try await call.waitForFinish()
+        #expect(circuit.state == (end == "none" ? .closed : .open))
+    }
+
+    @Test(
+        "An attempt waits for what the whole requires with the priority of that, and by its clock",
+        arguments: Kind.allCases)
+    func inherited(kind: Kind) async throws {
+        let (clock, holder, normal) = (ManualClock(), held("holder", database), held("normal", database))
+        holder.start()
+        normal.start()
+        let urgent = attempt(kind) { [log] in log.add("urgent") }
+        urgent.queuePriority = .high
+        urgent.require(database)
+        let impatient = attempt(kind) {}
+        impatient.clock = clock
+        impatient.require(database, within: .seconds(3))
+        urgent.start()
+        impatient.start()
+        await clock.pass(.seconds(3))
+        await #expect(throws: ResourceError.self) { try await impatient.finished() }
+        await eventually("does not wait") { database.waitingCount == 2 }
+        holder.finish()
+        try await urgent.finished()
+        await begun("normal")
+        #expect(log.events == ["holder", "urgent", "normal"])
+        normal.finish()
+    }
+
     @Test("What a retry requires each of its attempts requires, and nothing is held in between") func retry()
         async throws
     {

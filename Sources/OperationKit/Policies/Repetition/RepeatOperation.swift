@@ -29,9 +29,9 @@ import Foundation
 /// | the last run that `maximumCount` allows has ended | ends as that run did |
 /// | it is cancelled | ends as cancelled, after the run that it cancels; a failure of that run stands, and so does what `until` decides meanwhile |
 ///
-/// Errors of the closure, and of operations that it must not return, are those of a ``RetryOperation``. The
-/// ``AsyncOperation/progress`` counts runs, if there is a maximum, and is 0 until the end otherwise. ``AsyncOperation/clock``
-/// measures the time.
+/// Errors of the closure, and of operations that it must not return, are those of a ``RetryOperation``, and what it
+/// requires its runs require, as attempts of that do. The ``AsyncOperation/progress`` counts runs, if there is a maximum,
+/// and is 0 until the end otherwise. ``AsyncOperation/clock`` measures the time.
 public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     private let runs: Attempts
 

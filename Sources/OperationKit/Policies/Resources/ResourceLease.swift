@@ -219,7 +219,11 @@ final class ResourceLease: StartGate, StartLease {
     }
 
     func workEnded(of operation: AsyncOperation, error: (any Error)?) {
-        end(with: operation.withState { $0.lifecycle.reachedMain } ? error : CancellationError())
+        guard operation.withState({ $0.lifecycle.reachedMain }) else { return end(with: CancellationError()) }
+        guard error?.isCancellation == true else { return end(with: error) }
+        // An attempt ends for the reason for which the operation was cancelled that has handed this to it.
+        let composites = operation.surroundingOperations.prefix { $0.requestOfAttempts != nil }
+        end(with: composites.compactMap(\.cancellationReason).first ?? error)
     }
 
     func withdraw() {

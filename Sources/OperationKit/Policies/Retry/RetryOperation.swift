@@ -35,6 +35,9 @@ import Foundation
 /// An attempt that took longer than ``RetryPolicy/attemptTimeout`` has failed, and is retried like others. ``attempts`` has the
 /// errors of all.
 ///
+/// What it requires each attempt requires, so nothing is held during the delays. The attempt waits with the
+/// `queuePriority` of this operation and by its clock, unless it has its own.
+///
 /// Cancelling it cancels the attempt that runs, or ends the delay. It ends after that attempt, and an outcome of the attempt
 /// other than a cancellation stands. Its own ``AsyncOperation/timeout`` counts from the first attempt to the last. Its
 /// ``AsyncOperation/progress`` is that of the attempt that came farthest. ``AsyncOperation/clock`` measures all times.
@@ -67,7 +70,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
                 let attempt = try await scheduler.next(of: self, input: input, make)
                 // Its own timeout, and its own clock, come first.
                 if let timeout = policy.attemptTimeout, attempt.timeout == nil {
-                    if !attempt.withState({ $0.gates?.clock != nil }) { attempt.clock = clock }
+                    attempt.inheritClock(of: self)
                     attempt.timeout = timeout
                 }
                 let start = time.now()
