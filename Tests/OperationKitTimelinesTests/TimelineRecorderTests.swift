@@ -46,12 +46,13 @@ import Testing
         #expect(timeline.criticalPath.map(\.operation).filter { $0 != all.id } == [one.id, two.id])
     }
 
-    @Test("What an operation waited for is recorded, and what it held") func waits() async throws {
-        let database = ExclusiveAccess("database")
+    @Test("What an operation waited for is recorded, and what it held, which no permit is") func waits() async throws {
+        let (database, api) = (ExclusiveAccess("database"), RateLimit("api", 2, per: .seconds(1)))
         let holder = ScriptedOperation.idle("holder")
         let waiting = ScriptedOperation("waiting")
         for operation in [holder, waiting] {
             operation.require(database)
+            operation.require(api)
             operation.addObserver(recorder)
         }
         holder.start()

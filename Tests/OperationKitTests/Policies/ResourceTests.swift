@@ -224,6 +224,18 @@ import Testing
         patient.finish()
     }
 
+    @Test("Nobody is said to hold a permit that was used") func permits() {
+        let api = RateLimit("api", 1, per: .seconds(10), clock: ManualClock())
+        let (first, second) = (held("first", api), held("second"))
+        first.start()
+        second.require(api, within: .zero)
+        second.start()
+        #expect(
+            second.error as? ResourceError
+                == .timedOut(operation: "second", resource: "api", duration: .zero, holders: []))
+        first.finish()
+    }
+
     @Test("The time of a timeout begins when the resources were granted, and runs while they are held")
     func timeout() async {
         let clock = ManualClock()

@@ -112,7 +112,8 @@ public enum ResourceError: Error, Equatable {
     case tooManyWaiting(operation: String, resource: String, maximum: Int)
     /// A composite around the operation, which ends after it, has the resource. Code 2.
     case heldByComposite(operation: String, resource: String, composite: String)
-    /// The resource did not become available in time. `holders` are the names of the operations that held it. Code 3.
+    /// The resource did not become available in time. `holders` are the names of operations that held it: of three at
+    /// most, and of none if it is a ``RateLimit``. Code 3.
     case timedOut(operation: String, resource: String, duration: Duration, holders: [String])
 }
 

@@ -316,7 +316,7 @@ extension ResourceStateMachine {
     }
 
     /// The resources that a request waits for because others come before it, or they have no free place, with so many holders of
-    /// each. `nil` if it does not wait.
+    /// each: none of a rate limit, whose places do not come back when these end. `nil` if it does not wait.
     func missing(for id: RequestID, holdersAtMost count: Int) -> [MissingResource<RequestID>]? {
         guard let request = requests[id], !request.isGranted else { return nil }
         return request.resources.compactMap { resourceID in
@@ -328,7 +328,8 @@ extension ResourceStateMachine {
                 if first == id { return nil }
             }
             return MissingResource(
-                resource: resourceID, holders: Array(resource.holders.prefix(count)), first: first)
+                resource: resourceID, holders: resource.isRate ? [] : Array(resource.holders.prefix(count)),
+                first: first)
         }
     }
 }
