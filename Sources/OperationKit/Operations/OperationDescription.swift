@@ -5,7 +5,7 @@ enum OperationStatus: Equatable {
     case notStarted
     /// Between its start and its `main()`.
     case starting
-    /// Between its start and its `main()`, with a gate that takes time, and the elapsed time, if recorded.
+    /// Waiting for something, and the time elapsed since the start, if recorded.
     case preparing(String, Duration?)
     /// The elapsed time, if recorded.
     case executing(Duration?)
@@ -19,7 +19,7 @@ enum OperationStatus: Equatable {
         switch self {
         case .notStarted: "not started"
         case .starting: "starting"
-        case .preparing(let description, let age): description + Self.text(", for ", age)
+        case .preparing(let description, let age): description + Self.text(", executing for ", age)
         case .executing(let age): "executing" + Self.text(" for ", age)
         case .draining(let age): "told to end, waiting for its children" + Self.text(", executing for ", age)
         case .finishing: "delivering its outcome"
