@@ -150,6 +150,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         } catch .launchFailed(_, ETXTBSY) where delay < Self.longestDelay {
             let next = max(delay * 2, .milliseconds(1))
             let pause = DelayOperation(for: next)
+            pause.hideFromObservers()
             pause.asyncCompletionBlock = { [self] _ in
                 if isCancelled || isFinished {
                     finish(withError: CancellationError())

@@ -91,7 +91,9 @@ struct ProcessLaunchTests {
     func openForWriting(_ kind: BusyFile) async throws {
         let path = try folder.script("busy", "#!/bin/sh\necho hello")
         let writing = unsafe open(path, O_WRONLY | O_CLOEXEC)
-        let operation = ProcessOperation(path)
+        let (operation, recorder) = (ProcessOperation(path), EventRecorder())
+        AsyncOperation.addGlobalObserver(recorder)
+        defer { AsyncOperation.removeGlobalObserver(recorder) }
         operation.start()
         #expect(operation.isExecuting && operation.processIdentifier == nil)
         if kind == .cancelled { operation.cancel() }
@@ -105,6 +107,8 @@ struct ProcessLaunchTests {
             }
         }
         if kind != .forAMoment { close(writing) }
+        // The pauses before other starts are no operations of the user.
+        #expect(!recorder.events.contains { $0.hasPrefix("DelayOperation") })
     }
 
     @Test("Too many open files are an error, and the next program runs")

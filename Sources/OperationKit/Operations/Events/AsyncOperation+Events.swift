@@ -82,7 +82,7 @@ extension AsyncOperation {
     }
 
     /// Keeps the operation from having events, because only the library knows it. Called before it is used.
-    final func hideFromObservers() {
+    package final func hideFromObservers() {
         withState { $0.eventQueue = .hidden }
     }
 }
