@@ -165,8 +165,9 @@ extension TaskOperation {
     /// ``OperationTimeoutError`` if it then throws `CancellationError`. Pauses are measured with ``AsyncOperation/clock``; no thread
     /// waits. Cancelling the operation ends a pause, and no further attempt begins. The closure is kept until the end.
     ///
-    /// It ends with ``RetryError`` if the policy makes no sense, or its budget is exhausted. To make an operation for each
-    /// attempt, or to see the attempts, use ``RetryOperation``.
+    /// It ends with ``RetryError`` if the policy makes no sense, or its budget is exhausted. What it requires each attempt
+    /// requires. Such a wait is no event, so in timelines it counts as work. To make an operation for each attempt, or to
+    /// see the attempts and what they wait for, use ``RetryOperation``.
     ///
     /// - Parameters:
     ///   - name: The name of the operation, for messages and errors.
