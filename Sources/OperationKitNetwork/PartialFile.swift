@@ -15,6 +15,8 @@ final class PartialFile: @unchecked Sendable {
     private(set) var length: Int64 = 0
     /// How the server recognizes what is there; `nil` if it cannot go on.
     private(set) var validator: String?
+    /// Whether this download has written what is there, and not an earlier one, perhaps from elsewhere.
+    private var hasBegun = false
 
     /// What is kept beside the part.
     private struct Note: Codable {
@@ -85,6 +87,7 @@ final class PartialFile: @unchecked Sendable {
         handle = nil
         length = 0
         self.validator = validator
+        hasBegun = true
         try write {
             // In this order, so that a program that ends in between leaves no note about another content.
             try? FileManager.default.removeItem(at: note)
@@ -129,7 +132,7 @@ final class PartialFile: @unchecked Sendable {
 
     /// The download has ended before it was complete.
     func stop() {
-        if validator == nil {
+        if hasBegun, validator == nil {
             try? FileManager.default.removeItem(at: file)
             try? FileManager.default.removeItem(at: note)
         }

@@ -77,6 +77,22 @@ struct DownloadTests {
         #expect(server.requests[1].headers["range"] == "bytes=100000-")
     }
 
+    @Test("A download from elsewhere that fails leaves what has come from the first place", arguments: [nil, 404])
+    func otherPlace(_ status: Int?) async throws {
+        let server = try server(tag: { _ in "\"1\"" }, breaks: [100_000])
+        defer { server.stop() }
+        let mirror = try LoopbackServer { _ in [status.map { .response($0) } ?? .close] }
+        defer { mirror.stop() }
+        for place in [server, mirror] {
+            await #expect(throws: (any Error).self) {
+                try await queue.run(DownloadTaskOperation(place.url(), to: destination))
+            }
+        }
+        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        #expect(try Data(contentsOf: destination) == content)
+        #expect(server.requests.last?.headers["range"] == "bytes=100000-")
+    }
+
     @Test(
         "Without a way to recognize the file nothing is kept of a download that has broken off",
         arguments: [nil, "W/\"1\""])
