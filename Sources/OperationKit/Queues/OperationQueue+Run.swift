@@ -227,6 +227,7 @@ extension Operation {
     fileprivate var endSignal: (operation: AsyncOperation, watch: FinishObserver?) {
         if let operation = self as? AsyncOperation { return (operation, nil) }
         let signal = AsyncOperation()
+        signal.hideFromObservers()
         return (signal, FinishObserver(self) { signal.start() })
     }
 }

@@ -158,6 +158,11 @@ import Testing
             before.start()
             try await OperationQueue().run(
                 CompoundOperation(name: "compound", operations: [ScriptedOperation("child")]))
+            // What waits for them is no operation of the user's.
+            let queue = OperationQueue()
+            try await queue.run(BlockOperation {})
+            queue.addOperation(BlockOperation {})
+            try await queue.allOperationsFinished()
             AsyncOperation.removeGlobalObserver(observer)
             ScriptedOperation("after").start()
             #expect(
