@@ -94,17 +94,15 @@ extension Operation {
     @discardableResult
     func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
         guard let operation = self as? AsyncOperation else { return true }
-        let (current, isLate, hasEnded) = operation.withState { state in
+        let (current, isLate) = operation.withState { state in
             // Released after unlocking, as this may be the last reference.
             let current = state.parent
             if current === previous { state.parent = parent }
             let isLate = !state.lifecycle.isPending || state.gates?.hasStartedParts == true
-            return (current, isLate, state.isAnnounced && state.hasHadDependencies)
+            return (current, isLate)
         }
         if current !== previous { return false }
         if parent == nil { return true }
-        // A child releases its dependencies at its end.
-        if hasEnded { detachFromDependencies() }
         if isLate { operation.cameInsideLate() }
         return true
     }

@@ -268,16 +268,30 @@ import Testing
         #expect(child.isFinished && child.dependencies.isEmpty)
     }
 
-    @Test("A child that had ended before its addition holds nothing that it depended on")
-    func endedBefore() async throws {
+    @Test("A child that had ended before its addition holds nothing that it depended on", arguments: [false, true])
+    func endedBefore(isAddedLater: Bool) async throws {
         let first = BlockOperation {}
         let child = ScriptedOperation("child")
         child.addDependency(first)
         try await OperationQueue().run([first, child])
         #expect(child.dependencies == [first])
-        let compound = CompoundOperation(operations: [child])
+        let compound = CompoundOperation(operations: isAddedLater ? [] : [child])
+        if isAddedLater { try compound.addOperation(child) }
         try await OperationQueue().run(compound)
         #expect(child.dependencies.isEmpty)
+    }
+
+    @Test("An operation that has ended keeps its dependencies if it cannot be added")
+    func endedAndRefused() async throws {
+        let first = BlockOperation {}
+        let late = ScriptedOperation("late")
+        late.addDependency(first)
+        let compound = CompoundOperation(name: "done")
+        try await OperationQueue().run([first, late, compound])
+        #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "done")) {
+            try compound.addOperation(late)
+        }
+        #expect(late.dependencies == [first])
     }
 
     @Test("A compound that is never started is released with its children", arguments: [false, true])

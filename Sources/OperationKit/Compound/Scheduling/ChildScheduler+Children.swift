@@ -52,6 +52,8 @@ extension ChildScheduler {
             throw error
         }
         announce(operations, to: composite)
+        // As others do at their end.
+        for operation in operations where operation.hasAnnouncedEnd { operation.detachFromDependencies() }
         for index in registrations.indices { registrations[index].updateIgnoresDependencies() }
         update { $0.committed(registrations) }
     }
@@ -164,6 +166,7 @@ extension ChildScheduler {
             guard child.operation.hasAnnouncedEnd, machine.withLock({ $0.isCommitted(child) }) else {
                 return ChildRegistration(child, isCancelled: isCancelled)
             }
+            child.operation.detachFromDependencies()
             ended(child, error: child.operation.endingError)
             return nil
         }
