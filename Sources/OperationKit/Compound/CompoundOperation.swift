@@ -131,7 +131,6 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     }
 
     private func startChildren() {
-        scheduler.prepareQueue(for: self)
         do {
             if let initialError { throw initialError }
             try prepare()

@@ -64,7 +64,6 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
             CompositeHandlers(
                 start: { [unowned self, unowned scheduler] in
                     if let initialError { finish(withError: initialError) }
-                    scheduler.prepareQueue(for: self)
                     scheduler.run()
                 },
                 finished: { [unowned self] failures, list in sourcesFinished(failures: failures, &list) },

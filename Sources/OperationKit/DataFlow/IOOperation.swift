@@ -230,7 +230,6 @@ extension IOOperation {
             CompositeHandlers(
                 start: { [unowned self, unowned children] in
                     guard let given = take(self) else { return }
-                    children.prepareQueue(for: self)
                     runBody(in: children, start: { children.run() }) {
                         let result = await Result {
                             guard let body = work.withLock({ $0.body.take() }) else { throw CancellationError() }

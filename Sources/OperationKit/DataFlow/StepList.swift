@@ -90,7 +90,6 @@ final class StepList: Sendable {
     /// Called before the steps run, or end without running, as the children of a composite. Ends it if they must not run.
     private func prepare(for composite: AsyncOperation) {
         if let refusal = state.withLock({ $0.refusal }) { composite.finish(withError: refusal(composite.displayName)) }
-        children.prepareQueue(for: composite)
     }
 
     /// Before the start, describes the steps only by their number.

@@ -51,6 +51,22 @@ import Testing
         }
     }
 
+    @Test("The private queue has the name of its composite, also if that was cancelled before its start")
+    func name() async {
+        for index in 0..<20 {
+            for isCancelled in [false, true] {
+                let name = Shared<String?>(nil)
+                let child = ScriptedOperation()
+                child.asyncCompletionBlock = { _ in name.value = OperationQueue.current?.name }
+                let compound = CompoundOperation(name: "\(index) \(isCancelled)", operations: [child])
+                if isCancelled { compound.cancel() }
+                OperationQueue().addOperation(compound)
+                try? await compound.finished()
+                #expect(name.value == compound.name)
+            }
+        }
+    }
+
     @Test("A compound that ends while it is paused leaves no queue behind", arguments: [true, false])
     func endingWhilePaused(isSuspended: Bool) async {
         let tracker = LeakTracker()

@@ -129,18 +129,15 @@ extension ChildStateMachine.Rejection {
 // MARK: - Starting the composite
 
 extension ChildScheduler {
-    /// Gives the private queue the name and the quality of service that the composite has when it starts.
-    func prepareQueue(for composite: AsyncOperation) {
-        queue.name = composite.displayName
-        let qualityOfService = composite.qualityOfService
-        if qualityOfService != .default { queue.childQualityOfService = qualityOfService }
-    }
-
-    /// Starts the children, and reports to the composite when all of them have ended.
+    /// Starts the children on the private queue, which gets the name and the quality of service that the composite has now, and
+    /// reports to the composite when all of them have ended.
     func run() {
         let (running, slots, isCancelled) = machine.withLock { $0.prepared() }
         // The composite calls this, so it is there.
         guard let composite = running.composite else { return }
+        queue.name = composite.displayName
+        let qualityOfService = composite.qualityOfService
+        if qualityOfService != .default { queue.childQualityOfService = qualityOfService }
         var error: (any Error)?
         for first in stride(from: 0, to: slots.count, by: ChildScheduler.batch) {
             let last = min(first + ChildScheduler.batch, slots.count)
