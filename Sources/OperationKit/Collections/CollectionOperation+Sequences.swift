@@ -26,8 +26,8 @@ extension CollectionOperation {
     ///
     /// - Parameters:
     ///   - sequence: The items.
-    ///   - failed: Called with each item that failed, soon after it has, never from inside a completion, and before the
-    ///     run ends; for parallel types concurrently, from several threads.
+    ///   - failed: Called with each item that ended with an error, a cancellation included, soon after it has, never from
+    ///     inside a completion, and before the run ends; for parallel types concurrently, from several threads.
     /// - Throws: ``CoordinationError`` if the options are wrong; nothing runs then. `CancellationError` if the task is
     ///   cancelled.
     public nonisolated(nonsending) func performOperation<Items: Sequence>(
@@ -62,14 +62,15 @@ extension CollectionOperation {
     /// method is called, even if the type has its own `performOperation(on:completion:)`.
     ///
     /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items
-    /// in flight have ended. These are cancelled if their method is `async`.
+    /// in flight have ended. These are cancelled if their method is `async`. What was read of a batch by then is neither performed
+    /// nor reported.
     ///
     /// - Parameters:
     ///   - sequence: The items. It is read in the task of the caller, one item at a time.
-    ///   - failed: Called with each item that failed, as soon as it has; for parallel types concurrently, from several
-    ///     threads.
+    ///   - failed: Called with each item that ended with an error, a cancellation included, as soon as it has; for
+    ///     parallel types concurrently, from several threads.
     /// - Throws: ``CoordinationError`` if the options are wrong; nothing runs then. `CancellationError` if the task is
-    ///   cancelled. What the sequence throws, after the items in flight have ended.
+    ///   cancelled. What the sequence throws, after all items that it gave before have ended.
     public nonisolated(nonsending) func performOperation<Items: AsyncSequence>(
         onEach sequence: sending Items, failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws where Items.Element == CollectionType {
@@ -131,13 +132,20 @@ extension CollectionOperation {
         // While the current task waits for the next item, it cannot cancel the units in flight.
         let tasks = stopsAtFirstFailure && strategy.limit > 1 ? InFlightTasks() : nil
         let hasFailed = Locked(false)
+        var problem: (any Error)?
         try await forEachConcurrently(
             limit: strategy.limit,
             next: {
                 var unit: [CollectionType] = []
-                while unit.count < size, !Task.isCancelled, !hasFailed.withLock(\.self), let item = try await next() {
-                    unit.append(item)
+                do {
+                    while problem == nil, unit.count < size, !Task.isCancelled, !hasFailed.withLock(\.self),
+                        let item = try await next()
+                    { unit.append(item) }
+                } catch {
+                    problem = error
                 }
+                // After what was read before it.
+                if let problem, unit.count == 0 { throw problem }
                 // Where the type is not known to the compiler, `isEmpty` and `indices` look for it each time.
                 return unit.count > 0 ? unit : nil
             },

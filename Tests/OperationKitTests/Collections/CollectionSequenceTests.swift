@@ -74,6 +74,25 @@ import Testing
         #expect(log.inFlight == 0 && failed.value.sorted() == [0, 1, 2, 3, 4])
     }
 
+    @Test("What was read before the error of the sequence is performed", arguments: Strategy.allCases)
+    func readBeforeTheError(strategy: Strategy) async {
+        let (log, ends) = (WorkLog(), Shared(0))
+        let operation = strategy.make(batchSize: 3) { items, completion in
+            log.began(items)
+            log.ended()
+            completion(nil)
+        }
+        let reads = Reads { index in
+            if index < 5 { return index }
+            ends.change { $0 += 1 }
+            return nil
+        }
+        let sequence = AsyncReads(sequence: reads, failure: .reason)
+        await #expect(throws: TestError.reason) { try await operation.performOperation(onEach: sequence) }
+        #expect(ends.value == 1)
+        #expect(log.units.sorted { $0[0] < $1[0] } == strategy.units(5, batchSize: 3))
+    }
+
     private final class Batches: SequentialBatchOperation, AsyncBatchOperation {
         let batchSize = 3
         func performOperation(onBatch batch: [Int]) async throws { if batch[0] == 3 { throw TestError.first } }
