@@ -82,7 +82,7 @@ extension OperationQueue {
                 })
         } catch {
             // Not if it was cancelled while the last elements ran. Another one is not asked for, which could take any time.
-            let count = (elements as? any RandomAccessCollection)?.count
+            let count = (elements as? any Collection)?.count
             if results.contains(where: { $0 == nil }) || results.count != count { throw error }
         }
         if let firstError { throw firstError }

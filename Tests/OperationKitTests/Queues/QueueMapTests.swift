@@ -166,6 +166,22 @@ import Testing
         }
     }
 
+    @Test("The count of any collection says that no element was left out") func cancelledDuringLastOfSet() async throws
+    {
+        let (begun, isCancelled) = (Shared(0), Gate())
+        let task = Task {
+            try await OperationQueue().mapToResults(["a": 1, "b": 2], limit: 2) { element in
+                begun.change { $0 += 1 }
+                await isCancelled.opened()
+                return element.value
+            }
+        }
+        await eventually("not both run") { begun.value == 2 }
+        task.cancel()
+        isCancelled.open()
+        #expect(try await task.value.map { try $0.get() }.sorted() == [1, 2])
+    }
+
     @Test("A map that is cancelled asks its sequence for no other element") func cancelledSequence() async {
         let (taken, isCancelled) = (Shared(0), Gate())
         let task = Task {
