@@ -323,7 +323,8 @@ struct ProgressLedger {
 
     /// The weights of what is done, and of all that there is, of at least one unit.
     var units: OperationProgress.Units? {
-        isOfAlternatives ? nil : OperationProgress.Units(completed: finished, total: max(total, 1))
+        let total = max(total, 1)
+        return isOfAlternatives ? nil : OperationProgress.Units(completed: min(finished, total), total: total)
     }
 
     /// From 0 to 1. It falls when work is added; the fraction that is published does not.

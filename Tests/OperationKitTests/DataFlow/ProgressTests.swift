@@ -308,4 +308,17 @@ import Testing
             subject.compound.waitUntilFinished()
         }
     }
+
+    @Test("Shares of a workflow that are more than 1 in all complete no more than there is")
+    func sharesBeyondAll() async {
+        let (seen, holder) = (Shared<[Int64]>([]), Shared<Progress?>(nil))
+        let workflow = WorkflowOperation { flow in
+            for _ in 0..<3 { try await flow.run(TaskOperation {}, progress: 0.7) }
+            seen.value = holder.value.map { [$0.completedUnitCount, $0.totalUnitCount] } ?? []
+        }
+        let progress = workflow.progress
+        holder.value = progress
+        await Start.byHand(workflow)
+        #expect(seen.value == [1_000_000, 1_000_000] && progress.completedUnitCount == 1_000_000)
+    }
 }
