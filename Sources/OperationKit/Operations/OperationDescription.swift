@@ -9,8 +9,8 @@ enum OperationStatus: Equatable {
     case preparing(String, Duration?)
     /// The elapsed time, if recorded.
     case executing(Duration?)
-    /// A composite that has been told to end, and whose children have not.
-    case draining(Duration?)
+    /// Told to end, and its work or its children, as the text says, have not.
+    case draining(String, Duration?)
     /// The outcome stands and is being delivered.
     case finishing
     case finished
@@ -21,7 +21,7 @@ enum OperationStatus: Equatable {
         case .starting: "starting"
         case .preparing(let description, let age): description + Self.text(", executing for ", age)
         case .executing(let age): "executing" + Self.text(" for ", age)
-        case .draining(let age): "told to end, waiting for its children" + Self.text(", executing for ", age)
+        case .draining(let rest, let age): "told to end, waiting for its \(rest)" + Self.text(", executing for ", age)
         case .finishing: "delivering its outcome"
         case .finished: "finished"
         }
@@ -38,7 +38,7 @@ extension Operation {
     func status(at now: ContinuousClock.Instant?) -> OperationStatus {
         if let operation = self as? AsyncOperation {
             let (status, gate, helper) = operation.withState { state in
-                (state.status(at: now), state.awaitedGate, state.gates?.helper)
+                (state.status(of: operation, at: now), state.awaitedGate, state.gates?.helper)
             }
             guard case .executing(let age) = status else { return status }
             if let wait = operation.waitDescription { return .preparing(wait, age) }
@@ -53,13 +53,13 @@ extension Operation {
 }
 
 extension AsyncOperation.State {
-    fileprivate func status(at now: ContinuousClock.Instant?) -> OperationStatus {
+    fileprivate func status(of operation: AsyncOperation, at now: ContinuousClock.Instant?) -> OperationStatus {
         let age = now.flatMap { execution?.startTime.age(at: $0) }
         return switch lifecycle.state {
         case .pending: .notStarted
         case .starting: .starting
         case .executing: .executing(age)
-        case .draining: .draining(age)
+        case .draining: .draining(operation.children == nil ? "work" : "children", age)
         case .finishing: .finishing
         case .finished: .finished
         }

@@ -28,8 +28,8 @@ import Testing
             (.preparing("waiting for “a”", .seconds(31)), "waiting for “a”, executing for 31 s"),
             (.executing(nil), "executing"),
             (.executing(.seconds(31)), "executing for 31 s"),
-            (.draining(nil), "told to end, waiting for its children"),
-            (.draining(.seconds(31)), "told to end, waiting for its children, executing for 31 s"),
+            (.draining("children", nil), "told to end, waiting for its children"),
+            (.draining("work", .seconds(31)), "told to end, waiting for its work, executing for 31 s"),
             (.finishing, "delivering its outcome"),
             (.finished, "finished"),
         ])
@@ -52,6 +52,22 @@ import Testing
         operation.finish()
         #expect(log.events == ["“a”: cancelled, delivering its outcome"])
         #expect(withoutAges(operation) == "“a”: finished")
+    }
+
+    @Test("A block that runs on after `finish` is work, and no child") func finishedBlock() async throws {
+        let (begun, mayEnd) = (Gate(), Gate())
+        let block = ThrowingBlockOperation(name: "block") {
+            begun.open()
+            mayEnd.pass()
+        }
+        OperationQueue().addOperation(block)
+        await begun.opened()
+        block.finish()
+        #expect(
+            withoutAges(block).replacingOccurrences(of: ", executing", with: "")
+                == "“block”: told to end, waiting for its work")
+        mayEnd.open()
+        try await block.finished()
     }
 
     @Test("The age is the time since the start", .enabled(if: OperationDiagnostics.level != .off))
