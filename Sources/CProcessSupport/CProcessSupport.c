@@ -3,6 +3,12 @@
 #endif
 #include "CProcessSupport.h"
 
+#ifdef __APPLE__
+#include <TargetConditionals.h>
+#endif
+// Nothing elsewhere: Apple's other platforms have no interface for this.
+#if !defined(__APPLE__) || TARGET_OS_OSX
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -170,3 +176,5 @@ void ok_block_broken_pipe(void) {
     sigaddset(&set, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
+
+#endif
