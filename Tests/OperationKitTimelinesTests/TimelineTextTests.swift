@@ -12,15 +12,15 @@ import Testing
     @Test("Bars show what waited, worked, failed, was cancelled, was tried again and has not ended") func sample() {
         #expect(
             OperationTimeline.sample.text(columns: 80) == """
-                Sync                             ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━!   3 s
-                  login                          ████████████                         1 s
-                  page 1 of the very long list   ···········░░░░░████████████!        1.5 s
-                  page 2                         ···········██████                    500 ms
-                  page 3 & <co>                  ················████████×            700 ms
-                  upload                         ························████↻█████   800 ms
-                  notify                         ·····························─
-                other                          ◆      █████████████████████████████▶  2.6 s
-                                                 0 s                   2 s
+                Sync                             ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━!   3 s
+                  login                          ███████████                         1 s
+                  page 1 of the very long list   ··········░░░░░░███████████!        1.5 s
+                  page 2                         ··········███████                   500 ms
+                  page 3 & <co>                  ················████████×           700 ms
+                  upload                         ························███↻█████   800 ms
+                  notify                         ····························─
+                other                          ◆      ████████████████████████████▶  2.6 s
+                                                 0 s                  2 s
                 ━ has children  █ executing  ░ waiting  · not started  ↻ tried again  ! failed
                 × cancelled  ─ did not run  ▶ unfinished  ◆ critical path
                 2 other operations were not recorded.
@@ -52,7 +52,8 @@ import Testing
 
     @Test("No line is wider than the columns", arguments: [20, 21, 40, 59, 60, 80, 200]) func widths(columns: Int) {
         let timelines: [OperationTimeline] = [
-            .sample, .wide(1), .wide(10), .wide(300), .plain((0, 0)), .plain((5, 5), (5, 5)),
+            .sample, .wide(1), .wide(10), .wide(300), .plain((0, 0)), .plain((5, 5), (5, 5)), .plain((0, 3_599_999)),
+            OperationTimeline(entries: [], droppedCount: 1_000),
             OperationTimeline(entries: [Entry(id: OperationID(1), name: "漢字の名前👩‍👩‍👧‍👦とても長い")]),
         ]
         for timeline in timelines {

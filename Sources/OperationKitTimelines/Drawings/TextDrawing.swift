@@ -30,11 +30,11 @@ extension OperationTimeline {
     public func text(
         columns: Int = 80, maximumRows: Int = 40, colors: Bool = false, end: Duration? = nil
     ) -> String {
-        if entries.isEmpty { return notes(omitting: 0).joined(separator: "\n") }
-        return TimelineTextDrawing(
-            self, columns: min(max(20, columns), 10_000), maximumRows: maximumRows, colors: colors,
-            end: (end ?? duration).bounded
-        ).lines.joined(separator: "\n")
+        let columns = min(max(20, columns), 10_000)
+        let drawing = TimelineTextDrawing(
+            self, columns: columns, maximumRows: maximumRows, colors: colors, end: (end ?? duration).bounded)
+        let notes = notes(omitting: 0).flatMap { $0.wrapped(to: columns) }
+        return (entries.isEmpty ? notes : drawing.lines + notes).joined(separator: "\n")
     }
 }
 
@@ -42,7 +42,7 @@ extension OperationTimeline {
 private struct TimelineTextDrawing {
     /// From how many columns on a line ends with the time that the operation took.
     private static let columnsWithTimes = 60
-    private static let timeWidth = 12
+    private static let timeWidth = 13
 
     private let timeline: OperationTimeline
     private let labelWidth: Int
@@ -80,7 +80,6 @@ private struct TimelineTextDrawing {
         lines.append(axis)
         let legend = TimelineMark.allCases.filter(used.contains).map { "\($0.inTerminal.character) \($0.title)" }
         lines += legend.joined(by: "  ", inLinesOf: columns)
-        lines += timeline.notes(omitting: 0).flatMap { $0.wrapped(to: columns) }
     }
 
     private mutating func bar(of entry: OperationTimeline.Entry) -> String {
