@@ -96,6 +96,17 @@ import Testing
             ])
     }
 
+    @Test(
+        "Names are no Markdown for Mermaid",
+        arguments: [
+            ("1. login", "#49;. login"), ("- upload", "#45; upload"), ("+ more", "#43; more"),
+            ("*a* _b_", "#42;a#42; #95;b#95;"), ("a - 1.", "a - 1."),
+        ])
+    func markdown(name: String, label: String) {
+        let mermaid = OperationGraph(of: ScriptedOperation(name)).mermaid
+        #expect(mermaid.contains("n0[\"\(label) (waiting)\"]"), "\(mermaid)")
+    }
+
     @Test("If there are too many operations, a graph says how many are not there") func maximumCount() {
         let compound = CompoundOperation(operations: (0..<10).map { ScriptedOperation("\($0)") })
         let graph = OperationGraph(of: compound, maximumCount: 4)

@@ -136,20 +136,22 @@ extension String {
         "todaymarker", "weekday", "weekend", "title", "acctitle", "accdescr", "section", "click", "href", "call",
     ]
 
-    /// The text as the name of a task or a section of Mermaid. It is not empty, and not taken for a statement or a date.
+    /// The text as the name of a box, a task or a section of Mermaid. It is not empty, and not taken for a statement, a date or an
+    /// item of a list.
     var mermaidName: String {
         let text = String(printable.drop(while: \.isWhitespace))
         guard let first = text.unicodeScalars.first else { return "unnamed" }
         // Scalars, because a combining mark may follow.
         let lowercased = text.lowercased().unicodeScalars
         let isStatement =
-            String.keywords.contains { lowercased.starts(with: $0.unicodeScalars) } || ("0"..."9").contains(first)
+            String.keywords.contains { lowercased.starts(with: $0.unicodeScalars) }
+            || "0123456789+-".unicodeScalars.contains(first)
         guard isStatement else { return text.mermaidEscaped }
         return "#\(first.value);" + String(text.unicodeScalars.dropFirst()).mermaidEscaped
     }
 
     /// The text with an entity for what has a meaning for Mermaid, in one line.
     var mermaidEscaped: String {
-        printable.replacingScalars { ":;#%<>\"&{}[]`\\|".unicodeScalars.contains($0) ? "#\($0.value);" : nil }
+        printable.replacingScalars { ":;#%<>\"&{}[]`\\|*_".unicodeScalars.contains($0) ? "#\($0.value);" : nil }
     }
 }

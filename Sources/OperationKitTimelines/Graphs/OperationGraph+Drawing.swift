@@ -4,13 +4,14 @@ extension OperationGraph {
     /// The graph as a flowchart of Mermaid, which GitHub, GitLab and many editors draw inside Markdown.
     ///
     /// Composites are boxes around what is inside them, dependencies are arrows from what has to finish first. The
-    /// state is written behind the name, and shown as a color.
+    /// state is written behind the name, and shown as a color. Mermaid refuses more than 500 arrows, unless its `maxEdges` says
+    /// otherwise.
     ///
     /// Complexity: linear in the operations and their dependencies.
     public var mermaid: String {
         func box(_ position: Int) -> String {
             let (name, details) = label(position)
-            return "n\(position)[\"\(name.mermaidEscaped) (\(details.mermaidEscaped))\"]"
+            return "n\(position)[\"\(name.mermaidName) (\(details.mermaidEscaped))\"]"
         }
         var lines = ["flowchart LR"]
         lines += nodeLines(
