@@ -24,6 +24,8 @@ public struct TransferError: Error, Sendable {
     }
 
     /// Whether the same request may get its answer later: there was no connection, or it broke off, or it took too long.
+    ///
+    /// A host whose name is not found is none of these. On Linux, that is also what a machine without a network finds.
     public var isTransient: Bool {
         switch code {
         case .unknown, .timedOut, .cannotConnectToHost, .networkConnectionLost, .badServerResponse,

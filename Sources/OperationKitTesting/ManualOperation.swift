@@ -9,11 +9,12 @@ public import OperationKit
 /// queue.addOperation(load)
 /// await load.started()
 /// load.finish(with: "page")
-/// print(load.calls)   // [main]
+/// assert(load.calls == [.main])
 /// ```
 ///
-/// Write `ManualOperation<Void, Void>` for work without input and output. End it with `finish(with:)` or `finish(withError:)`. If it is cancelled while it works, it ends with `CancellationError`, unless
-/// ``ignoresCancellation`` is set.
+/// Write `ManualOperation<Void, Void>` for work without input and output. End it with `finish(with:)` or
+/// `finish(withError:)`. If it is cancelled while it works, it ends with `CancellationError`, unless ``ignoresCancellation`` is
+/// set.
 public final class ManualOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     /// What the library has called.
     public enum Call: Sendable, Hashable {

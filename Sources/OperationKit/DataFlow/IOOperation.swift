@@ -30,7 +30,8 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         super.init()
     }
 
-    /// What the operation works on. Set it before the start; ``main(input:)`` gets the value it has then.
+    /// What the operation works on. Set it before the start, or in a binding. ``main(input:)`` gets the value that is there when it is
+    /// called.
     public final var input: Input? {
         get { lock.withLock { storedInput } }
         set {

@@ -37,9 +37,10 @@ public import Foundation
 /// | it is cancelled | the children and the task of the body are cancelled; as the body decides, with the reason in place of `CancellationError` |
 /// | `finish(with:)` or `finish(withError:)` is called on it | with that outcome; the children and the task of the body are cancelled |
 ///
-/// The body runs in one task, on a thread of the library. It may suspend, but must not block. In it, `Task.isCancelled` says
-/// whether the workflow is cancelled. It is called once, not if the workflow is cancelled before its `main()`, and is released when
-/// it returns. It does not see task-local values: `run(name:_:)` of `OperationQueue` keeps them.
+/// The body runs in one task, which may begin on the thread that starts the workflow, and goes on on threads of the private queue. It
+/// may suspend, but must not block. In it, `Task.isCancelled` says whether the workflow is cancelled. It is called once, not if the
+/// workflow is cancelled before its `main()`, and is released when it returns. It does not see task-local values: `run(name:_:)` of
+/// `OperationQueue` keeps them.
 ///
 /// The ``AsyncOperation/progress`` is 0 until the end, apart from the shares that `run` is given.
 public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>,
@@ -149,7 +150,7 @@ public struct Workflow: Sendable {
     ///
     /// - Parameters:
     ///   - operation: An operation that has its input, is part of no other operation, and is started by the workflow only.
-    ///   - progress: Its share in the progress of the workflow, from 0 to 1.
+    ///   - progress: Its share in the progress of the workflow, from 0 to 1. Shares beyond 1 in all do not count.
     /// - Returns: The output of the operation.
     /// - Throws: The error of the operation, which is no failure of the workflow if the body catches it; or
     ///   ``CompoundAdditionError``, if it cannot be added or the body has returned.
@@ -181,7 +182,7 @@ public struct Workflow: Sendable {
     /// ``AsyncOperation/clock`` of the workflow measures the time, also while the workflow is suspended.
     ///
     /// - Parameter duration: The time.
-    /// - Throws: `CancellationError` immediately, when the task that calls it, or the workflow, is cancelled.
+    /// - Throws: `CancellationError` immediately, when the task that calls it is cancelled, as that of the body is with the workflow.
     public func sleep(for duration: Duration) async throws {
         guard let body = children.body, let workflow = children.operation, !body.hasEnded else {
             throw CancellationError()

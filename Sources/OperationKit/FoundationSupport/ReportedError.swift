@@ -194,7 +194,8 @@ extension Error {
     /// - `CancellationError`,
     /// - ``CompoundOperationError/cancelled(name:errors:reason:)`` without failures of children, and without a reason or
     ///   with one that stands for a cancellation itself,
-    /// - errors of the library that wrap such an error, ``DependencyError`` and ``SuboperationError``,
+    /// - errors of the library that wrap such an error, ``DependencyError``, ``SuboperationError``, ``ConditionError`` and
+    ///   ``RetryError/budgetExhausted(operation:attempts:error:)``,
     /// - `URLError.cancelled` and `CocoaError.userCancelled`, also as `NSError`s,
     /// - errors of your own that are a ``CancellableError`` whose ``CancellableError/isCancelled`` is true.
     ///

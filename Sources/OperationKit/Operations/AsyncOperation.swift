@@ -157,8 +157,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     ///
     /// May be called from any thread, any number of times; only the first call counts. An operation that has not
     /// started will not run ``main()``: once started, it finishes with `CancellationError`. One that is executing has
-    /// ``didCancel()`` called and finishes when its work does. Cancelling has no effect on an operation that has its outcome,
-    /// nor on a composite on which `finish(withError:)` was called and that waits for its children.
+    /// ``didCancel()`` called and finishes when its work does. Once an operation is finishing, cancelling has no effect, nor has it on
+    /// a composite on which `finish(withError:)` was called and that waits for its children.
     public final override func cancel() {
         cancel(reason: nil)
     }
@@ -197,7 +197,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     // MARK: - Outcome
 
-    /// The error with which the operation ended. `nil` on success, and until the operation has its outcome.
+    /// The error with which the operation ended. `nil` on success, and until the outcome is delivered: also if `finish` was called
+    /// before the start.
     ///
     /// Can be read from any thread, from ``asyncCompletionBlock`` on. For an operation that was cancelled before its
     /// start it is `CancellationError`, or the reason of ``cancel(withError:)``.
@@ -209,7 +210,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     ///
     /// `nil` stands for success. The block is called for every operation that is started, cancelled ones included, on the
     /// thread that gave the outcome; dependents and `completionBlock` come after it, and ``error`` can be read in it. It is
-    /// released after the call. A block that is set once the operation has its outcome is dropped.
+    /// released after the call. A block that is set once the outcome is being delivered is dropped.
     public final var asyncCompletionBlock: AsyncCompletionBlock? {
         get { withState { $0.completion } }
         set {

@@ -7,7 +7,7 @@ public import os
 /// Add one to an operation, for all that is inside it, with ``/OperationKit/AsyncOperation/addObserver(_:)``, or to all of the process with
 /// ``/OperationKit/AsyncOperation/addGlobalObserver(_:)``.
 ///
-/// There are signposts only while a tool records them. Operations that started before have none. The names of operations, and
+/// There are signposts only while a tool records them. Operations that started before have no interval. The names of operations, and
 /// errors, are written as public texts. Available on Apple platforms.
 public final class OperationSignposts: OperationObserver {
     private let signposter: OSSignposter

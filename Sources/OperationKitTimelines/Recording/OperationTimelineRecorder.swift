@@ -30,7 +30,7 @@ public final class OperationTimelineRecorder: OperationObserver {
     /// Creates a recorder that has recorded nothing.
     ///
     /// - Parameter maximumCount: How many operations are recorded. The others are counted.
-    /// - Precondition: The maximum is above 0, and less than 2³¹.
+    /// - Precondition: The maximum is above 0, and less than 2³¹ − 1.
     public init(maximumCount: Int = 1_000_000) {
         precondition(
             maximumCount > 0 && maximumCount < Int(Int32.max),

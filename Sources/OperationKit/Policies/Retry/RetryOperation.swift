@@ -50,7 +50,7 @@ import Foundation
 /// ``CompoundOperationError/dependencyCycle(name:path:)`` if this one is inside it, or it waits for this one.
 public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     private let scheduler: Attempts
-    // The lock of the operation guards it. It has at most twice as many as are kept, so that those at the front are seldom removed.
+    // The lock of the operation guards it. It has as many as are kept at most.
     private var log: [RetryAttempt] = []
     private static var keptCount: Int { 1_000 }
 
