@@ -142,8 +142,12 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
 
     private func decision(on error: CompoundOperationError?, about failures: ChildFailures) -> Lifecycle.Outcome {
         Result { try childrenDidFinish(error) }.mapError { thrown in
-            guard let error, let cause = failures.cause else { return thrown }
-            return SkippedError(error: error, cause: cause).passingOnCause(in: thrown)
+            var outcome = thrown
+            if let error, let cause = failures.cause {
+                outcome = SkippedError(error: error, cause: cause).passingOnCause(in: thrown)
+            }
+            // The compound's own error has the reason.
+            return thrown is CompoundOperationError ? outcome : outcome.marked
         }
     }
 

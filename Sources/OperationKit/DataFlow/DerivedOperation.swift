@@ -36,7 +36,7 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
         steps.attach(
             to: self, start: { [unowned self] in startSource() },
             finished: { [unowned self] _, list in
-                let result = takeResult().mapError(replacedByReason)
+                let result = takeResult().mapError(\.marked)
                 childrenFinished(withResult: { _, _ in result }, &list)
             })
         if steps.append(source, weight: sequel == nil ? 1 : 9) {

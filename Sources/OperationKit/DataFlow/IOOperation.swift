@@ -277,7 +277,7 @@ extension IOOperation {
         let skippedError = children.body?.skippedError
         children.body?.skippedError = nil
         let result = (result ?? .failure(CancellationError())).mapError { error in
-            replacedByReason(skippedError?.passingOnCause(in: error) ?? error)
+            (skippedError?.passingOnCause(in: error) ?? error).marked
         }
         childrenFinished(
             withResult: { isCancelled, reason in

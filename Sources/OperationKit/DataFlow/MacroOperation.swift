@@ -93,7 +93,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         // Release it after unlocking; what it holds may run arbitrary code when it is freed.
         let source = lock.withLock { self.source.take() }
         let output = failure == nil ? source?.output : nil
-        let error = replacedByReason(failure?.outcomeError ?? CancellationError())
+        let error = (failure?.outcomeError ?? CancellationError()).marked
         childrenFinished(
             withResult: { _, _ in
                 self.failure = failure

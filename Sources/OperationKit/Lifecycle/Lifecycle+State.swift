@@ -71,7 +71,10 @@ extension Lifecycle {
     }
 
     /// The error that was given as the reason of the cancellation that took effect.
-    var cancellationReason: (any Error)? {
+    var cancellationReason: (any Error)? { markedReason?.unmarked }
+
+    /// The same, marked if it says no more than that the operation was cancelled.
+    var markedReason: (any Error)? {
         switch cancellation {
         case .none: nil
         case .marking(let reason), .marked(let reason): reason

@@ -90,6 +90,17 @@ struct Lifecycle: Sendable {
     }
 }
 
+/// A mark of an error that says no more than that the work was cancelled. If the operation was cancelled with a reason, it ends with
+/// that instead. `CancellationError` needs none.
+struct MarkedError: Error {
+    let error: any Error
+}
+
+extension Error {
+    var isMarked: Bool { self is CancellationError || self is MarkedError }
+    var unmarked: any Error { (self as? MarkedError)?.error ?? self }
+}
+
 // MARK: - Starting and working
 
 extension Lifecycle {
@@ -281,10 +292,7 @@ extension Lifecycle {
     }
 
     private mutating func finish(with outcome: Outcome, wasExecuting: Bool) -> Action? {
-        var outcome = outcome
-        if case .failure(is CancellationError) = outcome, let cancellationReason {
-            outcome = .failure(cancellationReason)
-        }
+        let outcome = outcome.mapError { $0.isMarked ? cancellationReason ?? $0.unmarked : $0 }
         state = .finishing(outcome, wasExecuting: wasExecuting)
         if case .marking = cancellation { return nil }
         return .deliver

@@ -150,12 +150,13 @@ extension AsyncOperation {
     /// - Returns: Whether this call decided the outcome. `false` means that an earlier one did.
     @discardableResult
     public final func finish(withError error: (any Error)? = nil) -> Bool {
-        finish(with: validated(error.map { .failure(replacedByReason($0)) } ?? .success(())))
+        finish(with: validated(error.map { .failure($0) } ?? .success(())))
     }
 
     /// Ends the operation. `onAcceptance` is called with the lock held, to store what belongs to the outcome.
     @discardableResult
     final func finish(with outcome: Lifecycle.Outcome, onAcceptance: () -> Void = {}) -> Bool {
+        let outcome = outcome.mapError(\.marked)
         let (isAccepted, action) = withState { state in
             let answer = state.lifecycle.finished(with: outcome)
             if answer.isAccepted { onAcceptance() }
@@ -187,17 +188,8 @@ extension AsyncOperation {
         withState { $0.lifecycle.cancellationReason }
     }
 
-    /// Returns the error to end with, for one that the work has given. If the operation was cancelled with a reason
-    /// that is a failure, and the error only says that it was cancelled, as that of a stopped request does, this
-    /// returns `CancellationError`, which the life cycle replaces by the reason. Call it without the lock: the errors
-    /// may be of users' types.
-    final func replacedByReason(_ error: any Error) -> any Error {
-        if error is CancellationError { return error }
-        guard let reason = cancellationReason, !reason.isCancellation else { return error }
-        return error.isCancellation ? CancellationError() : error
-    }
-
     final func cancel(reason: (any Error)?) {
+        let reason = reason?.marked
         perform(withState { $0.lifecycle.cancelled(reason: reason) })
     }
 
@@ -205,6 +197,12 @@ extension AsyncOperation {
     final func cancel(_ list: inout Trampoline) {
         perform(withState { $0.lifecycle.cancelled(reason: nil) }, &list)
     }
+}
+
+extension Error {
+    /// The error, marked if it says no more than that the operation was cancelled, as that of a stopped request does. Read it without a
+    /// lock: the error may be of a user's type.
+    var marked: any Error { isMarked || !isCancellation ? self : MarkedError(error: self) }
 }
 
 extension AsyncOperation {

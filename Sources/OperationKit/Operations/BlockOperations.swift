@@ -104,7 +104,7 @@ public final class ThrowingBlockOperation: AsyncOperation, @unchecked Sendable {
 
     override func startWork() {
         guard let block = lock.withLock({ block }) else { return }
-        endDeferred(with: Result { try block(WorkHandle(operation: self)) }.mapError(replacedByReason))
+        endDeferred(with: Result { try block(WorkHandle(operation: self)) })
     }
 
     override func releaseWork() {

@@ -169,7 +169,7 @@ extension AsyncOperation {
     ///
     /// - Parameters:
     ///   - list: What follows for other operations.
-    ///   - own: The result of the composite itself, which depends on whether it was cancelled, and why. Called with the lock
+    ///   - own: The result of the composite itself, which depends on whether it was cancelled, and on the marked reason. Called with the lock
     ///     held, unless a call of `finish` has given an outcome, which wins.
     final func childrenFinished(
         _ list: inout Trampoline, own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
@@ -180,7 +180,7 @@ extension AsyncOperation {
                 // One that a call of `finish` has given wins.
                 var outcome =
                     lifecycle.acceptsOutcome
-                    ? own(lifecycle.isCancelled, lifecycle.cancellationReason) : .failure(CancellationError())
+                    ? own(lifecycle.isCancelled, lifecycle.markedReason) : .failure(CancellationError())
                 // One that was cancelled before its `main()` has not succeeded, even if all children had ended before.
                 if !lifecycle.reachedMain, case .success = outcome { outcome = .failure(CancellationError()) }
                 return state.lifecycle.drained(with: outcome)
@@ -189,6 +189,7 @@ extension AsyncOperation {
 
     /// Ends a leaf whose end is deferred, with an outcome that stands unless a call of `finish` has given another one.
     final func endDeferred(with outcome: Lifecycle.Outcome) {
+        let outcome = outcome.mapError(\.marked)
         Trampoline.run { childrenFinished(&$0) { _, _ in outcome } }
     }
 }

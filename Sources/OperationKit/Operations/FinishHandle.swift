@@ -110,7 +110,7 @@ private final class FinishToken<Output: Sendable>: @unchecked Sendable {
     }
 
     func settle(with result: Result<Output, any Error>) {
-        finish(result.mapError(operation.replacedByReason)) { hasDecided = true }
+        finish(result) { hasDecided = true }
     }
 }
 

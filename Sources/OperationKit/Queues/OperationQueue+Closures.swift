@@ -120,7 +120,7 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
 
     /// Gives the place back. The outcome stands unless other code has given one.
     func end(with outcome: Lifecycle.Outcome) {
-        endDeferred(with: outcome.mapError(replacedByReason))
+        endDeferred(with: outcome)
     }
 
     override func cancellationTookEffect() {

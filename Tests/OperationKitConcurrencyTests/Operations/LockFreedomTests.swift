@@ -174,6 +174,54 @@ import Testing
         owner.value = nil
     }
 
+    /// A reason for a cancellation that asks about its operation whether it is one.
+    private final class AskingReason: CancellableError, @unchecked Sendable {
+        let answers = Shared<[Bool]>([])
+        weak var operation: AsyncOperation?
+
+        var isCancelled: Bool {
+            if let operation { answers.change { [isFree = LockFreedomTests.isFree(operation)] in $0.append(isFree) } }
+            return false
+        }
+    }
+
+    private final class CancellingItself: CompoundOperation, @unchecked Sendable {
+        var reason: (any Error)?
+
+        override func childrenDidFinish(_ error: CompoundOperationError?) throws {
+            if let reason { cancel(withError: reason) }
+            if let error { throw error }
+        }
+    }
+
+    @Test("The lock is free while the reason of a cancellation is asked whether it is one", arguments: 0..<3)
+    func reason(kind: Int) async throws {
+        let failing = ThrowingBlockOperation { throw TestError.first }
+        failing.start()
+        let skipped = TaskOperation { 1 }
+        skipped.requireSuccess(of: failing)
+        let rest = IOBlockOperation<Void, Int>.finishing { _, finish in
+            finish.onCancel { finish(CancellationError()) }
+        }
+        let composite: AsyncOperation
+        switch kind {
+        case 0: composite = CancellingItself(operations: [skipped])
+        case 1: composite = [skipped, rest].gathered()
+        default:
+            let workflow = WorkflowOperation<Void, Int> { _ in try await rest.value }
+            for child in [skipped, rest] { try workflow.addOperation(child) }
+            composite = workflow
+        }
+        let reason = AskingReason()
+        reason.operation = composite
+        (composite as? CancellingItself)?.reason = reason
+        composite.start()
+        try? await skipped.finished()
+        composite.cancel(withError: reason)
+        try? await composite.finished()
+        #expect(reason.answers.value.allSatisfy { $0 })
+    }
+
     @Test("The lock is free while an input that was replaced or removed is released", arguments: [true, false])
     func formerInput(isReplaced: Bool) async {
         let log = EventLog()

@@ -93,6 +93,73 @@ import FoundationNetworking
         }
     }
 
+    /// The classes whose work is a synchronous closure, or calls `finish`.
+    enum BlockKind: CaseIterable, Sendable {
+        case throwing, plain, observing, finishing
+
+        func make(_ work: @escaping @Sendable () throws -> Void) -> AsyncOperation {
+            switch self {
+            case .throwing: ThrowingBlockOperation { try work() }
+            case .plain: IOBlockOperation<Void, Void> { try work() }
+            case .observing: IOBlockOperation<Void, Void>.observing { _, _ in try work() }
+            case .finishing:
+                IOBlockOperation<Void, Void>.finishing { _, finish in
+                    do { finish(with: try work()) } catch { finish(error) }
+                }
+            }
+        }
+    }
+
+    @Test("The reason takes the place of what a closure throws that was stopped", arguments: BlockKind.allCases)
+    func reasonWinsOverClosure(_ kind: BlockKind) async {
+        let operation = Shared<AsyncOperation?>(nil)
+        let child = kind.make {
+            operation.value?.cancel(withError: TestError.reason)
+            throw URLError(.cancelled)
+        }
+        operation.value = child
+        let compound = CompoundOperation(operations: [child])
+        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
+        #expect(child.error as? TestError == .reason)
+        operation.value = nil
+    }
+
+    @Test(
+        "The reason takes the place of an outcome that was given before, if that says that the work was stopped",
+        arguments: [TestError.reason, Stop.byUser] as [any Error & Sendable])
+    func reasonComesLater(_ reason: any Error & Sendable) async {
+        for error in [CancellationError(), URLError(.cancelled), TestError.first] as [any Error] {
+            for operation in [ScriptedOperation(), CompoundOperation()] as [AsyncOperation] {
+                operation.finish(withError: error)
+                operation.cancel(withError: reason)
+                operation.start()
+                try? await operation.finished()
+                let expected = error is TestError ? error : reason
+                #expect(operation.error.map { "\($0)" } == "\(expected)")
+            }
+        }
+    }
+
+    @Test("The reason takes the place of what a compound makes of its end, unless that is the compound's own error")
+    func decisions() async {
+        final class Deciding: CompoundOperation, @unchecked Sendable {
+            var replacement: (any Error)?
+            override func childrenDidFinish(_ error: CompoundOperationError?) throws {
+                if let error = replacement ?? error { throw error }
+            }
+        }
+        let stopped = Deciding(operations: [ScriptedOperation.idle()])
+        stopped.replacement = URLError(.cancelled)
+        let plain = Deciding(operations: [ScriptedOperation.idle()])
+        for compound in [stopped, plain] {
+            compound.start()
+            compound.cancel(withError: Stop.byUser)
+            try? await compound.finished()
+        }
+        #expect(stopped.error is Stop)
+        #expect(plain.error is CompoundOperationError)
+    }
+
     @Test("Without a reason, what stopped work reports stands")
     func withoutReason() async {
         let operation = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: Stop.byUser) })
