@@ -218,7 +218,12 @@ extension SkippedError {
     /// Returns what a composite ends with that has this outcome inside it, and ends with `error`: with the same cause, if
     /// it passes this outcome on; otherwise the error alone.
     func passingOnCause(in error: any Error) -> any Error {
-        isPassedOn(as: error) ? cause.passedOn(in: error) : error
+        guard isPassedOn(as: error) else { return error }
+        // A composite that has gone wrong itself, too, does not hold the cause.
+        if case .cancelled(_, _, let reason?) = error as? CompoundOperationError, !reason.isCancellation {
+            return error
+        }
+        return SkippedError(error: error, cause: cause)
     }
 
     /// Whether an operation that ends with this error passes on that of the skipped one.
@@ -230,17 +235,6 @@ extension SkippedError {
         guard let other = error as? any NestingError, let root = other.root else { return own.isSame(as: error) }
         let leaves = (own as? CompoundOperationError)?.leafErrors ?? [own]
         return root.name == cause.name && leaves.contains { other.isSame(as: $0) }
-    }
-}
-
-extension RootCause {
-    /// The outcome of an operation that ends with an error because of this. If the operation itself went wrong, too, that is
-    /// the error alone, so that it does not hold the cause.
-    func passedOn(in error: any Error) -> any Error {
-        if case .cancelled(_, _, let reason?) = error as? CompoundOperationError, !reason.isCancellation {
-            return error
-        }
-        return SkippedError(error: error, cause: self)
     }
 }
 

@@ -81,10 +81,9 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
         childrenFinished(
             withResult: { isCancelled, reason in
                 if isComplete { return .success(outputs) }
-                let isCancelled = isCancelled || failures.errors.isEmpty
-                let outcome = CompoundOperationError.outcome(
-                    name: name, failures, isCancelled: isCancelled, reason: reason)
-                return outcome.map { outputs }
+                return CompoundOperationError.outcome(
+                    name: name, failures, isCancelled: isCancelled || failures.errors.isEmpty, reason: reason
+                ).map { outputs }
             }, &list)
     }
 

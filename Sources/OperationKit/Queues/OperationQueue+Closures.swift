@@ -45,10 +45,10 @@ extension OperationQueue {
         try await slot.waitForTurn(on: self)
         do {
             let output = try await body()
-            slot.end(with: .success(()))
+            slot.endDeferred(with: .success(()))
             return output
         } catch {
-            slot.end(with: .failure(error))
+            slot.endDeferred(with: .failure(error))
             throw error
         }
     }
@@ -115,12 +115,7 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
 
     /// The turn has come.
     override func main() {
-        if !decide(.success(())) { end(with: .failure(CancellationError())) }
-    }
-
-    /// Gives the place back. The outcome stands unless other code has given one.
-    func end(with outcome: Lifecycle.Outcome) {
-        endDeferred(with: outcome)
+        if !decide(.success(())) { endDeferred(with: .failure(CancellationError())) }
     }
 
     override func cancellationTookEffect() {
