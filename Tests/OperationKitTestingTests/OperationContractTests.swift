@@ -22,9 +22,20 @@ struct OperationContractTests {
         }
     }
 
-    private func rules(_ make: @escaping @Sendable () -> Operation) async -> [OperationContract.Rule] {
-        let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
-        return report.violations.map(\.rule)
+    /// Tries a class that breaks these rules. On a busy machine others may not answer within a short limit, so it is tried with a
+    /// longer one if more than these are broken.
+    private func report(
+        _ expected: [Rule], within limits: [Duration] = [limit, .seconds(2), .seconds(20)],
+        _ make: @escaping @Sendable () throws -> Operation
+    ) async -> OperationContract.Report {
+        let report = await OperationContract.report(within: limits[0], rounds: 64, make)
+        let found = report.violations.map(\.rule)
+        if limits.count == 1 || found.count == expected.count || !Set(found).isSuperset(of: expected) { return report }
+        return await self.report(expected, within: Array(limits.dropFirst()), make)
+    }
+
+    private func rules(_ expected: [Rule], _ make: @escaping @Sendable () -> Operation) async -> [Rule] {
+        await report(expected, make).violations.map(\.rule)
     }
 
     @Test("A class that breaks a rule is found, and of no other rule")
@@ -42,7 +53,7 @@ struct OperationContractTests {
             (.isReleased, { Leaking() }), (.becomesReady, { NeverReady() }),
         ]
         await inTurns(cases) { rule, make in
-            let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
+            let report = await report([rule], make)
             #expect(report.violations.map(\.rule) == [rule], "\(rule): \(report)")
             if Self.printsMessages {
                 print("| `\(rule)` | `\(type(of: make()))` | \(report.violations.first?.description ?? "") |")
@@ -63,7 +74,7 @@ struct OperationContractTests {
             ),
         ]
         await inTurns(cases) { rule, make in
-            let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
+            let report = await report([rule], make)
             #expect(report.violations.map(\.rule) == [rule], "\(rule): \(report)")
             #expect(report.situations.last?.hasPrefix("not tried: what is left") == true, "\(report)")
         }
@@ -96,9 +107,10 @@ struct OperationContractTests {
             ),
         ]
         await inTurns(cases) { make, sentence in
-            let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
+            let report = await report([.becomesReady], make)
             #expect(report.violations.map(\.rule) == [.becomesReady], "\(report)")
-            #expect(report.violations.first?.sentence == sentence)
+            let found = report.violations.first?.sentence.replacing("20.0 seconds", with: "0.2 seconds")
+            #expect(found?.replacing("2.0 seconds", with: "0.2 seconds") == sentence)
             if Self.printsMessages {
                 print("| `becomesReady` | `\(type(of: make()))` | \(report.violations.first?.description ?? "") |")
             }
@@ -108,7 +120,7 @@ struct OperationContractTests {
     @Test("The same operation made twice is found")
     func notNew() async {
         let operation = ForeignOperation()
-        #expect(await rules { operation } == [.isNew])
+        #expect(await rules([.isNew]) { operation } == [.isNew])
     }
 
     #if DEBUG
@@ -143,10 +155,10 @@ struct OperationContractTests {
             { Preparing { AsyncBlockOperation { _ in } } }, { Preparing { Echo() } },
         ]
         await inTurns(mistakes) { make in
-            #expect(await rules(make) == [.usesTheLibrary], "\(type(of: make()))")
+            #expect(await rules([.usesTheLibrary], make) == [.usesTheLibrary], "\(type(of: make()))")
         }
         let child = AsyncOperation()
-        #expect(await rules { Preparing { child } } == [.usesTheLibrary])
+        #expect(await rules([.usesTheLibrary]) { Preparing { child } } == [.usesTheLibrary])
     }
 
     @Test("A composite whose children go on when it is cancelled is found, with its children")
