@@ -158,8 +158,8 @@ extension AsyncOperation {
             let (isLost, execution, action) = withState { state in
                 let isCancelled = state.lifecycle.isCancelled
                 let execution = state.execution
-                let outcome = isCancelled ? CancellationError() : error as any Error
-                let (isAccepted, action) = state.lifecycle.finished(with: .failure(outcome))
+                let (isAccepted, action) = state.lifecycle.finished(
+                    with: .failure(isCancelled ? CancellationError() : error))
                 return (isAccepted && !isCancelled, execution, action)
             }
             if isLost { execution?.reportLostFinish(error) }

@@ -86,7 +86,7 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
         // Each task returns the operation that has ended: an attempt, or the delay before the next one.
         return try await withThrowingTaskGroup(of: AsyncOperation.self) { group in
             var running: [ObjectIdentifier: AsyncOperation] = [:]
-            var (isDue, isOpen) = (true, true)
+            var (isDue, isOpen, isDecided) = (true, true, false)
             var pause: DelayOperation?
             var (output, failure): (Result<Output, any Error>?, (any Error)?)
             /// Whether the failure is that of an attempt that ran while the operation was cancelled.
@@ -117,7 +117,11 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                     if !isOpen {
                         pause?.cancel()
                         attempts.delayEnded()
-                        if attempts.winner != nil || output != nil { running.values.forEach { $0.cancel() } }
+                        // Once, because many may run.
+                        if !isDecided, attempts.winner != nil || output != nil {
+                            isDecided = true
+                            running.values.forEach { $0.cancel() }
+                        }
                     }
                     guard !running.isEmpty, let ended = try await group.next() else { break }
                     let id = ObjectIdentifier(ended)
