@@ -42,8 +42,9 @@ public import Foundation
 /// ## Threads
 ///
 /// Children start on threads of the private queue: `AsyncOperation`s several one after the other on the same thread, others
-/// as operations of that queue. ``prepare()`` is called on the thread that starts the compound. The completion block is
-/// called on the thread on which the last child ended. No thread is blocked.
+/// as operations of that queue. ``prepare()`` is called on the thread that starts the compound, or on another
+/// one if a condition or a resource took time. The completion block is called on the thread on which the last child ended. No
+/// thread is blocked.
 open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// What the failure of a child means for the others.
     public typealias FailurePolicy = OperationKit.FailurePolicy
@@ -85,8 +86,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
 
     /// Prepares the run: the place for a subclass to add children. The default implementation does nothing.
     ///
-    /// Called once, at the start and before any child, on the thread that starts the compound; not at all for a
-    /// compound that was cancelled or given an outcome before.
+    /// Called once, at the start and before any child, on the thread that starts the compound, or on another one if a condition or
+    /// a resource took time; not at all for a compound that was cancelled or given an outcome before.
     ///
     /// - Throws: An error ends the compound: the children that are there are cancelled, and it finishes with this
     ///   error.

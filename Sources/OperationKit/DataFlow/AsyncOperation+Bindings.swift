@@ -21,8 +21,8 @@ extension BindingTarget {
     /// for operation in [fetch, greet] { queue.addOperation(operation) }
     /// ```
     ///
-    /// The value is read and written on the thread that starts this operation, right before its `main()`, after
-    /// `source` has finished. Several bindings take effect in the order in which they were made. One that is made after
+    /// The value is read and written on the thread that starts this operation, before its conditions, after `source` has
+    /// finished. Several bindings take effect in the order in which they were made. One that is made after
     /// the start has no effect, which debug builds report (``MisuseReport/lateDependency(operation:dependency:)``).
     /// Complexity: O(1), plus that of `addDependency(_:)`.
     ///
@@ -50,7 +50,7 @@ extension BindingTarget {
     /// Makes the operation depend on another one, and hands over a value to an optional property before it starts its
     /// work.
     ///
-    /// The value is handed over right before `main()`, and only if `source` succeeds; otherwise this operation finishes
+    /// The value is handed over at the start, and only if `source` succeeds; otherwise this operation finishes
     /// without running, with a ``DependencyError``. It is the same as the binding of a property that is not optional.
     ///
     /// - Parameters:
@@ -110,8 +110,8 @@ extension BindingTarget {
     ///
     /// The closure is called once, however `source` ended, and decides what that means: it may hand over values, finish
     /// this operation, or throw. What it throws ends this operation without running it. It is called on the thread that
-    /// starts this operation, right before its `main()`, in the order in which the bindings were made; not at all if
-    /// this operation was cancelled or given an outcome before its start. It is released then. It gets both operations
+    /// starts this operation, before its conditions, in the order in which the bindings were made; not at all if this operation was
+    /// cancelled or given an outcome before its start, or an earlier binding has ended it. It is released then. It gets both operations
     /// as arguments, so it need not capture them.
     ///
     /// - Parameters:

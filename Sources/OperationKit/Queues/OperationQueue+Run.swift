@@ -47,7 +47,8 @@ extension OperationQueue {
     ///   - timeout: The maximum time of its work.
     /// - Returns: The output of the operation.
     /// - Throws: The error of the operation. If its work took longer, that is ``OperationTimeoutError``, or for a gathered
-    ///   operation and a ``MapOperation`` ``CompoundOperationError/cancelled(name:errors:reason:)`` with that as the reason.
+    ///   operation, a ``CollectionRun`` and a ``MapOperation`` that had begun
+    ///   ``CompoundOperationError/cancelled(name:errors:reason:)`` with that as the reason.
     ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     @discardableResult
     public func run<Input, Output>(_ operation: IOOperation<Input, Output>, timeout: Duration) async throws -> Output {
@@ -160,8 +161,8 @@ extension OperationQueue {
     /// - Throws: ``CompoundOperationError/suboperationFailure(name:errors:)`` with the failures, in the order given, if
     ///   there are any. As in a compound, an operation that did not run because of another one is counted with that
     ///   one's failure. ``CompoundOperationError/cancelled(name:errors:reason:)`` instead, if operations were cancelled
-    ///   and either none failed or the task was cancelled, too. An operation that succeeded although it was cancelled
-    ///   does not count. Both carry the name of the queue. ``OperationQueueError`` if an operation was started before,
+    ///   and either none failed or the task was cancelled, too. An operation that succeeded or failed although it was
+    ///   cancelled does not count. Both carry the name of the queue. ``OperationQueueError`` if an operation was started before,
     ///   is on this queue, as a child of a composite too, or is given twice; nothing is added then.
     public nonisolated(nonsending) func run(_ operations: some Sequence<some Operation>) async throws {
         let operations: [Operation] = Array(operations)

@@ -22,9 +22,9 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
         /// The operation started to execute. It may have to wait before its `main()`.
         case started
         /// The operation waits before its `main()`, for a condition or a resource, in words: “waiting for exclusive access to
-        /// “database””.
+        /// “database””. Also in the body of a workflow, when it sleeps.
         case waiting(for: String)
-        /// `main()` is about to be called; the children of a composite are about to start.
+        /// `main()` is about to be called; the children of a composite are about to start. Again after a workflow has slept.
         case running
         /// The operation was cancelled, before its start, during its execution, or while it waited. It goes on until it is
         /// finished. The reason is that of ``AsyncOperation/cancel(withError:)``, an ``OperationTimeoutError`` for example; `nil` for
@@ -61,7 +61,7 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
         (ContinuousClock.now - origin).nanoseconds
     }
 
-    /// A line such as “load” retries after attempt 1 failed.
+    /// A line such as “load” retries in 0.5 seconds, because attempt 1 failed: …
     public var description: String {
         "“\(name)” " + kind.description
     }
