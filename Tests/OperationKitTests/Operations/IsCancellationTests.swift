@@ -148,10 +148,11 @@ import FoundationNetworking
                 if let error = replacement ?? error { throw error }
             }
         }
-        let stopped = Deciding(operations: [ScriptedOperation.idle()])
+        let (stopped, plain) = (Deciding(), Deciding())
         stopped.replacement = URLError(.cancelled)
-        let plain = Deciding(operations: [ScriptedOperation.idle()])
         for compound in [stopped, plain] {
+            let child = ScriptedOperation(main: { _ in }, didCancel: { $0.finish() })
+            #expect(throws: Never.self) { try compound.addOperation(child) }
             compound.start()
             compound.cancel(withError: Stop.byUser)
             try? await compound.finished()
