@@ -9,7 +9,7 @@ extension IOOperation {
     /// ```
     ///
     /// Start the new operation instead of this one; it may be a step of a macro. It gets the input, and begins with the one
-    /// that this operation has now. It ends with
+    /// that this operation has now. Bind the input of the new operation, not of this one, before or after. It ends with
     /// ``ChainError/alreadyUsed(operation:chain:)`` if this operation is part of another one already. Cancelling the
     /// new operation cancels this one. If this one fails, the new one ends with the same error.
     ///

@@ -53,7 +53,8 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// Creates a macro of one step.
     ///
     /// - Parameters:
-    ///   - first: The first step. It gets the input of the macro. An input that it has already becomes that of the macro.
+    ///   - first: The first step. It gets the input of the macro. An input that it has already becomes that of the macro;
+    ///     a binding of its input that was made before does not count if the macro has none: bind the macro.
     ///   - name: The name of the operation, and of the macro that continues it.
     ///   - progressWeight: The step's share in the progress, in proportion to those of the others.
     public convenience init(_ first: IOOperation<Input, Output>, name: String? = nil, progressWeight: Int64 = 1) {

@@ -146,7 +146,8 @@ public struct Workflow: Sendable {
     /// Runs an operation as a child of the workflow, and returns its output when it has ended.
     ///
     /// Several tasks may call it at the same time: `async let page = flow.run(fetch)`. Cancelling the task that calls it cancels the
-    /// child, and the call returns when that has ended.
+    /// child, and the call returns when that has ended. Call it in the body: a child that calls it keeps its own place meanwhile, so with
+    /// a limit it may wait for ever.
     ///
     /// - Parameters:
     ///   - operation: An operation that has its input, is part of no other operation, and is started by the workflow only.
