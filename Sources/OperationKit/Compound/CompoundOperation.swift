@@ -42,8 +42,8 @@ public import Foundation
 /// ## Threads
 ///
 /// Children start on threads of the private queue: `AsyncOperation`s several one after the other on the same thread, others
-/// as operations of that queue. ``prepare()`` is called on the thread that starts the compound, or on another
-/// one if a condition or a resource took time. The completion block is called on the thread on which the last child ended. No
+/// as operations of that queue. ``prepare()`` is called on the thread that starts the compound, or on another one if a
+/// condition or a resource took time. The completion block is called on the thread on which the last child ended. No
 /// thread is blocked.
 open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// What the failure of a child means for the others.

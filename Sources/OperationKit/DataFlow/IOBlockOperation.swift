@@ -9,9 +9,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// The closure runs once, with the input, on the thread that starts the operation, or on another
-/// one if a condition or a resource took time. It is not called when the operation was
-/// cancelled or given an outcome before its start, or has no input. It is released before the operation finishes.
+/// The closure runs once, with the input, on the thread that starts the operation, or on another one if a condition or
+/// a resource took time. It is not called when the operation was cancelled or given an outcome before its start, or has
+/// no input. It is released before the operation finishes.
 ///
 /// | | When the operation ends | How the closure sees a cancellation |
 /// |---|---|---|

@@ -8,11 +8,11 @@ import Foundation
 /// }
 /// ```
 ///
-/// The block runs once, on the thread that starts the operation, or on another one if a condition or a resource took time, unless the
-/// operation was cancelled or given an outcome
-/// before. It has to call `finish` on every path, with an error or without one for success, from any thread; the first
-/// call decides. A `finish` that can never be called, because the last copy was released, ends the operation with
-/// ``LostFinishError``. The block is released when the operation finishes.
+/// The block runs once, on the thread that starts the operation, or on another one if a condition or a resource took
+/// time, unless the operation was cancelled or given an outcome before. It has to call `finish` on every path, with an
+/// error or without one for success, from any thread; the first call decides. A `finish` that can never be called,
+/// because the last copy was released, ends the operation with ``LostFinishError``. The block is released when the
+/// operation finishes.
 ///
 /// Blocks that work for long look at `finish.isCancelled`. Work that can be stopped is stopped by a handler:
 ///
@@ -60,9 +60,9 @@ public final class AsyncBlockOperation: AsyncOperation, @unchecked Sendable {
 
 /// A synchronous operation whose block may throw: `BlockOperation` with an error.
 ///
-/// The block runs once, on the thread that starts the operation, or on another one if a condition or a resource took time, and
-/// the operation finishes when it returns or throws, with the
-/// thrown error. If ``AsyncOperation/finish(withError:)`` was called meanwhile, that outcome stands. The block does not run if the
+/// The block runs once, on the thread that starts the operation, or on another one if a condition or a resource took
+/// time, and the operation finishes when it returns or throws, with the thrown error. If
+/// ``AsyncOperation/finish(withError:)`` was called meanwhile, that outcome stands. The block does not run if the
 /// operation was cancelled or given an outcome before its start. It is released when the operation finishes.
 ///
 /// A cancellation does not disturb a block that has begun. One that works for long asks for a ``WorkHandle``:

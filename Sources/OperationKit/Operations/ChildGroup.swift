@@ -169,8 +169,8 @@ extension AsyncOperation {
     ///
     /// - Parameters:
     ///   - list: What follows for other operations.
-    ///   - own: The result of the composite itself, which depends on whether it was cancelled, and on the marked reason. Called with the lock
-    ///     held, unless a call of `finish` has given an outcome, which wins.
+    ///   - own: The result of the composite itself, which depends on whether it was cancelled, and on the marked reason.
+    ///     Called with the lock held, unless a call of `finish` has given an outcome, which wins.
     final func childrenFinished(
         _ list: inout Trampoline, own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
     ) {

@@ -31,10 +31,13 @@ extension OperationTimeline {
         columns: Int = 80, maximumRows: Int = 40, colors: Bool = false, end: Duration? = nil
     ) -> String {
         let columns = min(max(20, columns), 10_000)
-        let drawing = TimelineTextDrawing(
-            self, columns: columns, maximumRows: maximumRows, colors: colors, end: (end ?? duration).bounded)
-        let notes = notes(omitting: 0).flatMap { $0.wrapped(to: columns) }
-        return (entries.isEmpty ? notes : drawing.lines + notes).joined(separator: "\n")
+        var lines = notes(omitting: 0).flatMap { $0.wrapped(to: columns) }
+        if !entries.isEmpty {
+            let drawing = TimelineTextDrawing(
+                self, columns: columns, maximumRows: maximumRows, colors: colors, end: (end ?? duration).bounded)
+            lines = drawing.lines + lines
+        }
+        return lines.joined(separator: "\n")
     }
 }
 

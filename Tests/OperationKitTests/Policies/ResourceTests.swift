@@ -224,7 +224,7 @@ import Testing
         patient.finish()
     }
 
-    @Test("Nobody is said to hold a permit that was used") func permits() {
+    @Test("No operation is said to hold a permit that was used") func permits() {
         let api = RateLimit("api", 1, per: .seconds(10), clock: ManualClock())
         let (first, second) = (held("first", api), held("second"))
         first.start()

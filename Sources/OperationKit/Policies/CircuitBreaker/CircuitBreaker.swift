@@ -21,8 +21,8 @@ public import Foundation
 /// ``OperationTimeoutError`` is one, too, and so is such an error of ``AsyncOperation/cancel(withError:)``. Cancellations do not
 /// count, nor do operations whose `main()` was not called, nor those that began before the circuit changed its state.
 /// Where a retry or a repetition requires it, each attempt counts: one that is cancelled with the whole ends for the
-/// reason of that. Give the operations a ``AsyncOperation/timeout``: one on trial that never ends keeps the circuit half open. A circuit breaker is
-/// known by the object, not by its name: keep it where all that need it find it, as in a `static let`.
+/// reason of that. Give the operations a ``AsyncOperation/timeout``: one on trial that never ends keeps the circuit half
+/// open. A circuit breaker is known by the object, not by its name: keep it where all that need it find it, as in a `static let`.
 public final class CircuitBreaker: Sendable {
     /// What a circuit breaker does with operations.
     public enum State: Sendable {
