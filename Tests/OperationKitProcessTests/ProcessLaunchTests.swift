@@ -91,9 +91,7 @@ struct ProcessLaunchTests {
     func openForWriting(_ kind: BusyFile) async throws {
         let path = try folder.script("busy", "#!/bin/sh\necho hello")
         let writing = unsafe open(path, O_WRONLY | O_CLOEXEC)
-        let (operation, recorder) = (ProcessOperation(path), EventRecorder())
-        AsyncOperation.addGlobalObserver(recorder)
-        defer { AsyncOperation.removeGlobalObserver(recorder) }
+        let operation = ProcessOperation(path)
         operation.start()
         #expect(operation.isExecuting && operation.processIdentifier == nil)
         if kind == .cancelled { operation.cancel() }
@@ -107,8 +105,21 @@ struct ProcessLaunchTests {
             }
         }
         if kind != .forAMoment { close(writing) }
-        // The pauses before other starts are no operations of the user.
-        #expect(!recorder.events.contains { $0.hasPrefix("DelayOperation") })
+    }
+
+    // In a process of its own: an observer of all operations sees those of other tests, too.
+    @Test("The pauses before a program is started again are no operations of the user")
+    func pauses() async throws {
+        let path = try folder.script("busy", "#!/bin/sh\necho hello")
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            let writing = unsafe open(path, O_WRONLY | O_CLOEXEC)
+            let (operation, recorder) = (ProcessOperation(path, name: "busy"), EventRecorder())
+            AsyncOperation.addGlobalObserver(recorder)
+            operation.start()
+            try? await operation.finished()
+            close(writing)
+            exit(recorder.names == ["busy"] ? EXIT_SUCCESS : EXIT_FAILURE)
+        }
     }
 
     @Test("Too many open files are an error, and the next program runs")
