@@ -33,7 +33,8 @@ public import OperationKit
 /// If the system says that the file of the program is open for writing (`ETXTBSY`), the start is tried again for half a second: a script
 /// that you have just written may still be open in another program that is being started.
 ///
-/// Set the properties before the start. Later changes have no effect.
+/// Set the properties before the start. Later changes have no effect. Closures that take lines are released when the operation has
+/// finished.
 public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecked Sendable {
     /// The name of the program, which is looked up in `PATH`, or a path with a slash, relative to the current directory of this process.
     public let executable: String
@@ -126,7 +127,23 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         let settings = lock.withLock { self.settings }
         // Called inside `cancel()`, also while this method runs, which `didCancel()` would wait for.
         addCancellationHandler { [unowned self, gracePeriod = settings.gracePeriod] in stop(gracePeriod: gracePeriod) }
+        // Also if other code finishes the operation.
+        FinishObserver(self) { [weak self, gracePeriod = settings.gracePeriod] in
+            self?.stop(gracePeriod: gracePeriod)
+            self?.releaseClosures()
+        }
         launch(input, settings)
+    }
+
+    /// Releases the closures that take lines, which may hold the operation itself.
+    private func releaseClosures() {
+        // Released after unlocking; what they hold may run arbitrary code when it is freed.
+        let outputs = lock.withLock {
+            let outputs = (settings.standardOutput, settings.standardError)
+            (settings.standardOutput, settings.standardError) = (.discarded, .discarded)
+            return outputs
+        }
+        withExtendedLifetime(outputs) {}
     }
 
     /// Starts the program, or tries to once more a little later.
@@ -142,8 +159,6 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
                     outputs: [settings.standardOutput, settings.standardError]))
             if let child = try start(launch, accepts: settings.acceptedStatuses) {
                 ProcessMonitor.shared.watch(child)
-                // Also if other code finishes the operation.
-                FinishObserver(self) { [weak self] in self?.stop(gracePeriod: settings.gracePeriod) }
             } else {
                 finish(withError: CancellationError())
             }

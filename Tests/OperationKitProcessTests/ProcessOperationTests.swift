@@ -85,6 +85,20 @@ struct ProcessOperationTests {
         #expect(output.standardOutput.isEmpty)
     }
 
+    @Test(
+        "A closure that takes lines is released after the end, also if it holds the operation",
+        arguments: ["true", "no such program"])
+    func releasedClosures(_ program: String) async throws {
+        let tracker = LeakTracker()
+        await { [queue] in
+            let operation = tracker.track(ProcessOperation(program))
+            operation.standardOutput = .lines { _ in withExtendedLifetime(operation) {} }
+            operation.standardError = operation.standardOutput
+            _ = try? await queue.run(operation)
+        }()
+        await tracker.expectAllReleased()
+    }
+
     @Test("Output goes to a file")
     func file() async throws {
         let url = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
