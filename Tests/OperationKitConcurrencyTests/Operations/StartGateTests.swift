@@ -136,13 +136,6 @@ import Testing
         #expect(log.events == ["gate", "asyncCompletionBlock first", "withdraw gate"])
     }
 
-    @Test("An operation whose gate fails ends with its error") func failedGate() async {
-        let gate = HeldGate("gate", log)
-        let operation = waiting(gate)
-        gate.open(withError: TestError.first)
-        await #expect(throws: TestError.first) { try await operation.finished() }
-    }
-
     @Test(
         "A composite that is cancelled or finished while it waits ends after its children, of which none runs",
         arguments: [true, false])

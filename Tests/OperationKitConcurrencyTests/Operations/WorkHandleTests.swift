@@ -233,24 +233,4 @@ import Testing
         holder.value = nil
         #expect(log.events == ["registered in a handler", "cancelled: true, finished: false"])
     }
-
-    @Test(
-        "A handler may end the operation with any error that stands for a cancellation, and it has its reason then",
-        arguments: [false, true], [CancellationError(), URLError(.cancelled)] as [any Error & Sendable])
-    func handlerFinishes(isTyped: Bool, error: any Error & Sendable) async throws {
-        let operation: AsyncOperation
-        if isTyped {
-            let typed = IOBlockOperation<Int, Int>.finishing { _, finish in
-                finish.onCancel { finish(error) }
-            }
-            typed.input = 1
-            operation = typed
-        } else {
-            operation = AsyncBlockOperation { finish in finish.onCancel { finish(error) } }
-        }
-        operation.start()
-        #expect(operation.isExecuting)
-        operation.cancel(withError: TestError.reason)
-        #expect(operation.isFinished && text(operation.error) == "reason")
-    }
 }

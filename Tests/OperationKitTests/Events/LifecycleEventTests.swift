@@ -4,79 +4,10 @@ import Testing
 
 @testable import OperationKit
 
-/// All events of one operation, in each way in which its life can go.
+/// The events of one operation. `OutcomeOfLifeTests` has those of each way in which its life can go.
 @Suite("Events of a life", .hangGuard) struct LifecycleEventTests {
     private let recorder = EventRecorder()
     private var events: [String] { recorder.events(of: "load") }
-
-    /// What happens to an operation that executes until it is told to end, and ends when it is cancelled.
-    struct Life: Sendable, CustomTestStringConvertible {
-        let testDescription: String
-        let events: [String]
-        let steps: @Sendable (ScriptedOperation) -> Void
-
-        init(_ name: String, _ events: [String], _ steps: @escaping @Sendable (ScriptedOperation) -> Void) {
-            (testDescription, self.events, self.steps) = (name, events, steps)
-        }
-
-        static let all = [
-            Life("never started", []) { _ in },
-            Life("never started, but cancelled", ["cancelled"]) { $0.cancel() },
-            Life("succeeds, is finished, started and cancelled again", ["started", "running", "finished"]) {
-                $0.start()
-                $0.finish()
-                $0.finish(withError: TestError.second)
-                $0.start()
-                $0.cancel(withError: TestError.reason)
-            },
-            Life("fails", ["started", "running", "finished: first"]) {
-                $0.start()
-                $0.finish(withError: TestError.first)
-            },
-            Life("finished before the start", ["finished: first"]) {
-                $0.finish(withError: TestError.first)
-                $0.start()
-            },
-            Life("cancelled before the start", ["cancelled", "finished: cancelled"]) {
-                $0.cancel()
-                $0.start()
-            },
-            Life("cancelled with a reason before the start", ["cancelled", "finished: reason"]) {
-                $0.cancel(withError: TestError.reason)
-                $0.start()
-            },
-            Life("cancelled and finished before the start", ["cancelled", "finished"]) {
-                $0.cancel()
-                $0.finish()
-                $0.start()
-            },
-            Life("finished and cancelled before the start", ["cancelled", "finished: first"]) {
-                $0.finish(withError: TestError.first)
-                $0.cancel()
-                $0.start()
-            },
-            Life("cancelled twice", ["started", "running", "cancelled", "finished: cancelled"]) {
-                $0.start()
-                $0.cancel()
-                $0.cancel(withError: TestError.reason)
-            },
-            Life("cancelled with a reason", ["started", "running", "cancelled", "finished: reason"]) {
-                $0.start()
-                $0.cancel(withError: TestError.reason)
-            },
-        ]
-    }
-
-    @Test("Each life has its events, and its outcome is in the last one", arguments: Life.all)
-    func lives(life: Life) {
-        let operation = recorder.observe(
-            ScriptedOperation("load", main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) }))
-        life.steps(operation)
-        #expect(events == life.events)
-        operation.finish()
-    }
-
-    // MARK: - Kinds of work
 
     /// Operations whose work is a closure, which ends as an error says, or succeeds.
     enum Kind: CaseIterable {
@@ -159,20 +90,5 @@ import Testing
                 "first: added to all", "second: started", "second: running", "third: finished",
             ])
         compound.cancel()
-    }
-
-    @Test("Each kind of event has a sentence") func sentences() {
-        let kinds: [OperationEvent.Kind] = [
-            .added(to: OperationID(1), name: "sync"), .started, .waiting(for: "waiting for the network"), .running,
-            .cancelled(reason: nil),
-            .retrying(attempt: 2, error: TestError.first, delay: .seconds(3)), .finished(error: nil),
-            .finished(error: TestError.second), .finished(error: CancellationError()),
-        ]
-        #expect(
-            kinds.map(\.description) == [
-                "was added to “sync”", "started", "is waiting for the network", "runs", "was cancelled",
-                "retries in 3.0 seconds, because attempt 2 failed: first", "finished", "failed: second",
-                "finished as cancelled",
-            ])
     }
 }

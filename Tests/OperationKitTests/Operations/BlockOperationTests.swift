@@ -58,12 +58,12 @@ import Testing
                 cancelled.pass()
                 if let error { throw error }
             }
-            async let ended: Void = Start.byHand(operation)
+            let run = Task { try await OperationQueue().run(operation) }
             await begun.opened()
             operation.cancel()
             #expect(operation.isCancelled && operation.isExecuting)
             cancelled.open()
-            await ended
+            #expect(await text(run.result.failure) == text(error))
             #expect(operation.isFinished && text(operation.error) == text(error))
         }
     }

@@ -234,16 +234,6 @@ struct ExecutionRegistryTests {
         for execution in executions { execution.ended() }
     }
 
-    @Test("An operation that has finished is not listed") func endedIsNotListed() {
-        let registry = ExecutionRegistry()
-        let operation = ScriptedOperation.idle()
-        operation.start()
-        operation.replaceExecutionRecord(by: execution(of: operation, in: registry, at: 0))
-        #expect(registry.operations(executingLongerThan: .zero, at: .now) == [operation])
-        operation.finish()
-        #expect(registry.operations(executingLongerThan: .zero, at: .now).isEmpty)
-    }
-
     @Test("The list of executing operations keeps none of them alive") func keepsNothingAlive() async {
         let tracker = LeakTracker()
         let registry = ExecutionRegistry()

@@ -85,19 +85,4 @@ import Testing
     func cancelledChild(child: Operation) async throws {
         try await OperationQueue().run(CompoundOperation(operations: [child, Decode()]))
     }
-
-    @Test("A `ThrowingBlockOperation` that is cancelled and throws nothing has succeeded")
-    func succeedsThoughCancelled() async throws {
-        let (begun, mayEnd) = (Gate(), Gate())
-        let operation = ThrowingBlockOperation {
-            begun.open()
-            mayEnd.pass()
-        }
-        async let run: Void = OperationQueue().run(operation)
-        await begun.opened()
-        operation.cancel()
-        mayEnd.open()
-        try await run
-        #expect(operation.isCancelled && operation.error == nil)
-    }
 }

@@ -77,19 +77,24 @@ import FoundationNetworking
         #expect(run.errors.map { $0.map(\.isCancellation) } == [false, true, true])
     }
 
-    @Test("The reason takes the place of what work reports that was stopped, whatever that is called")
-    func reasonWins() async {
-        let errors: [any Error] = [CancellationError(), URLError(.cancelled), Stop.byUser]
-        let operations: [AsyncOperation] = errors.map { error in
-            ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: error) })
-        }
-        let task = TaskOperation {
-            do { try await cancellation() } catch { throw URLError(.cancelled) }
-        }
-        for operation in operations + [task] {
+    @Test(
+        "The reason takes the place of what work reports that was stopped, whatever that is called, which stands without one",
+        arguments: [TestError.reason, nil],
+        [CancellationError(), URLError(.cancelled), Stop.byUser] as [any Error & Sendable])
+    func reasonWins(reason: TestError?, error: any Error & Sendable) async {
+        let operations: [AsyncOperation] = [
+            ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: error) }),
+            AsyncBlockOperation { finish in finish.onCancel { finish(error) } },
+            IOBlockOperation<Void, Int>.finishing { _, finish in finish.onCancel { finish(error) } },
+            TaskOperation {
+                do { try await cancellation() } catch _ { throw error }
+            },
+        ]
+        for operation in operations {
             operation.start()
-            operation.cancel(withError: TestError.reason)
-            await #expect(throws: TestError.reason) { try await operation.finished() }
+            if let reason { operation.cancel(withError: reason) } else { operation.cancel() }
+            try? await operation.finished()
+            #expect(operation.error.map { "\($0)" } == "\(reason ?? error)", "\(type(of: operation))")
         }
     }
 
@@ -159,31 +164,6 @@ import FoundationNetworking
         }
         #expect(stopped.error is Stop)
         #expect(plain.error is CompoundOperationError)
-    }
-
-    @Test("Without a reason, what stopped work reports stands")
-    func withoutReason() async {
-        let operation = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: Stop.byUser) })
-        operation.start()
-        operation.cancel()
-        await #expect(throws: Stop.byUser) { try await operation.finished() }
-    }
-
-    @Test("A macro that is cancelled ends with its reason, whatever the step reports that was stopped")
-    func macro() async {
-        let began = Gate()
-        let log = WorkLog()
-        let run = Strategy.sequentialItems.make { _, completion in
-            log.keep(completion)
-            began.open()
-        }.makeOperation(on: [1, 2, 3])
-        let macro = MacroOperation(run).then(IOBlockOperation<Void, Void> {})
-        macro.input = [1, 2, 3]
-        macro.start()
-        await began.opened()
-        macro.cancel(withError: TestError.reason)
-        for completion in log.takeKept() { completion(nil) }
-        await #expect(throws: TestError.reason) { try await macro.value }
     }
 
     @Test("No description passes on what Foundation says of a cancellation")

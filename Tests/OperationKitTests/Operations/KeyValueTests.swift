@@ -35,31 +35,6 @@ import Testing
         #expect(probe.isReady)
     }
 
-    @Test(
-        "`isExecuting` becomes false and `isFinished` true in one step, after `asyncCompletionBlock`",
-        arguments: Start.allCases)
-    func changeTogether(start: Start) async {
-        let log = EventLog()
-        let returns = Gate()
-        let operation = ScriptedOperation(main: {
-            log.add("main: \($0.isExecuting) \($0.isFinished)")
-            $0.finish()
-            log.add("finished: \($0.isExecuting) \($0.isFinished)")
-            returns.open()
-        })
-        operation.asyncCompletionBlock = { [unowned operation] _ in
-            log.add("asyncCompletionBlock: \(operation.isExecuting) \(operation.isFinished)")
-        }
-        log.add("before: \(operation.isExecuting) \(operation.isFinished)")
-        await start(operation)
-        // Code that waits for the end may go on before `main()` returns.
-        await returns.opened()
-        #expect(
-            log.events == [
-                "before: false false", "main: true false", "asyncCompletionBlock: true false", "finished: false true",
-            ])
-    }
-
     #if DEBUG
     /// Writes down what the operation reads as right before it announces a change. On Linux its announcements cannot be
     /// overridden.
@@ -109,9 +84,4 @@ import Testing
         #endif
     }
     #endif
-
-    @Test("An operation says that it is asynchronous") func isAsynchronous() {
-        #expect(ScriptedOperation().isAsynchronous)
-        #expect(TaskOperation { 1 }.isAsynchronous)
-    }
 }

@@ -7,21 +7,8 @@ import Testing
 
 /// The name of an operation, which any thread may set while the library reads it for a message.
 @Suite("Names", .hangGuard) struct NameTests {
-    enum Kind: CaseIterable {
-        case asynchronous, throwing, compound
-
-        func make() -> Operation {
-            switch self {
-            case .asynchronous: ScriptedOperation.idle()
-            case .throwing: ThrowingBlockOperation {}
-            case .compound: CompoundOperation()
-            }
-        }
-    }
-
-    @Test("An operation has the name that was set last", arguments: Kind.allCases)
-    func theNameThatWasSetLast(kind: Kind) {
-        let operation = kind.make()
+    @Test("An operation has the name that was set last") func theNameThatWasSetLast() {
+        let operation = ScriptedOperation.idle()
         #expect(operation.name == nil)
         operation.name = "first"
         operation.name = "second"
@@ -50,9 +37,9 @@ import Testing
     /// Longer than what a string holds without memory of its own.
     private static let names = (0..<4).map { "a name that needs memory of its own, number \($0)" }
 
-    @Test("The name may be set while another thread asks how messages call the operation", arguments: Kind.allCases)
-    func itMayBeSetWhileAnotherThreadAsks(kind: Kind) async {
-        let operation = kind.make()
+    @Test("The name may be set while another thread asks how messages call the operation")
+    func itMayBeSetWhileAnotherThreadAsks() async {
+        let operation = ScriptedOperation.idle()
         operation.name = Self.names[0]
         let strange = EventLog()
         await concurrently([
@@ -60,7 +47,7 @@ import Testing
             { for round in 0..<2_000 { operation.name = (Self.names[round % 4] + " again").lowercased() } },
             {
                 for _ in 0..<500 {
-                    let text = operation is AsyncOperation ? operation.debugDescription : operation.displayName
+                    let text = operation.debugDescription
                     if !text.contains("a name that needs memory of its own, number ") { strange.add(text) }
                 }
             },

@@ -75,19 +75,39 @@ import Testing
             } after: {
                 $0.cancel()
             },
+            Life("is cancelled twice in its work", "cancelled", isCancelled: true) {
+                $0.cancel()
+                $0.cancel(withError: TestError.reason)
+            } after: {
+                $0.cancel()
+            },
+            Life("is cancelled with a reason in its work", "reason", isCancelled: true) {
+                $0.cancel(withError: TestError.reason)
+            } after: {
+                $0.start()
+            },
         ]
+
+        /// What observers are told.
+        var events: [String] {
+            (runs ? ["started", "running"] : []) + (isCancelled ? ["cancelled"] : [])
+                + [outcome == "success" ? "finished" : "finished: \(outcome)"]
+        }
     }
 
     @Test(
         "The first outcome is delivered once, and what is cancelled or finished before its start runs nothing",
         arguments: Start.allCases, Life.all)
     func lives(start: Start, life: Life) async {
-        let log = EventLog()
-        let returned = Gate()
-        let operation = ScriptedOperation.logged(log) {
-            life.main($0)
-            returned.open()
-        }
+        let (log, recorder, returned) = (EventLog(), EventRecorder(), Gate())
+        let operation = recorder.observe(
+            ScriptedOperation(
+                "load",
+                main: {
+                    log.add("main")
+                    life.main($0)
+                    returned.open()
+                }, didCancel: { $0.finish(withError: CancellationError()) }))
         operation.asyncCompletionBlock = { [unowned operation] error in
             log.add("\(text(error)) \(text(operation.error)), executing \(operation.isExecuting)")
             // Neither has an effect any more.
@@ -100,9 +120,11 @@ import Testing
         }
         // Code that waits for the end may go on before `main()` returns.
         if life.runs { await returned.opened() }
+        await recorder.end(of: "load")
         life.after(operation)
         #expect(
             log.events == (life.runs ? ["main"] : []) + ["\(life.outcome) \(life.outcome), executing \(life.runs)"])
+        #expect(recorder.events(of: "load") == life.events)
         #expect(operation.isFinished && !operation.isExecuting && operation.isCancelled == life.isCancelled)
         #expect(text(operation.error) == life.outcome)
     }

@@ -5,21 +5,22 @@ import Testing
 
 /// One outcome, delivered once, before the end. Everything that is called comes in one order.
 @Suite("One outcome", .hangGuard) struct OutcomeTests {
-    enum End: CaseIterable { case success, failure, cancelledBefore, cancelledInMain }
+    /// How it ends, and its outcome.
+    enum End: String, CaseIterable {
+        case success, failure = "first"
+        case cancelledBefore = "cancelled"
+        case cancelledInMain = "reason"
+    }
 
     @Test(
         "`asyncCompletionBlock` gets the outcome once, before `isFinished`, dependents and `completionBlock`",
         arguments: Start.allCases, End.allCases)
     func comesFirst(start: Start, end: End) async {
-        let log = EventLog()
-        let called = Gate()
+        let (log, called) = (EventLog(), Gate())
         let operation = ScriptedOperation(
             main: {
-                switch end {
-                case .success, .cancelledBefore: $0.finish()
-                case .failure: $0.finish(withError: TestError.first)
-                case .cancelledInMain: $0.cancel()
-                }
+                if end == .cancelledInMain { return $0.cancel(withError: TestError.reason) }
+                $0.finish(withError: end == .failure ? TestError.first : nil)
             },
             didCancel: { $0.finish(withError: CancellationError()) })
         operation.asyncCompletionBlock = { [unowned operation] error in
@@ -31,22 +32,14 @@ import Testing
         }
         let dependent = BlockOperation { log.add("dependent") }
         dependent.addDependency(operation)
-        let queue = OperationQueue()
-        queue.addOperation(dependent)
+        OperationQueue().addOperation(dependent)
         await start(operation) { if end == .cancelledBefore { operation.cancel() } }
         await onThread { dependent.waitUntilFinished() }
         await called.opened()
-
-        let outcome =
-            switch end {
-            case .success: "success"
-            case .failure: "first"
-            case .cancelledBefore, .cancelledInMain: "cancelled"
-            }
-        #expect(log.events.first == "\(outcome) \(outcome), finished false")
+        #expect(log.events.first == "\(end.rawValue) \(end.rawValue), finished false")
         #expect(Set(log.events.dropFirst()) == ["dependent", "completionBlock, finished true"])
         #expect(log.events.count == 3)
-        #expect(operation.isCancelled == (outcome == "cancelled"))
+        #expect(operation.isCancelled == [.cancelledBefore, .cancelledInMain].contains(end))
     }
 
     @Test("Dependents wait while the outcome is being delivered") func dependentsWait() async throws {
@@ -89,29 +82,23 @@ import Testing
         thread.value = nil
     }
 
-    @Test("`asyncCompletionBlock` can be replaced and removed until the end") func replacedAndRemoved() async {
+    @Test("`asyncCompletionBlock` can be replaced and removed until the end, and set after an outcome before the start")
+    func replacedAndRemoved() async {
         let log = EventLog()
-        let (replaced, removed) = (ScriptedOperation.idle(), ScriptedOperation.idle())
+        let (replaced, removed, ended) = (ScriptedOperation.idle(), ScriptedOperation.idle(), ScriptedOperation())
         for operation in [replaced, removed] {
             operation.asyncCompletionBlock = { _ in log.add("first") }
             operation.start()
         }
-        replaced.asyncCompletionBlock = { _ in log.add("second") }
+        replaced.asyncCompletionBlock = { log.add("second, \(text($0))") }
         removed.asyncCompletionBlock = nil
         replaced.finish()
         removed.finish()
-        #expect(log.events == ["second"])
+        ended.finish(withError: TestError.first)
+        ended.asyncCompletionBlock = { log.add("third, \(text($0))") }
+        await onThread { ended.start() }
+        #expect(log.events == ["second, success", "third, first"])
         #expect(replaced.asyncCompletionBlock == nil)
-    }
-
-    @Test("An `asyncCompletionBlock` that is set after an outcome and before the start is called")
-    func setAfterFinishBeforeStart() async {
-        let log = EventLog()
-        let operation = ScriptedOperation()
-        operation.finish(withError: TestError.first)
-        operation.asyncCompletionBlock = { log.add(text($0)) }
-        await onThread { operation.start() }
-        #expect(log.events == ["first"])
     }
 
     @Test("An `asyncCompletionBlock` that is set after the end is dropped", arguments: Start.allCases)
@@ -148,22 +135,5 @@ import Testing
         await onThread { operation.start() }
         #expect(log.events == ["first", "set false"])
         await tracker.expectAllReleased()
-    }
-
-    @Test("`asyncCompletionBlock` is released after its call", arguments: Start.allCases, [false, true])
-    func releasedAfterCall(start: Start, isCancelled: Bool) async {
-        let tracker = LeakTracker()
-        let operation = ScriptedOperation()
-        do {
-            let token = tracker.token("block")
-            // Captures its own operation: released after the call, that is no leak.
-            operation.asyncCompletionBlock = { _ in
-                token.use()
-                _ = operation.isFinished
-            }
-        }
-        await start(operation) { if isCancelled { operation.cancel() } }
-        await tracker.expectAllReleased()
-        #expect(operation.isFinished)
     }
 }

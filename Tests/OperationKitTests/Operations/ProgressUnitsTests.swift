@@ -5,15 +5,6 @@ import Testing
 @testable import OperationKit
 
 @Suite("The units of a leaf", .hangGuard) struct ProgressUnitsTests {
-    @Test("A progress with an unknown total is complete after success") func unknownTotal() {
-        let leaf = ScriptedOperation { leaf in
-            leaf.progress.totalUnitCount = -1
-            leaf.finish()
-        }
-        leaf.start()
-        #expect(leaf.progress.fractionCompleted == 1)
-    }
-
     @Test("Units that a child changes after its failure do not count") func unitsAfterFailure() async {
         let failed = ScriptedOperation {
             $0.progress.totalUnitCount = 4
