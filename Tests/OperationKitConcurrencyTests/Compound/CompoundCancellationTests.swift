@@ -109,45 +109,41 @@ import Testing
         #expect(last.isFinished)
     }
 
-    @Test("A compound that is cancelled before its start runs no child and ends after its children")
+    @Test(
+        "A compound that is cancelled before its start neither prepares, executes nor runs a child, and ends after all")
     func beforeTheStart() async {
-        let log = EventLog()
-        let children = ChildKind.allCases.map { kind in kind.make { log.add("ran") } }
-        let compound = CompoundOperation(operations: children)
-        compound.asyncCompletionBlock = { _ in log.add(children.allSatisfy { $0.isFinished } ? "after" : "before") }
-        compound.cancel()
-        #expect(children.allSatisfy { $0.isCancelled && !$0.isFinished })
-        OperationQueue().addOperation(compound)
-        #expect(isCancelled(await ended(compound)))
-        #expect(log.events == ["after"])
-    }
-
-    @Test("A compound that is cancelled before its start is neither prepared nor executing, and keeps the reason")
-    func neverExecutes() async {
         final class Observed: CompoundOperation, @unchecked Sendable {
             override func prepare() throws { Issue.record("It is not prepared.") }
         }
-        let wasExecuting = Shared(false)
+        let (log, wasExecuting) = (EventLog(), Shared(false))
         let compound = Observed()
-        let child = ScriptedOperation()
-        child.asyncCompletionBlock = { [unowned compound] _ in wasExecuting.value = compound.isExecuting }
-        expectNoError { try compound.addOperation(child) }
+        let children = ChildKind.allCases.map { kind in kind.make { log.add("ran") } }
+        for case let child as AsyncOperation in children {
+            child.asyncCompletionBlock = { [unowned compound] _ in
+                if compound.isExecuting { wasExecuting.value = true }
+            }
+        }
+        expectNoError { try compound.addOperations(children) }
+        compound.asyncCompletionBlock = { _ in log.add(children.allSatisfy { $0.isFinished } ? "after" : "before") }
         compound.cancel(withError: TestError.reason)
-        compound.start()
+        #expect(children.allSatisfy { $0.isCancelled && !$0.isFinished })
+        OperationQueue().addOperation(compound)
         #expect(isCancelled(await ended(compound), reason: .reason))
-        #expect(!wasExecuting.value)
+        #expect(log.events == ["after"] && !wasExecuting.value)
     }
 
-    @Test("Cancelling a suspended compound ends it without running a child, whatever its limit", arguments: [-1, 0, 1])
-    func endsSuspended(limit: Int) async {
+    @Test(
+        "Cancelling a compound that is suspended, or has a limit of 0, ends it without running a child",
+        arguments: [(-1, true), (0, true), (1, true), (0, false)])
+    func endsSuspended(limit: Int, isSuspended: Bool) async {
         let children = ChildKind.allCases.map { $0.make { Issue.record("It does not run.") } }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: limit)
-        compound.isSuspended = true
+        compound.isSuspended = isSuspended
         OperationQueue().addOperation(compound)
         await eventually("not begun") { compound.isAtWork }
         compound.cancel()
         #expect(isCancelled(await ended(compound)))
-        #expect(compound.isSuspended)
+        #expect(compound.isSuspended == isSuspended)
         #expect(children.allSatisfy { $0.isFinished })
     }
 

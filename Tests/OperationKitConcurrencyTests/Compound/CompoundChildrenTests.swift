@@ -154,12 +154,21 @@ import Testing
             do { try compound.addOperation(BlockOperation {}) } catch { fromBlock.value = error }
         }
         try await OperationQueue().run(compound)
-        let late = ThrowingBlockOperation(name: "late") {}
-        #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "done")) {
-            try compound.addOperation(late)
+        let (first, late, ended) = (
+            BlockOperation {}, ThrowingBlockOperation(name: "late") {}, ScriptedOperation("late")
+        )
+        ended.addDependency(first)
+        try await OperationQueue().run([first, ended])
+        let additions: [() throws -> Void] = [
+            { try compound.addOperation(late) }, { try compound.addOperation(ended) },
+            { try compound.addOperation(name: "late") {} },
+            { try compound.addOperation(name: "late") { await Task.yield() } },
+        ]
+        for add in additions {
+            #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "done")) { try add() }
         }
         #expect(fromBlock.value is CompoundAdditionError)
-        #expect(!late.isCancelled && !late.isFinished)
+        #expect(!late.isCancelled && !late.isFinished && ended.dependencies == [first])
         try await OperationQueue().run(CompoundOperation(operations: [late]))
     }
 
@@ -176,6 +185,7 @@ import Testing
         #expect(throws: CompoundAdditionError.alreadyAdded(operation: "other", compound: "family")) {
             try compound.addOperations([other, other])
         }
+        #expect(compound.operationCount == 1)
         try compound.addOperation(other)
     }
 
@@ -279,19 +289,6 @@ import Testing
         if isAddedLater { try compound.addOperation(child) }
         try await OperationQueue().run(compound)
         #expect(child.dependencies.isEmpty)
-    }
-
-    @Test("An operation that has ended keeps its dependencies if it cannot be added")
-    func endedAndRefused() async throws {
-        let first = BlockOperation {}
-        let late = ScriptedOperation("late")
-        late.addDependency(first)
-        let compound = CompoundOperation(name: "done")
-        try await OperationQueue().run([first, late, compound])
-        #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "done")) {
-            try compound.addOperation(late)
-        }
-        #expect(late.dependencies == [first])
     }
 
     @Test("A compound that is never started is released with its children", arguments: [false, true])

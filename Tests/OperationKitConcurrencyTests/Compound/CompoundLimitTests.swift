@@ -36,31 +36,6 @@ import Testing
         }
     }
 
-    @Test("Without a limit all asynchronous children execute at the same time") func noLimit() async throws {
-        let children = (0..<200).map { _ in ScriptedOperation.idle() }
-        let compound = CompoundOperation(operations: children)
-        OperationQueue().addOperation(compound)
-        await eventually("not all begun") { children.allSatisfy { $0.isAtWork } }
-        for child in children { child.finish() }
-        try await compound.finished()
-    }
-
-    @Test("An asynchronous child counts toward the limit until it has finished") func asynchronousChild() async throws {
-        let first = ScriptedOperation.idle()
-        let second = ScriptedOperation.idle()
-        let third = ScriptedOperation.idle()
-        let compound = CompoundOperation(operations: [first, second, third], maxConcurrentOperationCount: 2)
-        OperationQueue().addOperation(compound)
-        await eventually("not begun") { first.isAtWork && second.isAtWork }
-        #expect(!third.isExecuting)
-        second.finish()
-        await eventually("not begun") { third.isAtWork }
-        #expect(first.isExecuting)
-        first.finish()
-        third.finish()
-        try await compound.finished()
-    }
-
     @Test("The limit may change while the compound runs: 0 pauses it, a higher one starts further children")
     func changedLimit() async throws {
         let children = (0..<6).map { _ in ScriptedOperation.idle() }

@@ -136,46 +136,52 @@ import Testing
         }
     }
 
-    /// A queue that such a child is on would trap, or use it once it is freed. Many compounds at the same time, because the
-    /// fault was in a few instructions.
-    @Test(
-        "Children of other libraries that finish inside their own cancel() may be cancelled at any moment of their start",
-        arguments: [ForeignEnd.inStart, .onAnotherThread, .inCancelOnly])
-    func cancelThatFinishes(_ end: ForeignEnd) async {
-        for round in 0..<TestExtent.choose(20, long: 100) {
-            let queue = OperationQueue()
-            let children = (0..<32 * 8).map { _ in ForeignOperation(endsInCancel: true, end.work) }
-            let compounds = (0..<32).map { index in
-                CompoundOperation(operations: Array(children[index * 8..<index * 8 + 8]))
+    /// Children of another library that finish in their own `cancel()`.
+    enum Foreign: CaseIterable {
+        case endsInStart, endsElsewhere, endsInCancelOnly, waitsForAnother, isReadyLate
+
+        func make() -> ForeignOperation {
+            ForeignOperation(isReady: self != .isReadyLate, endsInCancel: true) { operation in
+                switch self {
+                case .endsElsewhere: elsewhere { operation.finish() }
+                case .endsInCancelOnly: break
+                case .endsInStart, .waitsForAnother, .isReadyLate: operation.finish()
+                }
             }
-            for compound in compounds { queue.addOperation(compound) }
-            if round % 2 == 0 { queue.cancelAllOperations() } else { for compound in compounds { compound.cancel() } }
-            for compound in compounds { try? await compound.finished() }
-            #expect(children.allSatisfy { $0.isFinished })
         }
     }
 
-    /// For a moment after the end of a dependency, a child is not ready. One that was put on a queue then would crash it.
+    /// A queue that such a child is on would trap, or use it once it is freed. For a moment after the end of a dependency, a child is
+    /// not ready; one that was put on a queue then would crash it. Many compounds at the same time, because the fault was in a few
+    /// instructions.
     @Test(
-        "Children of other libraries that wait for each other, or are ready late, may finish inside their own cancel()",
-        arguments: [true, false])
-    func cancelThatFinishesWhileWaiting(isChain: Bool) async {
+        "Children of other libraries that finish inside their own cancel() may be cancelled at any moment of their start",
+        arguments: Foreign.allCases)
+    func cancelThatFinishes(_ kind: Foreign) async {
         for round in 0..<TestExtent.choose(20, long: 100) {
             let queue = OperationQueue()
-            let children = (0..<32 * 8).map { _ in
-                ForeignOperation(isReady: isChain, endsInCancel: true) { $0.finish() }
-            }
+            let children = (0..<32 * 8).map { _ in kind.make() }
+            let isLate = kind == .waitsForAnother || kind == .isReadyLate
             let compounds = (0..<32).map { index in
                 let part = Array(children[index * 8..<index * 8 + 8])
-                if isChain { for (child, next) in zip(part, part.dropFirst()) { next.addDependency(child) } }
-                return CompoundOperation(operations: part, maxConcurrentOperationCount: [-1, 1, 3][index % 3])
+                if kind == .waitsForAnother {
+                    for (child, next) in zip(part, part.dropFirst()) { next.addDependency(child) }
+                }
+                return CompoundOperation(
+                    operations: part, maxConcurrentOperationCount: isLate ? [-1, 1, 3][index % 3] : -1)
             }
             let cancel: @Sendable () -> Void = {
                 if round % 2 == 0 { return queue.cancelAllOperations() }
                 for compound in compounds { compound.cancel() }
             }
             for compound in compounds { queue.addOperation(compound) }
-            await concurrently([cancel, { if !isChain { for child in children { child.becomeReady() } } }])
+            if isLate {
+                await concurrently([
+                    cancel, { if kind == .isReadyLate { for child in children { child.becomeReady() } } },
+                ])
+            } else {
+                cancel()
+            }
             for compound in compounds { try? await compound.finished() }
             #expect(children.allSatisfy { $0.isFinished })
         }
@@ -196,18 +202,6 @@ import Testing
         }
     }
     #endif
-
-    enum ForeignEnd: Sendable {
-        case inStart, onAnotherThread, inCancelOnly
-
-        var work: @Sendable (ForeignOperation) -> Void {
-            switch self {
-            case .inStart: { $0.finish() }
-            case .onAnotherThread: { operation in DispatchQueue.global().async { operation.finish() } }
-            case .inCancelOnly: { _ in }
-            }
-        }
-    }
 
     @Test("Of two concurrent additions that together close a cycle exactly one succeeds")
     func twoAdditions() async throws {

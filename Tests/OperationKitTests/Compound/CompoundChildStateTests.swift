@@ -7,7 +7,19 @@ import Testing
 /// Children whose own state makes what they depend on irrelevant.
 @Suite("Compound: children that come with a state", .hangGuard) struct CompoundChildStateTests {
     enum Moment: CaseIterable { case initializer, beforeTheStart, whileItRuns }
-    enum State: CaseIterable { case cancelled, executing, finished }
+
+    enum State: CaseIterable {
+        case cancelled, cancelledBlock, cancelledThrowing, cancelledForeign, executing, finished, released
+
+        var kind: ChildKind? {
+            switch self {
+            case .cancelledBlock: .block
+            case .cancelledThrowing: .throwing
+            case .cancelledForeign: .foreign
+            default: nil
+            }
+        }
+    }
 
     /// A child that waits for an operation that never ends, in a compound to which it is added at some moment.
     private func compound(with child: Operation, at moment: Moment) throws -> CompoundOperation {
@@ -21,36 +33,21 @@ import Testing
     }
 
     @Test(
-        "A child that was cancelled, executes or has ended when it is added does not wait", arguments: Moment.allCases,
-        State.allCases)
+        "A child that was cancelled, executes or has ended when it is added does not wait, nor one that depends on nothing now",
+        arguments: Moment.allCases, State.allCases)
     func aState(moment: Moment, state: State) async throws {
         let never = ScriptedOperation.idle("never")
-        let child = ScriptedOperation.idle("child")
-        switch state {
-        case .cancelled: child.cancel()
-        case .executing: child.start()
-        case .finished:
-            child.start()
-            child.finish()
-        }
+        let scripted = ScriptedOperation("child") { if state == .released { $0.finish() } }
+        let child = state.kind?.make { Issue.record("It runs.") } ?? scripted
+        if state == .cancelled { child.cancel() }
+        if state == .executing || state == .finished { child.start() }
+        if state == .finished { scripted.finish() }
         child.addDependency(never)
+        if state.kind != nil { child.cancel() }
+        if state == .released { child.removeDependency(never) }
         let compound = try compound(with: child, at: moment)
-        if state == .executing { DispatchQueue.global().async { child.finish() } }
+        if state == .executing { elsewhere { scripted.finish() } }
         try await compound.finished()
-        #expect(child.isFinished)
-        never.start()
-        never.finish()
-    }
-
-    @Test(
-        "A stock operation that was cancelled when it is added does not wait", arguments: Moment.allCases,
-        [ChildKind.block, .throwing, .foreign])
-    func aCancelledStockOperation(moment: Moment, kind: ChildKind) async throws {
-        let never = ScriptedOperation.idle("never")
-        let child = kind.make { Issue.record("It runs.") }
-        child.addDependency(never)
-        child.cancel()
-        try await compound(with: child, at: moment).finished()
         #expect(child.isFinished)
         never.start()
         never.finish()
@@ -89,16 +86,6 @@ import Testing
         #expect(child.isFinished)
         never.start()
         never.finish()
-    }
-
-    @Test("A child whose unfinished dependency was removed starts", arguments: Moment.allCases)
-    func aRemovedDependency(moment: Moment) async throws {
-        let never = ScriptedOperation.idle("never")
-        let child = ScriptedOperation("child")
-        child.addDependency(never)
-        child.removeDependency(never)
-        try await compound(with: child, at: moment).finished()
-        #expect(child.isFinished && child.error == nil)
     }
 
     @Test(

@@ -26,14 +26,6 @@ import Testing
         #expect(compound.operationCount == 5 && compound.finishedOperationCount == 5)
     }
 
-    @Test("An operation that cannot be added does not count")
-    func rejected() throws {
-        let child = AsyncOperation()
-        let compound = CompoundOperation(operations: [child])
-        #expect(throws: CompoundAdditionError.self) { try compound.addOperation(child) }
-        #expect(compound.operationCount == 1)
-    }
-
     @Test(
         "The units of a compound's progress are weights, its fraction is finer, and its description counts operations")
     func units() async throws {

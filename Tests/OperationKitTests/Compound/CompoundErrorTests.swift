@@ -183,11 +183,6 @@ import Testing
         #expect(none.localizedDescription == "“c”: 0 operations failed.")
     }
 
-    @Test("The failure policy can be read, and is `continueAll` by default") func policy() {
-        #expect(CompoundOperation().failurePolicy == .continueAll)
-        #expect(CompoundOperation(failurePolicy: .cancelRemaining).failurePolicy == .cancelRemaining)
-    }
-
     @Test("The errors of an addition name the operation and the compound") func additionErrors() {
         let errors: [CompoundAdditionError] = [
             .compoundFinished(operation: "child", compound: "parent"),

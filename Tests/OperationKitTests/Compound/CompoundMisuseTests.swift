@@ -114,13 +114,6 @@ import Testing
         }
     }
 
-    @Test("With a limit of 0 no child runs, and cancelling ends the compound") func limitOfZero() async {
-        let log = EventLog()
-        let compound = CompoundOperation(operations: [ScriptedOperation.logged(log)], maxConcurrentOperationCount: 0)
-        await endsAsCancelled(compound)
-        #expect(log.events == ["asyncCompletionBlock cancelled"])
-    }
-
     /// Never ready by itself, whatever happens to it.
     private final class Stubborn: AsyncOperation, @unchecked Sendable {
         private let mayRun = Shared(false)

@@ -7,31 +7,6 @@ import Testing
 @Suite("Compound: order", .hangGuard, .serialized) struct CompoundOrderTests {
     // MARK: - Dependencies and priorities
 
-    @Test("A child starts after the children that it depends on", arguments: ChildKind.allCases, [-1, 1, 2])
-    func dependencies(_ kind: ChildKind, limit: Int) async throws {
-        let log = EventLog()
-        let children = (0..<30).map { index in kind.make { log.add("\(index)") } }
-        for (child, next) in zip(children, children.dropFirst()) { next.addDependency(child) }
-        let compound = CompoundOperation(operations: children.reversed(), maxConcurrentOperationCount: limit)
-        try await OperationQueue().run(compound)
-        #expect(log.events == (0..<30).map { "\($0)" })
-    }
-
-    @Test("A child that overrides `isReady` starts when it is ready", arguments: [-1, 1])
-    func overriddenReadiness(limit: Int) async throws {
-        let log = EventLog()
-        let gated = GatedReadyOperation { log.add("gated") }
-        let opener = BlockOperation {
-            log.add("opener")
-            gated.becomeReady()
-        }
-        let after = BlockOperation { log.add("after") }
-        after.addDependency(gated)
-        let compound = CompoundOperation(operations: [after, gated, opener], maxConcurrentOperationCount: limit)
-        try await OperationQueue().run(compound)
-        #expect(log.events == ["opener", "gated", "after"])
-    }
-
     @Test(
         "A child that becomes ready while another one executes comes before those of its priority that were added later",
         arguments: [Operation.QueuePriority.veryLow, .low, .normal, .veryHigh]
@@ -62,20 +37,6 @@ import Testing
         }
         try await OperationQueue().run(compound)
         #expect(log.events == ["2", "6", "5", "0", "3", "1", "4"])
-    }
-
-    @Test("A dependency that is added after the start counts as long as the child has not started")
-    func lateDependency() async throws {
-        let log = EventLog()
-        let last = BlockOperation { log.add("last") }
-        let late = BlockOperation { log.add("late") }
-        let first = BlockOperation {
-            last.addDependency(late)
-            log.add("first")
-        }
-        let compound = CompoundOperation(operations: [first, last, late], maxConcurrentOperationCount: 1)
-        try await OperationQueue().run(compound)
-        #expect(log.events == ["first", "late", "last"])
     }
 
     @Test(

@@ -44,16 +44,6 @@ import Testing
         #expect(await ended() == head + life("b") + life("a") + ["sync: finished"])
     }
 
-    @Test("The end of a compound comes after those of all children, on whatever threads these end")
-    func manyChildren() async {
-        let names = (0..<100).map { "child \($0)" }
-        let children = names.map { ScriptedOperation($0) { operation in elsewhere { operation.finish() } } }
-        recorder.observe(CompoundOperation(name: "sync", operations: children)).start()
-        let events = await ended()
-        for name in names { #expect(recorder.events(of: name) == ["started", "running", "finished"]) }
-        #expect(Array(events.prefix(2)) == head && events.last == "sync: finished" && events.count == 303)
-    }
-
     // MARK: - Additions
 
     @Test("An observer sees additions that come after its own, before the start and while the compound runs")
