@@ -112,35 +112,6 @@ import Testing
         #expect(operation.isFinished && waiting.isFinished && clock.deadlines.isEmpty)
     }
 
-    @Test("A compound that takes too long cancels its children, ends after them, and names the timeout as the reason")
-    func compound() async {
-        let log = log
-        let begun = Gate()
-        let child = ScriptedOperation("child", main: { _ in begun.open() }) { operation in
-            log.add("child")
-            operation.finish(withError: CancellationError())
-        }
-        let compound = CompoundOperation(operations: [child])
-        compound.name = "compound"
-        compound.clock = clock
-        compound.timeout = .seconds(5)
-        compound.asyncCompletionBlock = { _ in log.add("compound") }
-        compound.start()
-        await begun.opened()
-        await expire()
-        do {
-            try await compound.finished()
-            Issue.record("The compound succeeded.")
-        } catch CompoundOperationError.cancelled(_, let errors, let reason) {
-            #expect(errors.isEmpty)
-            #expect(
-                reason as? OperationTimeoutError == OperationTimeoutError(operation: "compound", timeout: .seconds(5)))
-        } catch {
-            Issue.record(error)
-        }
-        #expect(log.events == ["child", "compound"] && compound.error?.isCancellation == false)
-    }
-
     @Test("The time of a compound goes on while it is suspended") func suspended() async {
         let compound = CompoundOperation(operations: [ScriptedOperation("child")])
         compound.isSuspended = true
@@ -151,7 +122,7 @@ import Testing
         await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
     }
 
-    @Test("Macros, waterfalls, gathered operations and runs have timeouts, too", arguments: 0..<4)
+    @Test("Compounds, macros, waterfalls, gathered operations and runs have timeouts, too", arguments: 0..<5)
     func composites(kind: Int) async {
         let work = { @Sendable in
             _ = try await cancellation()
@@ -161,6 +132,7 @@ import Testing
             case 0: MacroOperation(TaskOperation { 1 }).then(IOTaskOperation<Int, Void> { _ in try await work() })
             case 1: Waterfall<Void, Void>().thenAwait { try await work() }
             case 2: [TaskOperation { try await work() }].gathered()
+            case 3: CompoundOperation(operations: [TaskOperation { try await work() }])
             default: MapOperation<Int, Void> { _ in try await work() }.with(input: [1])
             }
         operation.clock = clock

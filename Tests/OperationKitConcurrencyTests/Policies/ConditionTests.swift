@@ -42,13 +42,6 @@ import Testing
         #expect(log.events.first == "1" && log.events.count == 2 && !operation.isCancelled)
     }
 
-    @Test("A condition that throws fails") func throwing() async {
-        let operation = logged(ClosureCondition(name: "throwing") { _ in throw TestError.second })
-        operation.start()
-        await #expect(throws: ConditionError.self) { try await operation.finished() }
-        #expect(text((operation.error as? ConditionError)?.cause) == "second" && log.count(of: "main") == 0)
-    }
-
     @Test("A condition that skips the operation ends it as cancelled, which is no failure of its compound")
     func skipped() async throws {
         let operation = logged(condition("weekday", .skipped))

@@ -108,19 +108,6 @@ import Testing
         await expectNothingLeft()
     }
 
-    @Test("It ends after the attempts that it cancels") func endsAfterOthers() async throws {
-        let (attempts, hedged) = started()
-        await attempts.begun(1)
-        attempts[1]?.ignoresCancellation.value = true
-        await clock.pass(.seconds(1))
-        await attempts.begun(2)
-        attempts[2]?.finish(with: 2)
-        await eventually("the first attempt is not cancelled") { attempts[1]?.isCancelled == true }
-        #expect(hedged.isExecuting)
-        attempts[1]?.finish(with: 1)
-        #expect(try await hedged.value == 2)
-    }
-
     @Test("An attempt that fails makes the next one begin immediately, and the last failure counts")
     func failures() async {
         do {
@@ -225,24 +212,6 @@ import Testing
             attempts.removeAll()
         }
         await expectNothingLeft()
-    }
-
-    @Test("Cancelling a hedged operation while it makes an attempt keeps that from running, after a failure, too")
-    func cancelledWhileMaking() async {
-        let (making, cancelled) = (Gate(), Gate())
-        let hedged = HedgedOperation(after: .seconds(1)) { attempt in
-            if attempt == 2 {
-                making.open()
-                cancelled.pass()
-            }
-            return ScriptedOperation { $0.finish(withError: TestError.first) }
-        }
-        hedged.clock = clock
-        hedged.start()
-        await making.opened()
-        hedged.cancel()
-        cancelled.open()
-        await #expect(throws: CancellationError.self) { try await hedged.finished() }
     }
 
     /// Tells of its end only when it may.

@@ -62,14 +62,6 @@ import Testing
         #expect(clock.now.offset == .seconds(50))
     }
 
-    @Test("The maximum ends it as the last run did", arguments: [1, 3]) func maximum(count: Int) async throws {
-        let poll = poll(maximumCount: count)
-        poll.start()
-        for _ in 1..<count { await clock.pass(.seconds(10)) }
-        #expect(try await poll.value == count)
-        #expect(clock.deadlines.isEmpty)
-    }
-
     @Test("A run that fails ends it, or does not", arguments: [false, true]) func failure(continues: Bool) async {
         let poll = poll(maximumCount: 3, continuesAfterFailure: continues) { throw TestError.numbered($0) }
         poll.start()

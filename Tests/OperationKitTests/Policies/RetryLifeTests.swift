@@ -28,21 +28,42 @@ import Testing
 
     // MARK: - Cancelling
 
-    @Test("Cancelling while the closure makes an operation keeps that from running") func cancelledWhileMaking() async {
-        do {
-            let (log, leaks) = (log, leaks)
-            let (making, cancelled) = (Gate(), Gate())
-            let retry = retry { _ in
-                making.open()
-                cancelled.pass()
-                return leaks.track(ScriptedOperation { _ in log.add("ran") })
+    /// What a closure makes attempts or runs of.
+    enum Kind: CaseIterable {
+        case retry, hedging, repetition
+
+        func make(_ makeOperation: @escaping @Sendable (Int) throws -> AsyncOperation) -> AsyncOperation {
+            switch self {
+            case .retry: RetryOperation(RetryPolicy(backoff: .none), makeOperation: makeOperation)
+            case .hedging: HedgedOperation(after: .seconds(100), makeOperation: makeOperation)
+            case .repetition:
+                RepeatOperation(every: .seconds(1), continuesAfterFailure: true, makeOperation: makeOperation)
             }
-            retry.start()
+        }
+    }
+
+    @Test(
+        "Cancelling while the closure makes an operation keeps that from running, after a failure, too",
+        arguments: Kind.allCases, [1, 2])
+    func cancelledWhileMaking(kind: Kind, attempt: Int) async {
+        do {
+            let (log, leaks, making, cancelled) = (log, leaks, Gate(), Gate())
+            let operation = leaks.track(
+                kind.make { number in
+                    if number < attempt { return ScriptedOperation { $0.finish(withError: TestError.first) } }
+                    making.open()
+                    cancelled.pass()
+                    return leaks.track(ScriptedOperation { _ in log.add("ran") })
+                })
+            operation.clock = clock
+            operation.start()
+            if kind == .repetition, attempt == 2 { await clock.pass(.seconds(1)) }
             await making.opened()
-            retry.cancel()
+            operation.cancel()
             cancelled.open()
-            await #expect(throws: CancellationError.self) { try await retry.finished() }
-            #expect(log.events.isEmpty && retry.attempts.isEmpty)
+            await #expect(throws: CancellationError.self) { try await operation.finished() }
+            let attempts = (operation as? RetryOperation<Void, Void>)?.attempts
+            #expect(log.events.isEmpty && attempts?.count ?? attempt - 1 == attempt - 1)
         }
         await expectNothingLeft()
     }

@@ -158,17 +158,20 @@ import Testing
         normal.finish()
     }
 
-    @Test("What a retry requires each of its attempts requires, and nothing is held in between") func retry()
-        async throws
-    {
-        let clock = ManualClock()
-        let retry = RetryOperation(RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(5)))) { [log] attempt in
-            TaskOperation {
-                log.add("attempt \(attempt)")
-                if attempt == 1 { throw TestError.first }
-                return attempt
-            }
+    @Test(
+        "What a retry requires each of its attempts requires, and describes as its wait, and nothing is held in between",
+        arguments: [Kind.retry, .closure])
+    func retry(kind: Kind) async throws {
+        let (clock, log, count) = (ManualClock(), log, Shared(0))
+        let policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(5)))
+        let attempt: @Sendable () async throws -> Void = {
+            let number = count.increment()
+            log.add("attempt \(number)")
+            if number == 1 { throw TestError.first }
         }
+        let retry: AsyncOperation =
+            kind == .closure
+            ? TaskOperation(retry: policy, attempt) : RetryOperation(policy) { _ in TaskOperation(attempt) }
         retry.clock = clock
         retry.require(database)
         retry.start()
@@ -177,39 +180,12 @@ import Testing
         other.start()
         #expect(log.events == ["attempt 1", "other"])
         clock.advance(by: .seconds(5))
-        await eventually("does not wait") { database.waitingCount == 1 }
+        let wait = "waiting for exclusive access to “database”, held by “other”"
+        // The resource knows of the wait a moment before the task does.
+        await eventually("is \(retry.debugDescription)") { retry.debugDescription.contains(wait) }
         other.finish()
         try await retry.finished()
-        #expect(log.events == ["attempt 1", "other", "attempt 2"])
-    }
-
-    @Test("What a retried task requires each of its attempts requires, and describes as its wait") func retriedTask()
-        async throws
-    {
-        let (clock, breaker) = (ManualClock(), CircuitBreaker("service", minimumCalls: 1, openDuration: .seconds(3)))
-        let count = Shared(0)
-        let task = TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(5))))
-        {
-            let number = count.change { count in
-                count += 1
-                return count
-            }
-            if number == 1 { throw TestError.first }
-            return number
-        }
-        task.clock = clock
-        task.require(database)
-        task.start()
-        await clock.sleepers()
-        let other = held("other", database)
-        other.start()
-        #expect(log.events == ["other"] && breaker.state == .closed)
-        clock.advance(by: .seconds(5))
-        let description = "“load”: waiting for exclusive access to “database”, held by “other”"
-        // The resource knows of the wait a moment before the task does.
-        await eventually("is \(task.debugDescription)") { task.debugDescription.hasPrefix(description) }
-        other.finish()
-        #expect(try await task.value == 2 && database.waitingCount == 0)
+        #expect(log.events == ["attempt 1", "other", "attempt 2"] && database.waitingCount == 0)
     }
 
     @Test(
