@@ -36,6 +36,11 @@ extension ScriptedOperation {
         ScriptedOperation(name, main: { _ in })
     }
 
+    /// Works until it is cancelled, and then ends with a `CancellationError`.
+    package static func stoppable(_ name: String? = nil, main: @escaping Script = { _ in }) -> ScriptedOperation {
+        ScriptedOperation(name, main: main, didCancel: { $0.finish(withError: CancellationError()) })
+    }
+
     /// Writes down its name when its work begins, which then ends.
     package static func named(
         _ name: String, in log: EventLog, requiring resources: [OperationResource] = []

@@ -18,23 +18,6 @@ import Testing
     }
 
     @Test(
-        "`completionBlock` is called once for an operation that was cancelled before its start",
-        arguments: Kind.allCases, Start.allCases)
-    func calledOnceForCancelled(kind: Kind, start: Start) async {
-        let log = EventLog()
-        let called = Gate()
-        let operation = kind.make()
-        operation.completionBlock = {
-            log.add("called")
-            called.open()
-        }
-        await start(operation) { operation.cancel() }
-        await called.opened()
-        #expect(log.events == ["called"])
-        #expect(operation.isCancelled)
-    }
-
-    @Test(
         "The `completionBlock` that was set last is called, and one that was replaced or removed is released",
         arguments: Kind.allCases, Start.allCases)
     func lastIsCalled(kind: Kind, start: Start) async {

@@ -6,25 +6,30 @@ import Testing
 /// What crashes, hangs or leaks with hand-written subclasses in Foundation on Linux.
 @Suite("Hazards of Foundation", .hangGuard) struct HazardTests {
     @Test(
-        "Operations that are finished or cancelled before their queue starts them, or meanwhile, all end",
+        "Operations that are finished or cancelled before their queue starts them, or meanwhile, end once, and are released",
         arguments: [false, true], [false, true])
     func endedByOthers(isSuspended: Bool, isCancelled: Bool) async {
-        let outcomes = EventLog()
+        let (problems, tracker) = (EventLog(), LeakTracker())
         await onThread {
             for _ in 0..<20 {
-                let operations = (0..<100).map { _ in
-                    ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+                let subjects = (0..<100).map { _ in
+                    tracker.track(
+                        RaceSubject(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) }))
                 }
                 let queue = OperationQueue()
                 queue.isSuspended = isSuspended
-                queue.addOperations(operations, waitUntilFinished: false)
-                for operation in operations { if isCancelled { operation.cancel() } else { operation.finish() } }
+                queue.addOperations(subjects, waitUntilFinished: false)
+                for subject in subjects { if isCancelled { subject.cancel() } else { subject.end(nil) } }
                 queue.isSuspended = false
                 queue.waitUntilAllOperationsAreFinished()
-                for operation in operations where operation.isFinished { outcomes.add(text(operation.error)) }
+                for subject in subjects {
+                    for problem in subject.problems() { problems.add(problem) }
+                    if (subject.error == nil) == isCancelled { problems.add("ended with \(text(subject.error))") }
+                }
             }
         }
-        #expect(outcomes.count(of: isCancelled ? "cancelled" : "success") == 2_000)
+        #expect(problems.events.isEmpty)
+        await tracker.expectAllReleased()
     }
 
     @Test("A suspended queue may be dropped with its operations, which do not start") func droppedQueue() async {

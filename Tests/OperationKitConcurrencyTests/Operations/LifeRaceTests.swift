@@ -82,25 +82,6 @@ import Testing
             }, meeting.bodies)
     }
 
-    @Test("An operation that is cancelled while its queue starts it ends once, and is released")
-    func againstQueue() async {
-        let wrong = EventLog()
-        let tracker = LeakTracker()
-        await onThread {
-            for round in 0..<TestExtent.choose(600, long: 2_000) {
-                let queue = OperationQueue()
-                let subject = tracker.track(
-                    RaceSubject(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) }))
-                queue.addOperation(subject)
-                subject.cancel()
-                subject.waitUntilFinished()
-                for problem in subject.problems() { wrong.add("round \(round): \(problem)") }
-            }
-        }
-        #expect(wrong.events.isEmpty)
-        await tracker.expectAllReleased()
-    }
-
     /// What a third thread must never see while one starts an operation and another one ends it.
     private func expectNeverSeen(
         _ problem: String, end: @escaping @Sendable (ScriptedOperation) -> Void,
@@ -110,9 +91,7 @@ import Testing
         let seed = SplitMix64.freshSeed()
         await race(
             rounds: 3_000, seed: seed,
-            prepare: { _ in
-                ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
-            },
+            prepare: { _ in ScriptedOperation.stoppable() },
             [
                 { $0.start() }, end,
                 { operation in

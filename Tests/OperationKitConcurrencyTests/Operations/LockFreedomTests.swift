@@ -100,33 +100,29 @@ import Testing
         #expect(operation.answers.value.allSatisfy { $0 })
     }
 
-    @Test("The lock is free while a block that was replaced or removed is released", arguments: [true, false])
-    func formerBlocks(isReplaced: Bool) async {
+    @Test(
+        "The lock is free while a block or an input is released that was replaced, removed or set after the end",
+        arguments: [true, false])
+    func formerValues(isReplaced: Bool) async {
         let log = EventLog()
-        let operation = ScriptedOperation.idle()
+        let (operation, ended) = (IOOperation<Released, Int>(), ScriptedOperation())
         await onThread {
             let first = Released { [unowned operation] in log.add("first \(Self.isFree(operation))") }
             operation.asyncCompletionBlock = { _ in first.use() }
             let second = Released { [unowned operation] in log.add("second \(Self.isFree(operation))") }
             operation.completionBlock = { second.use() }
+            operation.input = Released { [unowned operation] in log.add("third \(Self.isFree(operation))") }
         }
         await onThread {
             let asyncCompletionBlock: AsyncOperation.AsyncCompletionBlock = { _ in log.add("new") }
             let completionBlock: @Sendable () -> Void = { log.add("new") }
             operation.asyncCompletionBlock = isReplaced ? asyncCompletionBlock : nil
             operation.completionBlock = isReplaced ? completionBlock : nil
+            operation.input = isReplaced ? Released {} : nil
+            ended.start()
+            ended.asyncCompletionBlock = Self.block { [unowned ended] in log.add("last \(Self.isFree(ended))") }
         }
-        #expect(log.events == ["first true", "second true"])
-    }
-
-    @Test("The lock is free while a block that was set after the end is released") func droppedBlock() async {
-        let log = EventLog()
-        let operation = ScriptedOperation()
-        await onThread {
-            operation.start()
-            operation.asyncCompletionBlock = Self.block { [unowned operation] in log.add("\(Self.isFree(operation))") }
-        }
-        #expect(log.events == ["true"])
+        #expect(log.events == ["first true", "second true", "third true", "last true"])
     }
 
     private static func block(onRelease body: @escaping @Sendable () -> Void) -> AsyncOperation.AsyncCompletionBlock {
@@ -220,17 +216,6 @@ import Testing
         composite.cancel(withError: reason)
         try? await composite.finished()
         #expect(reason.answers.value.allSatisfy { $0 })
-    }
-
-    @Test("The lock is free while an input that was replaced or removed is released", arguments: [true, false])
-    func formerInput(isReplaced: Bool) async {
-        let log = EventLog()
-        let operation = IOOperation<Released, Int>()
-        await onThread {
-            operation.input = Released { [unowned operation] in log.add("\(Self.isFree(operation))") }
-        }
-        await onThread { operation.input = isReplaced ? Released {} : nil }
-        #expect(log.events == ["true"] && (operation.input != nil) == isReplaced)
     }
 
     @Test("`asyncCompletionBlock` may wait for a thread that uses the operation, while others start and finish it")

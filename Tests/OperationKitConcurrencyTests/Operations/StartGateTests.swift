@@ -29,16 +29,6 @@ import Testing
         return (compound, child)
     }
 
-    @Test("An operation is executing while a gate takes time, and `main()` comes after it")
-    func mainAfterThePreparation() async throws {
-        let gate = HeldGate("gate", log)
-        let operation = waiting(gate)
-        #expect(log.events == ["gate"])
-        gate.open()
-        try await operation.finished()
-        #expect(log.events == ["gate", "main", "asyncCompletionBlock success"])
-    }
-
     @Test("`main()` is called on another thread than the one that opens the gate, and belongs to no queue and no task")
     func mainOnAnotherThread() async throws {
         let threads = Shared<[ObjectIdentifier]>([])
@@ -122,10 +112,14 @@ import Testing
     @Test(
         "An operation that is cancelled or finished while it waits ends immediately, with neither `main()` nor `didCancel()`",
         arguments: [true, false])
-    func endedWhileWaiting(isCancelled: Bool) {
-        let gate = HeldGate("gate", log)
-        let operation = waiting(gate)
+    func endedWhileWaiting(isCancelled: Bool) async {
+        let (gate, recorder) = (HeldGate("gate", log), EventRecorder())
+        let operation = recorder.observe(ScriptedOperation.logged(log))
+        operation.name = "load"
+        operation.addGate(gate)
         operation.start()
+        operation.start()
+        #expect(gate.isAwaited && operation.isExecuting)
         if isCancelled {
             operation.cancel(withError: TestError.first)
         } else {
@@ -134,6 +128,8 @@ import Testing
         #expect(operation.isFinished && operation.error as? TestError == .first)
         gate.open(withError: TestError.second)
         #expect(log.events == ["gate", "asyncCompletionBlock first", "withdraw gate"])
+        let end = (isCancelled ? ["cancelled"] : []) + ["finished: first"]
+        #expect(recorder.events(of: "load") == ["started", "waiting for the test"] + end)
     }
 
     @Test(

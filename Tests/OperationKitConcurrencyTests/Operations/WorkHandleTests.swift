@@ -160,36 +160,18 @@ import Testing
     }
 
     @Test(
-        "A handler is called if the operation is cancelled before its end, and not if it is registered after that",
+        "A handler is called if the operation is cancelled before its end, when handlers are released, and none are taken any more",
         arguments: Kind.allCases, [false, true])
     func afterTheEnd(kind: Kind, isCancelled: Bool) async {
-        let log = EventLog()
-        let kept = Shared<Handle?>(nil)
-        let holder = Shared<Operation?>(nil)
-        let operation = kind.make { handle in
-            handle.onCancel { log.add("handler") }
-            kept.value = handle
-            if isCancelled { holder.value?.cancel() }
-        }
-        holder.value = operation
-        await Start.byHand(operation)
-        holder.value = nil
-        operation.cancel()
-        kept.value?.onCancel { log.add("late handler") }
-        #expect(operation.isCancelled == isCancelled && log.events == (isCancelled ? ["handler"] : []))
-        kept.value = nil
-    }
-
-    @Test("Handlers are released when the operation has ended", arguments: Kind.allCases, [false, true])
-    func released(kind: Kind, isCancelled: Bool) async {
-        let tracker = LeakTracker()
-        let kept = Shared<Handle?>(nil)
+        let (tracker, log, kept) = (LeakTracker(), EventLog(), Shared<Handle?>(nil))
         let operation: Operation
         do {
-            let token = tracker.token("handler")
-            let holder = Shared<Operation?>(nil)
+            let (token, holder) = (tracker.token("handler"), Shared<Operation?>(nil))
             operation = kind.make { [token] handle in
-                handle.onCancel { [token] in token.use() }
+                handle.onCancel { [token] in
+                    token.use()
+                    log.add("handler")
+                }
                 kept.value = handle
                 if isCancelled { holder.value?.cancel() }
             }
@@ -198,7 +180,9 @@ import Testing
             holder.value = nil
         }
         await tracker.expectAllReleased()
-        #expect(operation.isCancelled == isCancelled)
+        operation.cancel()
+        kept.value?.onCancel { log.add("late handler") }
+        #expect(operation.isCancelled == isCancelled && log.events == (isCancelled ? ["handler"] : []))
         kept.value = nil
     }
 

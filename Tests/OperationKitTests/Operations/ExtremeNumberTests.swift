@@ -22,7 +22,7 @@ import Testing
 
     @Test("A duration may have any value", arguments: durations) func duration(_ duration: Duration) async throws {
         await Self.live(DelayOperation(for: duration))
-        let limited = ScriptedOperation(main: { _ in }) { $0.finish(withError: CancellationError()) }
+        let limited = ScriptedOperation.stoppable()
         limited.timeout = duration
         await Self.live(limited)
         #expect(try await TaskOperation { 1 }.started().finished(within: max(duration, .seconds(60))))

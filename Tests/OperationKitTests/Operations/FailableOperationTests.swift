@@ -32,7 +32,8 @@ import Testing
 
     private struct Coordinator: ParallelOperationCoordinator {}
 
-    private func errorOfDependent(of operation: Operation) async throws -> (any Error)? {
+    /// Why an operation did not run that requires the success of another one.
+    private func causeOfDependent(on operation: Operation) async throws -> (any Error)? {
         let dependent = Dependent()
         dependent.requireSuccess(of: operation)
         let queue = OperationQueue()
@@ -40,7 +41,8 @@ import Testing
         queue.addOperation(dependent)
         queue.addOperation(operation)
         try await queue.allOperationsFinished()
-        return dependent.error
+        guard case .dependencyFailed(_, "decode", let cause)? = dependent.error as? DependencyError else { return nil }
+        return cause
     }
 
     @Test("The error of a failable operation reaches its compound, its coordinator, its dependents and `run`")
@@ -56,12 +58,7 @@ import Testing
         let slots = await Coordinator().performOperations([Decode(failure: TestError.first), Decode()])
         #expect(slots.map { $0 as? TestError } == [.first, nil])
 
-        let error = try await errorOfDependent(of: Decode(failure: TestError.first))
-        guard case .dependencyFailed(_, "decode", let cause) = error as? DependencyError else {
-            Issue.record("\(String(describing: error))")
-            return
-        }
-        #expect(cause as? TestError == .first)
+        #expect(try await causeOfDependent(on: Decode(failure: TestError.first)) as? TestError == .first)
     }
 
     @Test("A cancelled failable operation without an error is no success for coordinators, dependents and `run`")
@@ -71,12 +68,7 @@ import Testing
         let slots = await Coordinator().performOperations([Decode.cancelled()])
         #expect(slots.count == 1 && slots[0] is CancellationError)
 
-        let error = try await errorOfDependent(of: Decode.cancelled())
-        guard case .dependencyFailed(_, "decode", let cause) = error as? DependencyError else {
-            Issue.record("\(String(describing: error))")
-            return
-        }
-        #expect(cause is CancellationError)
+        #expect(try await causeOfDependent(on: Decode.cancelled()) is CancellationError)
     }
 
     @Test(

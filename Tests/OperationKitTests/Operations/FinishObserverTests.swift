@@ -6,29 +6,22 @@ import Testing
 
 @Suite("FinishObserver", .hangGuard) struct FinishObserverTests {
     @Test(
-        "An observer reports the end of an operation of any class once",
-        arguments: [ChildKind.asynchronous, .throwing, .block, .foreign])
-    func reportsEnd(kind: ChildKind) async {
+        "An observer reports the end of an operation of any class once, also one that came before it",
+        arguments: [ChildKind.asynchronous, .throwing, .block, .foreign], [false, true])
+    func reportsEnd(kind: ChildKind, isEarlier: Bool) async {
         let (reported, log) = (Gate(), EventLog())
         let operation = kind.make { log.add("work") }
+        if isEarlier {
+            operation.start()
+            await eventually("not ended") { operation.isFinished }
+        }
         FinishObserver(operation) {
             log.add("reported")
             reported.open()
         }
-        operation.start()
+        if !isEarlier { operation.start() }
         await reported.opened()
         #expect(log.events == ["work", "reported"])
-    }
-
-    @Test("An observer reports an end that came before it", arguments: [ChildKind.asynchronous, .throwing, .block])
-    func reportsEarlierEnd(kind: ChildKind) async {
-        let reported = Gate()
-        let operation = kind.make {}
-        operation.start()
-        #expect(operation.isFinished)
-        FinishObserver(operation) { reported.open() }
-        await reported.opened()
-        #expect(reported.isOpen)
     }
 
     @Test("An observer that was ended reports nothing") func endsBefore() {

@@ -42,15 +42,6 @@ import Testing
         #expect(progress.fractionCompleted == 1)
     }
 
-    @Test("The progress of a collection run is at 0 before its start, and complete after its success")
-    func collectionRun() async throws {
-        let run = Strategy.sequentialItems.make { $1(nil) }.makeOperation(on: [1, 2])
-        let progress = run.progress
-        #expect(progress.fractionCompleted == 0)
-        try await OperationQueue().run(run)
-        #expect(progress.fractionCompleted == 1)
-    }
-
     @Test("Units that are published late do not set a progress back") func unitsThatAreLate() {
         let progress = OperationProgress(of: AsyncOperation(), unitCount: -1)
         progress.publish(3 / 5, of: 5)

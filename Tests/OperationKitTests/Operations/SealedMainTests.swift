@@ -5,9 +5,35 @@ import Testing
 
 /// `main()` is public, because Foundation's is. A class that seals it does its work elsewhere, where callers cannot reach it.
 @Suite("Classes that seal main()", .hangGuard) struct SealedMainTests {
-    enum Kind: CaseIterable, Sendable {
-        case asyncBlock, throwingBlock, delay, task, typedTask, typedBlock, map, gathering, collection
+    private typealias Made = (operation: AsyncOperation, callMain: @Sendable () -> Void)
+
+    private static func plain(_ operation: AsyncOperation) -> Made { (operation, { operation.main() }) }
+
+    private static func typed<Input, Output>(_ operation: IOOperation<Input, Output>, _ input: Input) -> Made {
+        operation.input = input
+        return (operation, { operation.main(input: input) })
     }
+
+    /// Operations that work once, and a call of their `main()`.
+    private static let makers: [@Sendable (@escaping @Sendable () -> Void) -> Made] = [
+        { work in
+            plain(
+                AsyncBlockOperation {
+                    work(); $0()
+                })
+        }, { work in plain(ThrowingBlockOperation { work() }) },
+        { work in
+            let delay = DelayOperation(for: .zero)
+            delay.asyncCompletionBlock = { _ in work() }
+            return plain(delay)
+        },
+        { work in typed(TaskOperation { work() }, ()) },
+        { work in typed(IOTaskOperation<Int, Void> { _ in work() }, 1) },
+        { work in typed(IOBlockOperation<Int, Void> { _ in work() }, 1) },
+        { work in typed(MapOperation<Int, Void> { _ in work() }, [1]) },
+        { work in typed([TaskOperation { work() }].gathered(), ()) },
+        { work in typed(Items(work).makeOperation(on: [1]), [1]) },
+    ]
 
     final class Items: SequentialItemOperation, Sendable {
         let work: @Sendable () -> Void
@@ -22,56 +48,14 @@ import Testing
         }
     }
 
-    /// Returns an operation that works once, and a call of its `main()`.
-    private func make(_ kind: Kind, _ work: @escaping @Sendable () -> Void) -> (AsyncOperation, @Sendable () -> Void) {
-        switch kind {
-        case .asyncBlock:
-            let operation = AsyncBlockOperation { finish in
-                work()
-                finish()
-            }
-            return (operation, { operation.main() })
-        case .throwingBlock:
-            let operation = ThrowingBlockOperation { work() }
-            return (operation, { operation.main() })
-        case .delay:
-            let operation = DelayOperation(for: .zero)
-            operation.asyncCompletionBlock = { _ in work() }
-            return (operation, { operation.main() })
-        case .task:
-            let operation = TaskOperation { work() }
-            return (operation, { operation.main(input: ()) })
-        case .typedTask:
-            let operation = IOTaskOperation<Int, Void> { _ in work() }
-            operation.input = 1
-            return (operation, { operation.main(input: 1) })
-        case .typedBlock:
-            let operation = IOBlockOperation<Int, Void> { _ in work() }
-            operation.input = 1
-            return (operation, { operation.main(input: 1) })
-        case .map:
-            let operation = MapOperation<Int, Void> { _ in work() }
-            operation.input = [1]
-            return (operation, { operation.main(input: [1]) })
-        case .gathering:
-            let operation = [TaskOperation { work() }].gathered()
-            return (operation, { operation.main(input: ()) })
-        case .collection:
-            let operation = Items(work).makeOperation(on: [1])
-            return (operation, { operation.main(input: [1]) })
-        }
-    }
-
-    @Test("Calling `main()` of a leaf by hand does nothing, before and after its life", arguments: Kind.allCases)
-    func byHand(_ kind: Kind) async throws {
+    @Test("Calling `main()` of a leaf by hand does nothing, before and after its life", arguments: makers.indices)
+    func byHand(_ index: Int) async throws {
         let count = Shared(0)
-        let (operation, callMain) = make(kind) { count.change { $0 += 1 } }
+        let (operation, callMain) = Self.makers[index]({ count.change { $0 += 1 } })
         callMain()
-        #expect(count.value == 0)
-        #expect(!operation.isFinished)
+        #expect(count.value == 0 && !operation.isFinished, "\(type(of: operation))")
         try await OperationQueue().run(operation)
         callMain()
-        #expect(count.value == 1)
-        #expect(operation.error == nil)
+        #expect(count.value == 1 && operation.error == nil, "\(type(of: operation))")
     }
 }
