@@ -87,7 +87,7 @@ import Testing
     )
     func fromChildBlocks(limit: Int, place: String) async {
         let compound = CompoundOperation(maxConcurrentOperationCount: limit)
-        let last = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+        let last = ScriptedOperation.stoppable()
         let child = ScriptedOperation(
             main: { [unowned compound] in
                 if place == "main" || place == "didCancel" { compound.cancel() }

@@ -144,8 +144,8 @@ import Testing
         #expect(child.isFinished && late.isFinished)
     }
 
-    @Test("Dependencies that come while children start neither trap nor hang", arguments: [BlockOperation.self])
-    func dependenciesAgainstWorkers(_ type: BlockOperation.Type) async throws {
+    @Test("Dependencies that come while children start neither trap nor hang")
+    func dependenciesAgainstWorkers() async throws {
         for _ in 0..<200 {
             let children = (0..<16).map { _ in BlockOperation {} }
             let hub = ScriptedOperation.idle()

@@ -99,8 +99,7 @@ import Testing
             let children = Shared<[Operation]>([])
             let adding: @Sendable () -> Void = {
                 for _ in 0..<10 {
-                    let child = ScriptedOperation(
-                        main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+                    let child = ScriptedOperation.stoppable()
                     children.change { $0.append(child) }
                     expectNoError { try compound.addOperation(child) }
                 }

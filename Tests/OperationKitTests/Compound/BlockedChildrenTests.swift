@@ -143,7 +143,7 @@ import Testing
     @Test("A cause outside cancels the remaining children, where the policy says so")
     func outsideCancels() async {
         let outside = failing("outside")
-        let running = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+        let running = ScriptedOperation.stoppable()
         let compound = CompoundOperation(
             operations: [running, requiring("a", outside)], failurePolicy: .cancelRemaining)
         OperationQueue().addOperation(outside)

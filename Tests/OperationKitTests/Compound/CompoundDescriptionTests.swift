@@ -81,21 +81,6 @@ import Testing
         await finish(children, of: compound)
     }
 
-    @Test("A ready child that the limit keeps from starting says so", arguments: [0, 1]) func limit(limit: Int) async {
-        let children = "ab".map { ScriptedOperation.idle(String($0)) }
-        let compound = CompoundOperation(
-            name: "Sync", operations: children, maxConcurrentOperationCount: limit)
-        compound.start()
-        await settled(
-            compound,
-            """
-            “Sync”: executing, 0 of 2 children have ended
-              “a”: \(limit == 0 ? "ready, but the limit of 0 is reached" : "executing")
-              “b”: ready, but the limit of \(limit) is reached
-            """)
-        await finish(children, of: compound)
-    }
-
     @Test("A child that is not ready by itself says so") func notReady() async throws {
         let child = GatedReadyOperation("moody") {}
         let compound = CompoundOperation(name: "Sync", operations: [child])

@@ -137,6 +137,7 @@ import Testing
         let failure = SuboperationError(name: "a", index: 0, error: TestError.first, siblingCount: 1)
         let cases: [(CompoundOperationError, Int, String)] = [
             (.suboperationFailure(name: "c", errors: [failure]), 1, "“c”: 1 of 1 operation failed"),
+            (.suboperationFailure(name: "c", errors: []), 1, "“c”: 0 operations failed."),
             (.cancelled(name: "c", errors: []), 2, "“c” was cancelled."),
             (.cancelled(name: "c", errors: [], reason: Reason()), 2, "“c” was cancelled (The user left)."),
             (.cancelled(name: "c", errors: [failure]), 2, "“c” was cancelled. Before that, 1 of 1 operation failed"),
@@ -170,17 +171,6 @@ import Testing
 
     private struct Reason: LocalizedError {
         var errorDescription: String? { "The user left." }
-    }
-
-    @Test("The description of an error spells out three failures and counts the others") func manyFailures() {
-        let failures = (0..<5).map { SuboperationError(name: "n\($0)", index: $0, error: Reason()) }
-        let error = CompoundOperationError.suboperationFailure(name: "c", errors: failures)
-        let spelledOut = "“n0”: The user left; “n1”: The user left; “n2”: The user left"
-        #expect(error.localizedDescription == "“c”: 5 operations failed: \(spelledOut); and 2 more.")
-        let one = CompoundOperationError.suboperationFailure(name: "c", errors: [failures[0]])
-        #expect(one.localizedDescription == "“c”: 1 operation failed: “n0”: The user left.")
-        let none = CompoundOperationError.suboperationFailure(name: "c", errors: [])
-        #expect(none.localizedDescription == "“c”: 0 operations failed.")
     }
 
     @Test("The errors of an addition name the operation and the compound") func additionErrors() {

@@ -11,8 +11,7 @@ import Testing
         arguments: ["fails", "is cancelled", "is of another class"])
     func runsAlready(way: String) async {
         let foreign = ForeignOperation { _ in }
-        let scripted = ScriptedOperation(
-            "early", main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+        let scripted = ScriptedOperation.stoppable("early")
         let child: Operation = way == "is of another class" ? foreign : scripted
         child.start()
         let compound = CompoundOperation(operations: [child])

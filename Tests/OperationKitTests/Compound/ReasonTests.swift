@@ -37,7 +37,7 @@ import Testing
         let child = kind.make()
         child.name = "child"
         // It goes on until it is cancelled.
-        let stopping = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
+        let stopping = ScriptedOperation.stoppable()
         let compound = CompoundOperation(operations: [stopping, child], failurePolicy: .cancelRemaining)
         child.cancel(withError: TestError.reason)
         let error = await outcome(of: compound)
@@ -49,8 +49,7 @@ import Testing
     @Test("The same holds while the child is executing", arguments: [1, 2])
     func executing(levels: Int) async throws {
         let began = Gate()
-        let leaf = ScriptedOperation(
-            main: { _ in began.open() }, didCancel: { $0.finish(withError: CancellationError()) })
+        let leaf = ScriptedOperation.stoppable(main: { _ in began.open() })
         let inner = CompoundOperation(name: "inner", operations: [leaf])
         let compound = CompoundOperation(operations: [levels == 1 ? inner : CompoundOperation(operations: [inner])])
         async let error = outcome(of: compound)

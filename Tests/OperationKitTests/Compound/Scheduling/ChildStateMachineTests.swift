@@ -300,3 +300,20 @@ extension ChildStateMachine.Effects {
         }
     }
 }
+
+/// What children wait for that is no child, and when it has to be observed.
+@Suite("External dependencies") struct ExternalDependenciesTests {
+    @Test("What a child that is taken back waited for is not observed") func takenBack() {
+        var (schedule, externals) = (ReadySchedule(limit: -1), ExternalDependencies())
+        schedule.started()
+        let (operation, other) = (Operation(), Operation())
+        let slots = [schedule.table.insert(Operation()), schedule.table.insert(Operation())]
+        externals.awaited(operation, by: slots[0], in: &schedule)
+        schedule.registered(slots[0], priority: .normal)
+        externals.awaited(other, by: slots[1], in: &schedule)
+        externals.notAwaited(other, by: slots[1], in: &schedule)
+        externals.removeUnobservedThatAreNotAwaited()
+        let changes = externals.takeChanges(isStarted: true)
+        #expect(changes?.toObserve == [operation])
+    }
+}
