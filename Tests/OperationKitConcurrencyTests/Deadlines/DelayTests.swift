@@ -62,16 +62,6 @@ import Testing
         await clock.expectNoSleepers()
     }
 
-    @Test("A delay that is longer than its timeout ends with that, and leaves no deadline behind")
-    func timedOut() async {
-        let delay = delay()
-        delay.timeout = .seconds(2)
-        delay.start()
-        await clock.pass(.seconds(2))
-        await #expect(throws: OperationTimeoutError.self) { try await delay.finished() }
-        await clock.expectNoSleepers()
-    }
-
     @Test(
         "An operation that is added with a delay is on the queue, and starts when the time has passed",
         arguments: [false, true])

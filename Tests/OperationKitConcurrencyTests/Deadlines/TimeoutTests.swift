@@ -11,7 +11,7 @@ import Testing
 
     /// An operation that is at work until it is cancelled, with a timeout of five seconds.
     private func endless() -> ScriptedOperation {
-        let operation = ScriptedOperation("endless", main: { _ in }) { $0.finish(withError: CancellationError()) }
+        let operation = ScriptedOperation.stoppable("endless")
         operation.clock = clock
         operation.timeout = .seconds(5)
         return operation
@@ -24,12 +24,16 @@ import Testing
 
     @Test("Work that takes longer than its timeout is stopped, and the operation fails with an error that says so")
     func expired() async {
-        let operation = endless()
+        let recorder = EventRecorder()
+        let operation = recorder.observe(endless())
         operation.start()
         await expire()
         await #expect(throws: OperationTimeoutError(operation: "endless", timeout: .seconds(5))) {
             try await operation.finished()
         }
+        await recorder.end(of: "endless")
+        let events = ["started", "running", "cancelled", "finished: OperationTimeoutError"]
+        #expect(recorder.events(of: "endless") == events)
         #expect(operation.isCancelled && operation.error?.isCancellation == false)
     }
 
@@ -78,27 +82,20 @@ import Testing
         #expect(operation.error is CancellationError)
     }
 
-    @Test("The time begins with the work, after the gates") func afterGates() async {
+    @Test("The time begins with the work, after the gates and what is called before it, however long that takes")
+    func afterGates() async {
         let gate = HeldGate()
         let operation = endless()
         operation.addGate(gate)
+        operation.addStartHandler(.last) { [clock] _ in clock.advance(by: .seconds(60)) }
         operation.start()
         clock.advance(by: .seconds(60))
         #expect(operation.isExecuting && clock.deadlines.isEmpty)
         gate.open()
         await clock.sleepers()
-        #expect(clock.deadlines == [.seconds(65)])
+        #expect(clock.deadlines == [.seconds(125)])
         clock.advance(by: .seconds(5))
         await #expect(throws: OperationTimeoutError.self) { try await operation.finished() }
-    }
-
-    @Test("The time begins after what is called before the work, however long that takes") func afterHandlers() async {
-        let operation = endless()
-        operation.addStartHandler { [clock] _ in clock.advance(by: .seconds(60)) }
-        operation.start()
-        await clock.sleepers()
-        #expect(clock.deadlines == [.seconds(65)])
-        operation.cancel()
     }
 
     @Test("A cancellation before the work leaves no deadline behind") func cancelledBeforeTheWork() {
@@ -144,24 +141,18 @@ import Testing
             operation.isCancelled && operation.error?.isCancellation == false, "\(String(describing: operation.error))")
     }
 
-    @Test("A timeout of no time ends the operation with the error, without its work", arguments: [0, -1])
-    func noTime(seconds: Int) {
-        let operation = ScriptedOperation.logged(log)
+    @Test(
+        "A timeout of no time ends an operation with the error, without its work", arguments: [0, -1], [false, true])
+    func noTime(seconds: Int, isCompound: Bool) async {
+        let work = ScriptedOperation.logged(log)
+        let operation = isCompound ? CompoundOperation(operations: [work]) : work
         operation.timeout = .seconds(seconds)
         operation.start()
-        #expect((operation.error as? OperationTimeoutError)?.timeout == .seconds(seconds))
+        try? await operation.finished()
+        var error = operation.error
+        if case .cancelled(_, _, let reason)? = error as? CompoundOperationError { error = reason }
+        #expect((error as? OperationTimeoutError)?.timeout == .seconds(seconds))
         #expect(log.count(of: "main") == 0 && operation.isCancelled)
-    }
-
-    @Test("A timeout of no time does to a compound what one does that expires") func noTimeOfCompound() async {
-        let compound = CompoundOperation(operations: [ScriptedOperation.logged(log)])
-        compound.timeout = .zero
-        compound.start()
-        try? await compound.finished()
-        guard case .cancelled(_, _, let reason)? = compound.error as? CompoundOperationError else {
-            return #expect(Bool(false), "\(String(describing: compound.error))")
-        }
-        #expect(reason is OperationTimeoutError && compound.isCancelled && log.count(of: "main") == 0)
     }
 
     @Test("A timeout can be read, replaced and removed before the start") func replaced() async {

@@ -21,18 +21,6 @@ import Testing
         }
     }
 
-    @Test("An operation runs when its conditions are satisfied, which are evaluated in the order of their addition")
-    func satisfied() async throws {
-        let operation = logged(condition("1", .satisfied), condition("2", .satisfied))
-        operation.addCondition(name: "3") { [log] operation in
-            log.add("3 \(operation.isExecuting)")
-            return .satisfied
-        }
-        operation.start()
-        try await operation.finished()
-        #expect(log.events == ["1", "2", "3 true", "main", "asyncCompletionBlock success"])
-    }
-
     @Test("The first condition that fails ends the operation, with an error that names both and has the cause")
     func failed() async throws {
         let operation = logged(condition("1", .failed(TestError.first)), condition("2", .satisfied))
@@ -121,76 +109,48 @@ import Testing
         #expect(failing.isFinished && failing.error is ConditionError && running.error == nil && running.isFinished)
     }
 
-    @Test("An alternative that throws, or whose prerequisite fails, has failed, and the next one is asked")
-    func throwingAlternatives() async throws {
-        struct Unreachable: OperationCondition {
-            func prerequisite(for operation: AsyncOperation) -> Operation? {
-                ScriptedOperation("connect") { $0.finish(withError: TestError.first) }
-            }
+    /// A condition whose prerequisite fails.
+    private struct Unreachable: OperationCondition {
+        func prerequisite(for operation: AsyncOperation) -> Operation? {
+            ScriptedOperation("connect") { $0.finish(withError: TestError.first) }
+        }
 
-            func evaluate(for operation: AsyncOperation) async throws -> ConditionResult { .satisfied }
-        }
-        let yes = condition("yes", .satisfied)
-        let throwing = ClosureCondition(name: "throwing") { _ in throw TestError.second }
-        let alternatives: [ClosureCondition] = [
-            .any(throwing, yes), .any(Unreachable(), yes), .any(Unreachable(), throwing, yes),
-        ]
-        for condition in alternatives {
-            let operation = logged(condition)
-            operation.start()
-            try await operation.finished()
-        }
-        let failing = logged(.any(Unreachable(), throwing))
-        failing.start()
-        let failure = await conditionError(of: failing)
-        guard case .failed("work", "Unreachable or throwing", TestError.second)? = failure else {
-            return #expect(Bool(false), "\(text(failing.error))")
-        }
-        // It is not known whether what throws holds.
-        for condition in [ClosureCondition.any(throwing, Unreachable()), .not(Unreachable()), .all(yes, Unreachable())]
-        {
-            let operation = logged(condition)
-            operation.start()
-            let failure = await conditionError(of: operation)
-            guard case .prerequisiteFailed("work", condition.name, "connect", TestError.first)? = failure else {
-                return #expect(Bool(false), "\(text(operation.error))")
-            }
-        }
-        let negated = logged(.not(throwing))
-        negated.start()
-        let negatedFailure = await conditionError(of: negated)
-        guard case .failed("work", "not throwing", TestError.second)? = negatedFailure else {
-            return #expect(Bool(false), "\(text(negated.error))")
-        }
-        #expect(ClosureCondition.all().name == "no condition")
+        func evaluate(for operation: AsyncOperation) async throws -> ConditionResult { .satisfied }
     }
 
-    private func conditionError(of operation: AsyncOperation) async -> ConditionError? {
-        try? await operation.waitForFinish()
-        return operation.error as? ConditionError
-    }
-
-    @Test("Conditions combine", arguments: 0..<12) func combinations(index: Int) async throws {
-        let (yes, no) = (ClosureCondition(name: "yes") { _ in .satisfied }, condition("no", .failed(TestError.first)))
-        let skip = condition("skip", .skipped)
-        let examples: [(any OperationCondition, String)] = [
-            (.not(no), "success"), (.not(yes), "failed not yes"), (.not(skip), "cancelled"),
-            (.all(), "success"), (.all(yes, yes), "success"), (.all(yes, no, skip), "failed yes and no and skip"),
-            (.all(yes, skip, no), "cancelled"), (.any(yes), "success"), (.any(no, skip, yes), "success"),
-            (.any(no, skip), "failed no or skip"), (.any(skip, skip), "cancelled"),
-            (.not(.all(yes, .not(no))), "failed not yes and not no"),
-        ]
-        let operation = ScriptedOperation()
-        operation.addCondition(examples[index].0)
+    /// How an operation with a condition ends.
+    private func outcome(_ condition: any OperationCondition) async throws -> String {
+        let operation = logged(condition)
         operation.start()
         try await operation.waitForFinish()
-        let outcome: String
-        if case .failed(_, let name, _)? = operation.error as? ConditionError {
-            outcome = "failed \(name)"
-        } else {
-            outcome = text(operation.error)
+        switch operation.error as? ConditionError {
+        case .failed("work", let name, let error)?: return "\(name): \(text(error))"
+        case .prerequisiteFailed("work", let name, "connect", let error)?: return "\(name), to connect: \(text(error))"
+        default: return text(operation.error)
         }
-        #expect(outcome == examples[index].1)
+    }
+
+    @Test("Conditions combine; those that throw, or whose prerequisite fails, neither hold nor not", arguments: 0..<20)
+    func combinations(index: Int) async throws {
+        let (yes, no) = (condition("yes", .satisfied), condition("no", .failed(TestError.first)))
+        let (skip, lost) = (condition("skip", .skipped), Unreachable())
+        let throwing = ClosureCondition(name: "throwing") { _ in throw TestError.second }
+        let satisfied = ConditionError.satisfied(operation: "work", condition: "yes")
+        let negation = ConditionError.satisfied(operation: "work", condition: "yes and not no")
+        let examples: [(ClosureCondition, String)] = [
+            (.not(no), "success"), (.not(yes), "not yes: \(satisfied)"), (.not(skip), "cancelled"),
+            (.all(), "success"), (.all(yes, yes), "success"), (.all(yes, no, skip), "yes and no and skip: first"),
+            (.all(yes, skip, no), "cancelled"), (.any(yes), "success"), (.any(no, skip, yes), "success"),
+            (.any(no, skip), "no or skip: first"), (.any(skip, skip), "cancelled"),
+            (.not(.all(yes, .not(no))), "not yes and not no: \(negation)"),
+            (.any(throwing, yes), "success"), (.any(lost, yes), "success"), (.any(lost, throwing, yes), "success"),
+            (.any(lost, throwing), "Unreachable or throwing: second"),
+            (.any(throwing, lost), "throwing or Unreachable, to connect: first"),
+            (.not(lost), "not Unreachable, to connect: first"),
+            (.all(yes, lost), "yes and Unreachable, to connect: first"), (.not(throwing), "not throwing: second"),
+        ]
+        #expect(try await outcome(examples[index].0) == examples[index].1)
+        #expect(ClosureCondition.all().name == "no condition")
     }
 
     @Test("Conditions about dependencies tell failures from cancellations", arguments: [false, true])

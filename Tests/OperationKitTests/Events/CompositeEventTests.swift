@@ -16,8 +16,7 @@ import Testing
 
     /// A child that ends when it is cancelled.
     private func stoppable(_ name: String, _ begun: Gate) -> ScriptedOperation {
-        ScriptedOperation(
-            name, main: { _ in begun.open() }, didCancel: { $0.finish(withError: CancellationError()) })
+        ScriptedOperation.stoppable(name, main: { _ in begun.open() })
     }
 
     /// The events of a life that runs.

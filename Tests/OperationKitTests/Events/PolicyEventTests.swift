@@ -128,28 +128,6 @@ import Testing
             ])
     }
 
-    @Test(
-        "An operation that is cancelled or finished while it waits ends immediately", arguments: [true, false],
-        [true, false])
-    func endedWhileWaiting(isCancelled: Bool, hasCondition: Bool) {
-        let (database, gate) = (ExclusiveAccess("database"), Gate())
-        let holder = holder(database)
-        let operation = load()
-        operation.require(database)
-        if hasCondition {
-            operation.addCondition(name: "online") { _ in
-                await gate.opened()
-                return .satisfied
-            }
-        }
-        operation.start()
-        if isCancelled { operation.cancel(withError: TestError.reason) } else { operation.finish() }
-        let end = isCancelled ? ["cancelled", "finished: reason"] : ["finished"]
-        #expect(events == ["started", hasCondition ? "evaluating its condition “online”" : waitingForDatabase] + end)
-        holder.finish()
-        gate.open()
-    }
-
     @Test("An operation that does not come to its work finishes without an event of that") func withoutWork() async {
         let failed = ScriptedOperation { $0.finish(withError: TestError.first) }
         failed.start()
@@ -183,18 +161,6 @@ import Testing
     }
 
     // MARK: - Timeouts
-
-    @Test("An operation that takes too long is cancelled, and its timeout is the outcome in the last event")
-    func timeout() async {
-        let operation = recorder.observe(
-            ScriptedOperation("load", main: { _ in }) { $0.finish(withError: CancellationError()) })
-        operation.clock = clock
-        operation.timeout = .seconds(5)
-        operation.start()
-        await clock.pass(.seconds(5))
-        await recorder.end(of: "load")
-        #expect(events == ["started", "running", "cancelled", "finished: OperationTimeoutError"])
-    }
 
     // MARK: - Attempts
 

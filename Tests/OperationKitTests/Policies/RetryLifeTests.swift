@@ -106,9 +106,7 @@ import Testing
         var policy = RetryPolicy(maximumAttempts: 1)
         policy.attemptTimeout = .seconds(10)
         let retry = retry(policy) { _ in
-            CompoundOperation(operations: [
-                ScriptedOperation(main: { _ in }) { $0.finish(withError: CancellationError()) }
-            ])
+            CompoundOperation(operations: [ScriptedOperation.stoppable()])
         }
         retry.start()
         await clock.pass(.seconds(10))
