@@ -9,7 +9,7 @@ import Testing
     enum Kind: CaseIterable {
         case asynchronous, throwing
 
-        func make() -> Operation {
+        func make() -> AsyncOperation {
             switch self {
             case .asynchronous: ScriptedOperation()
             case .throwing: ThrowingBlockOperation {}
@@ -71,14 +71,20 @@ import Testing
         await called.opened()
     }
 
-    @Test("A `completionBlock` that is set after the end is dropped", arguments: Kind.allCases)
-    func setAfterEnd(kind: Kind) async {
-        let tracker = LeakTracker()
-        let log = EventLog()
+    @Test(
+        "A `completionBlock` and an `asyncCompletionBlock` that are set after the end are dropped",
+        arguments: Kind.allCases, Start.allCases)
+    func setAfterEnd(kind: Kind, start: Start) async {
+        let (tracker, log) = (LeakTracker(), EventLog())
         let operation = kind.make()
-        await Start.byHand(operation)
+        await start(operation)
         do {
-            let token = tracker.token("late block")
+            let (token, asyncToken) = (tracker.token("block"), tracker.token("async block"))
+            operation.asyncCompletionBlock = { _ in
+                asyncToken.use()
+                log.add("called")
+            }
+            #expect(operation.asyncCompletionBlock == nil && tracker.alive.contains("block"))
             operation.completionBlock = {
                 token.use()
                 log.add("called")
@@ -88,6 +94,7 @@ import Testing
         #expect(operation.completionBlock == nil)
         await tracker.expectAllReleased()
         #endif
+        await eventually("it is kept") { !tracker.alive.contains("async block") }
         #expect(log.events.isEmpty)
     }
 

@@ -10,45 +10,41 @@ import Testing
     private var events: [String] { recorder.events(of: "load") }
 
     /// Operations whose work is a closure, which ends as an error says, or succeeds.
-    enum Kind: CaseIterable {
-        case none, block, typedBlock, finishingBlock, task, typedTask, collection
-
-        func make(_ error: TestError?) -> AsyncOperation {
-            switch self {
-            case .none: return ScriptedOperation("load") { $0.finish(withError: error) }
-            case .block: return AsyncBlockOperation(name: "load") { finish in elsewhere { finish(error) } }
-            case .typedBlock:
-                return IOBlockOperation<Void, Int>(name: "load") { _ in
-                    if let error { throw error }
-                    return 1
-                }
-            case .finishingBlock:
-                return IOBlockOperation<Void, Int>.finishing(name: "load") { _, finish in
-                    elsewhere { if let error { finish(error) } else { finish(with: 1) } }
-                }
-            case .task: return TaskOperation(name: "load") { if let error { throw error } }
-            case .typedTask: return IOTaskOperation<Void, Void>(name: "load") { _ in if let error { throw error } }
-            case .collection:
-                let run = Strategy.sequentialItems.make { _, completion in elsewhere { completion(error) } }
-                    .makeOperation(on: [1])
-                run.name = "load"
-                return run
+    private static let makers: [@Sendable (TestError?) -> AsyncOperation] = [
+        { error in ScriptedOperation { $0.finish(withError: error) } },
+        { error in AsyncBlockOperation { finish in elsewhere { finish(error) } } },
+        { error in IOBlockOperation<Void, Int> { _ in if let error { throw error } else { return 1 } } },
+        { error in
+            IOBlockOperation<Void, Int>.finishing { _, finish in
+                elsewhere { if let error { finish(error) } else { finish(with: 1) } }
             }
-        }
-    }
+        },
+        { error in TaskOperation { if let error { throw error } } },
+        { error in IOTaskOperation<Void, Void> { _ in if let error { throw error } } },
+        { error in
+            Strategy.sequentialItems.make { _, completion in elsewhere { completion(error) } }.makeOperation(on: [1])
+        },
+    ]
 
-    @Test("Operations of every kind have the same events", arguments: Kind.allCases) func kinds(kind: Kind) async {
+    @Test("Operations of every kind have the same events", arguments: makers.indices) func kinds(index: Int) async {
+        func observed(_ error: TestError?, _ recorder: EventRecorder) -> AsyncOperation {
+            let operation = recorder.observe(Self.makers[index](error))
+            operation.name = "load"
+            return operation
+        }
         for error in [nil, TestError.first] {
             let recorder = EventRecorder()
-            recorder.observe(kind.make(error)).start()
+            let operation = observed(error, recorder)
+            operation.start()
             await recorder.end(of: "load")
-            let failure = kind == .collection ? "finished: failures of item 0" : "finished: first"
-            #expect(recorder.events(of: "load") == ["started", "running", error == nil ? "finished" : failure])
+            let isRun = index == Self.makers.count - 1
+            let end = error.map { isRun ? "finished: failures of item 0" : "finished: \($0)" } ?? "finished"
+            #expect(recorder.events(of: "load") == ["started", "running", end], "\(type(of: operation))")
         }
-        let cancelled = recorder.observe(kind.make(nil))
+        let cancelled = observed(nil, recorder)
         cancelled.cancel()
         cancelled.start()
-        #expect(events == ["cancelled", "finished: cancelled"])
+        #expect(events == ["cancelled", "finished: cancelled"], "\(type(of: cancelled))")
     }
 
     // MARK: - What observers find

@@ -101,24 +101,6 @@ import Testing
         #expect(replaced.asyncCompletionBlock == nil)
     }
 
-    @Test("An `asyncCompletionBlock` that is set after the end is dropped", arguments: Start.allCases)
-    func setAfterEnd(start: Start) async {
-        let tracker = LeakTracker()
-        let operation = ScriptedOperation()
-        await start(operation)
-        let log = EventLog()
-        do {
-            let token = tracker.token("late block")
-            operation.asyncCompletionBlock = { _ in
-                token.use()
-                log.add("late")
-            }
-        }
-        #expect(operation.asyncCompletionBlock == nil)
-        await tracker.expectAllReleased()
-        #expect(log.events.isEmpty)
-    }
-
     @Test("An `asyncCompletionBlock` that is set in the call of another one is dropped") func setInItself() async {
         let tracker = LeakTracker()
         let log = EventLog()
