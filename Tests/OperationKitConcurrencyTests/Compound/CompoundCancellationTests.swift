@@ -161,22 +161,22 @@ import Testing
     }
 
     @Test(
-        "`finish(withError:)` on a compound cancels its children; it ends after them with that outcome",
-        arguments: [nil, TestError.first]
-    )
-    func finishFromOutside(_ error: TestError?) async {
+        "`finish(withError:)` on a compound cancels its children; it ends after them with that outcome, cancelled before or not",
+        arguments: [nil, TestError.first], [false, true])
+    func finishFromOutside(_ error: TestError?, isCancelled: Bool) async {
         let running = ScriptedOperation.idle()
         let waiting = BlockOperation { Issue.record("It does not run.") }
         let compound = CompoundOperation(operations: [running, waiting], maxConcurrentOperationCount: 1)
         OperationQueue().addOperation(compound)
         await eventually("not begun") { running.isAtWork }
+        if isCancelled { compound.cancel() }
         #expect(compound.finish(withError: error))
         #expect(running.isCancelled && waiting.isCancelled)
         #expect(!compound.isFinished)
         #expect(!compound.finish(withError: TestError.second))
         running.finish(withError: TestError.second)
         #expect(await ended(compound) as? TestError == error)
-        #expect(!compound.isCancelled)
+        #expect(compound.isCancelled == isCancelled)
     }
 
     @Test("An outcome that is given before the start wins over a later cancellation, and no child runs")
@@ -189,17 +189,6 @@ import Testing
         OperationQueue().addOperation(compound)
         #expect(await ended(compound) as? TestError == .first)
         #expect(child.isFinished)
-    }
-
-    @Test("An outcome that is given after a cancellation wins") func finishAfterCancellation() async {
-        let running = ScriptedOperation.idle()
-        let compound = CompoundOperation(operations: [running])
-        OperationQueue().addOperation(compound)
-        await eventually("not begun") { running.isAtWork }
-        compound.cancel()
-        #expect(compound.finish(withError: TestError.first))
-        running.finish()
-        #expect(await ended(compound) as? TestError == .first)
     }
 
     @Test("Cancelling in `prepare()` cancels the children that were added before and those that are added after")

@@ -94,17 +94,22 @@ import Testing
 
     // MARK: - Adding children
 
-    @Test("`prepare()` is called once, and the children that it adds run") func fromPrepare() async throws {
+    @Test("`prepare()` is called once, and what it and the `asyncCompletionBlock` of the last child add is run")
+    func fromPrepare() async throws {
         final class Prepared: CompoundOperation, @unchecked Sendable {
             let log = EventLog()
             override func prepare() throws {
                 log.add("prepare")
-                for _ in 0..<3 { try addOperation(BlockOperation { self.log.add("child") }) }
+                let child = ScriptedOperation.named("child", in: log)
+                child.asyncCompletionBlock = { [unowned self] _ in
+                    expectNoError { try addOperation(BlockOperation { self.log.add("late") }) }
+                }
+                try addOperation(child)
             }
         }
         let compound = Prepared()
         try await OperationQueue().run(compound)
-        #expect(compound.log.events == ["prepare", "child", "child", "child"])
+        #expect(compound.log.events == ["prepare", "child", "late"])
     }
 
     @Test("A compound ends with the error that `prepare()` throws, and no child runs") func prepareThrows() async {
@@ -131,19 +136,6 @@ import Testing
             })
         try await OperationQueue().run(compound)
         #expect(Set(log.events) == ["first", "second"])
-    }
-
-    @Test("A child that the `asyncCompletionBlock` of the last child adds is run too")
-    func fromTheLastBlock() async throws {
-        let log = EventLog()
-        let compound = CompoundOperation()
-        let child = ScriptedOperation()
-        child.asyncCompletionBlock = { [unowned compound] _ in
-            expectNoError { try compound.addOperation(BlockOperation { log.add("late") }) }
-        }
-        try compound.addOperation(child)
-        try await OperationQueue().run(compound)
-        #expect(log.events == ["late"])
     }
 
     @Test("Adding to a finished compound, or in its `asyncCompletionBlock`, throws and leaves the operation alone")

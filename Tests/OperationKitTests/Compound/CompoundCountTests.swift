@@ -37,6 +37,9 @@ import Testing
         #expect(progress.totalUnitCount == 4 && progress.completedUnitCount == 0)
         #if !canImport(ObjectiveC)
         #expect(progress.localizedDescription == "0 of 2 operations have finished")
+        let single = CompoundOperation(operations: [AsyncOperation()])
+        #expect(single.progress.localizedDescription == "0 of 1 operation has finished")
+        #expect(MacroOperation(IOBlockOperation<Int, Int> { $0 }).progress.localizedDescription == "")
         #endif
         compound.start()
         await eventually("not begun") { first.isAtWork && second.isAtWork }
@@ -54,17 +57,6 @@ import Testing
         try? await compound.finished()
         #expect(progress.completedUnitCount == 4 && progress.totalUnitCount == 4 && progress.fractionCompleted == 1)
     }
-
-    #if !canImport(ObjectiveC)
-    @Test("The progress of a compound of one child speaks of one operation, and that of a macro of none")
-    func description() {
-        let compound = CompoundOperation(operations: [AsyncOperation()])
-        #expect(compound.progress.localizedDescription == "0 of 1 operation has finished")
-        let macro = MacroOperation(IOBlockOperation<Int, Int> { $0 })
-        #expect(macro.progress.localizedDescription == "")
-        withExtendedLifetime((compound, macro)) {}
-    }
-    #endif
 
     @Test("Units that are set on the progress of a composite are ignored")
     func unitsThatAreSet() async throws {

@@ -165,16 +165,13 @@ import Testing
         let progress = compound.progress
         let seen = Shared<[Double]>([])
         try compound.addOperation(ScriptedOperation(), progressWeight: -5)
-        try compound.addOperation(
-            ScriptedOperation {
+        for weight in [Int64.min, 2] {
+            let child = ScriptedOperation {
                 seen.change { $0.append(progress.fractionCompleted) }
                 $0.finish()
-            }, progressWeight: .min)
-        try compound.addOperation(
-            ScriptedOperation {
-                seen.change { $0.append(progress.fractionCompleted) }
-                $0.finish()
-            }, progressWeight: 2)
+            }
+            try compound.addOperation(child, progressWeight: weight)
+        }
         try await OperationQueue().run(compound)
         #expect(seen.value == [0, 0])
         #expect(progress.fractionCompleted == 1)

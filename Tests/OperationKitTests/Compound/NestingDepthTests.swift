@@ -17,16 +17,23 @@ import Testing
         await onThread(stackSize: 256 << 10, body)
     }
 
-    @Test("They start, and end when the innermost child does")
+    @Test("They start, report the progress at the bottom to the top, and end when the innermost child does")
     func end() async throws {
         let begun = Gate()
         let leaf = ScriptedOperation(main: { _ in begun.open() })
         let outermost = Self.nested(around: leaf)
+        await onSmallStack { _ = outermost.progress }
         OperationQueue().addOperation(outermost)
         await begun.opened()
+        await onSmallStack {
+            leaf.progress.totalUnitCount = 4
+            leaf.progress.completedUnitCount = 1
+        }
+        #expect(outermost.progress.fractionCompleted == 0.25)
         await onSmallStack { leaf.finish(withError: TestError.first) }
         await #expect(throws: CompoundOperationError.self) { try await outermost.finished() }
         #expect((outermost.error as? CompoundOperationError)?.leafErrors.first as? TestError == .first)
+        #expect(outermost.progress.fractionCompleted == 1)
     }
 
     @Test("A cancellation reaches the innermost child before it returns, and all of them end by it")
@@ -51,24 +58,6 @@ import Testing
         #expect(leaf.isCancelled)
         await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(outermost) }
         #expect(leaf.isFinished)
-    }
-
-    @Test("Progress at the bottom is reported to the top")
-    func progress() async throws {
-        let begun = Gate()
-        let leaf = ScriptedOperation(main: { _ in begun.open() })
-        let outermost = Self.nested(around: leaf)
-        await onSmallStack { _ = outermost.progress }
-        OperationQueue().addOperation(outermost)
-        await begun.opened()
-        await onSmallStack {
-            leaf.progress.totalUnitCount = 4
-            leaf.progress.completedUnitCount = 1
-        }
-        #expect(outermost.progress.fractionCompleted == 0.25)
-        await onSmallStack { leaf.finish() }
-        try await outermost.finished()
-        #expect(outermost.progress.fractionCompleted == 1)
     }
 
     @Test("They describe themselves, and are freed without having been started")
