@@ -82,6 +82,14 @@ import FoundationNetworking
         arguments: [TestError.reason, nil],
         [CancellationError(), URLError(.cancelled), Stop.byUser] as [any Error & Sendable])
     func reasonWins(reason: TestError?, error: any Error & Sendable) async {
+        let holder = Shared<AsyncOperation?>(nil)
+        let cancel = { @Sendable in
+            if let reason { holder.value?.cancel(withError: reason) } else { holder.value?.cancel() }
+        }
+        let stop: @Sendable () throws -> Void = {
+            cancel()
+            throw error
+        }
         let operations: [AsyncOperation] = [
             ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: error) }),
             AsyncBlockOperation { finish in finish.onCancel { finish(error) } },
@@ -89,44 +97,18 @@ import FoundationNetworking
             TaskOperation {
                 do { try await cancellation() } catch _ { throw error }
             },
+            ThrowingBlockOperation { try stop() }, IOBlockOperation<Void, Void> { try stop() },
+            IOBlockOperation<Void, Void>.observing { _, _ in try stop() },
+            IOBlockOperation<Void, Void>.finishing { _, finish in do { try stop() } catch { finish(error) } },
         ]
         for operation in operations {
+            holder.value = operation
             operation.start()
-            if let reason { operation.cancel(withError: reason) } else { operation.cancel() }
+            cancel()
             try? await operation.finished()
             #expect(operation.error.map { "\($0)" } == "\(reason ?? error)", "\(type(of: operation))")
         }
-    }
-
-    /// The classes whose work is a synchronous closure, or calls `finish`.
-    enum BlockKind: CaseIterable, Sendable {
-        case throwing, plain, observing, finishing
-
-        func make(_ work: @escaping @Sendable () throws -> Void) -> AsyncOperation {
-            switch self {
-            case .throwing: ThrowingBlockOperation { try work() }
-            case .plain: IOBlockOperation<Void, Void> { try work() }
-            case .observing: IOBlockOperation<Void, Void>.observing { _, _ in try work() }
-            case .finishing:
-                IOBlockOperation<Void, Void>.finishing { _, finish in
-                    do { finish(with: try work()) } catch { finish(error) }
-                }
-            }
-        }
-    }
-
-    @Test("The reason takes the place of what a closure throws that was stopped", arguments: BlockKind.allCases)
-    func reasonWinsOverClosure(_ kind: BlockKind) async {
-        let operation = Shared<AsyncOperation?>(nil)
-        let child = kind.make {
-            operation.value?.cancel(withError: TestError.reason)
-            throw URLError(.cancelled)
-        }
-        operation.value = child
-        let compound = CompoundOperation(operations: [child])
-        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
-        #expect(child.error as? TestError == .reason)
-        operation.value = nil
+        holder.value = nil
     }
 
     @Test(
