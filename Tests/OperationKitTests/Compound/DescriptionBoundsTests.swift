@@ -54,24 +54,6 @@ import Testing
         #expect(compound.debugDescription.contains("waiting for “Child”, which waits for “Child”"))
         #expect(reads.value < 3_000)
     }
-
-    @Test("Describing a compound keeps nothing alive") func keepsNothing() async {
-        let tracker = LeakTracker()
-        do {
-            let child = tracker.track(ScriptedOperation.idle("child"))
-            let later = tracker.track(ScriptedOperation("later"))
-            later.addDependency(child)
-            let compound = tracker.track(CompoundOperation(name: "Sync", operations: [child, later]))
-            #expect(compound.debugDescription.contains("later"))
-            compound.start()
-            await eventually("it has not begun") { child.isAtWork }
-            #expect(compound.debugDescription.contains("later"))
-            child.finish()
-            try? await compound.finished()
-            #expect(!compound.debugDescription.contains("later"))
-        }
-        await tracker.expectAllReleased()
-    }
 }
 
 /// Why a child has not started: where it stands × why no further one begins, from values.

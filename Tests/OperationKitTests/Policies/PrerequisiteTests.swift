@@ -41,15 +41,11 @@ import Testing
         }
     }
 
-    private func begun(_ name: String) async {
-        await eventually("\(name) has not begun: \(log.events)") { log.events.contains(name) }
-    }
-
     @Test("A prerequisite runs before the evaluation, on a queue of its own") func success() async throws {
         let login = endless("login")
         let work = work(needing: login)
         OperationQueue.serial(name: "serial").addOperation(work)
-        await begun("login")
+        await log.begun("login")
         #expect(log.events == ["login"] && work.isExecuting)
         login.finish()
         try await work.finished()
@@ -121,7 +117,7 @@ import Testing
                     return made.value
                 })
             work.start()
-            await begun("login")
+            await log.begun("login")
             work.cancel()
             #expect(work.isFinished)
         }
@@ -148,7 +144,7 @@ import Testing
             // It runs for another operation.
             let other = self.work(needing: login)
             other.start()
-            await begun("login")
+            await log.begun("login")
         case 3:
             // It runs for another operation, and waits for a third one.
             login.addDependency(hold)

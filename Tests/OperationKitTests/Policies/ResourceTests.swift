@@ -4,19 +4,22 @@ import Testing
 
 @testable import OperationKit
 
-@Suite("Resources", .hangGuard) struct ResourceTests {
-    private let log = EventLog()
-
-    /// An operation that executes until the test finishes it, and writes down its name when its work begins.
-    private func held(_ name: String, _ resources: OperationResource...) -> ScriptedOperation {
-        let operation = ScriptedOperation(name) { [log] _ in log.add(name) }
+extension EventLog {
+    /// An operation that writes down its name when its work begins, and executes until the test finishes it.
+    func held(_ name: String, _ resources: OperationResource...) -> ScriptedOperation {
+        let operation = ScriptedOperation(name) { _ in self.add(name) }
         for resource in resources { operation.require(resource) }
         return operation
     }
 
-    private func begun(_ name: String) async {
-        await eventually("\(name) has not begun: \(log.events)") { log.events.contains(name) }
+    /// Suspends until the work with a name has begun.
+    func begun(_ name: String) async {
+        await eventually("\(name) has not begun: \(events)") { events.contains(name) }
     }
+}
+
+@Suite("Resources", .hangGuard) struct ResourceTests {
+    private let log = EventLog()
 
     @Test("A resource that is required twice is waited for the shorter time, whichever comes first")
     func requiredTwice() {
@@ -37,22 +40,22 @@ import Testing
     @Test("A wait whose time is over just after it was granted has ended nothing") func expiredAfterGrant() async throws
     {
         let database = ExclusiveAccess("database")
-        let (holder, next) = (held("holder", database), held("next", database))
+        let (holder, next) = (log.held("holder", database), log.held("next", database))
         holder.start()
-        await begun("holder")
+        await log.begun("holder")
         let lease = try #require(holder.withState { $0.gates?.lease } as? ResourceLease)
         #expect(ResourcePool.shared.expired(try #require(lease.requestID))?.count == nil)
         next.start()
         #expect(log.events == ["holder"])
         holder.finish()
-        await begun("next")
+        await log.begun("next")
         next.finish()
     }
 
     @Test("An operation says which one it comes after where its resource is free, and runs when that one gives up")
     func afterAnother() async throws {
         let (database, network, clock) = (ExclusiveAccess("database"), ExclusiveAccess("network"), ManualClock())
-        let (holder, both, next) = (held("import", network), held("both"), held("next", database))
+        let (holder, both, next) = (log.held("import", network), log.held("both"), log.held("next", database))
         both.clock = clock
         both.require(database)
         both.require(network, within: .seconds(1))
@@ -62,7 +65,7 @@ import Testing
                 "“next”: waiting for exclusive access to “database”, after “both”"))
         await clock.pass(.seconds(1))
         await #expect(throws: ResourceError.self) { try await both.finished() }
-        await begun("next")
+        await log.begun("next")
         for operation in [holder, next] {
             operation.finish()
             try await operation.finished()
@@ -72,7 +75,7 @@ import Testing
     @Test("A closure that is retried and waits for a resource ends when it is cancelled, and leaves no request")
     func cancelledAttempt() async throws {
         let database = ExclusiveAccess("database")
-        let holder = held("import", database)
+        let holder = log.held("import", database)
         holder.start()
         let load = TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 3)) { 1 }
         load.require(database)
@@ -120,18 +123,18 @@ import Testing
     @Test("A resource is released when `isFinished` is true, and that of a composite after its children")
     func releasedAfterTheEnd() async throws {
         let database = ExclusiveAccess("database")
-        let (child, next) = (held("child"), held("next"))
+        let (child, next) = (log.held("child"), log.held("next"))
         let compound = CompoundOperation(operations: [child])
         for operation in [compound, next] { operation.require(database) }
         compound.asyncCompletionBlock = { [log] _ in log.add("completion, \(database.waitingCount) waiting") }
         compound.start()
-        await begun("child")
+        await log.begun("child")
         next.start()
         compound.cancel()
         #expect(database.waitingCount == 1)
         next.addStartHandler(.last) { _ in }
         child.finish()
-        await begun("next")
+        await log.begun("next")
         #expect(compound.isFinished && log.events == ["child", "completion, 1 waiting", "next"])
         next.finish()
     }
@@ -139,7 +142,7 @@ import Testing
     @Test("Operations with a higher priority come first, and those with the same one in the order of their requests")
     func order() async throws {
         let database = ExclusiveAccess("database")
-        let first = held("first", database)
+        let first = log.held("first", database)
         first.start()
         let operations = (0..<6).map { number in
             let operation = ScriptedOperation("\(number)") { [log] operation in
@@ -158,18 +161,18 @@ import Testing
 
     @Test("More operations than may wait end with an error that names the resource") func tooManyWaiting() async {
         let database = ExclusiveAccess("database", maximumWaiting: 1)
-        let operations = ["0", "1", "2"].map { held($0, database) }
+        let operations = ["0", "1", "2"].map { log.held($0, database) }
         for operation in operations { operation.start() }
         #expect(
             operations[2].error as? ResourceError
                 == .tooManyWaiting(operation: "2", resource: "database", maximum: 1))
         #expect(operations[2].isFinished && !operations[1].isFinished)
         operations[1].cancel()
-        let another = held("another", database)
+        let another = log.held("another", database)
         another.start()
         #expect(!another.isFinished)
         operations[0].finish()
-        await begun("another")
+        await log.begun("another")
         another.finish()
     }
 
@@ -180,7 +183,7 @@ import Testing
     {
         let clock = ManualClock()
         let (database, disk) = (ExclusiveAccess("database"), ExclusiveAccess("disk"))
-        let (holder, operation) = (held("import", database), held("export"))
+        let (holder, operation) = (log.held("import", database), log.held("export"))
         holder.start()
         operation.clock = clock
         operation.require(disk, within: .seconds(9))
@@ -200,7 +203,9 @@ import Testing
     @Test("A grant in time ends the time of the wait, and without a time to wait there is none") func inTime() async {
         let clock = ManualClock()
         let database = ExclusiveAccess("database")
-        let (holder, operation, impatient) = (held("holder", database), held("operation"), held("impatient"))
+        let (holder, operation, impatient) = (
+            log.held("holder", database), log.held("operation"), log.held("impatient")
+        )
         operation.clock = clock
         operation.require(database, within: .seconds(5))
         impatient.require(database, within: .zero)
@@ -212,12 +217,12 @@ import Testing
                 == .timedOut(operation: "impatient", resource: "database", duration: .zero, holders: ["holder"]))
         await clock.sleepers()
         holder.finish()
-        await begun("operation")
+        await log.begun("operation")
         await clock.expectNoSleepers()
         clock.advance(by: .seconds(60))
         operation.finish()
         #expect(operation.error == nil)
-        let patient = held("free")
+        let patient = log.held("free")
         patient.require(database, within: .zero)
         patient.start()
         #expect(log.events.last == "free")
@@ -226,7 +231,7 @@ import Testing
 
     @Test("No operation is said to hold a permit that was used") func permits() {
         let api = RateLimit("api", 1, per: .seconds(10), clock: ManualClock())
-        let (first, second) = (held("first", api), held("second"))
+        let (first, second) = (log.held("first", api), log.held("second"))
         first.start()
         second.require(api, within: .zero)
         second.start()
@@ -240,7 +245,7 @@ import Testing
     func timeout() async {
         let clock = ManualClock()
         let database = ExclusiveAccess("database")
-        let holder = held("holder", database)
+        let holder = log.held("holder", database)
         let operation = ScriptedOperation("operation", main: { [log] _ in log.add("operation") }) {
             $0.finish(withError: CancellationError())
         }
@@ -251,12 +256,12 @@ import Testing
         operation.start()
         #expect(clock.deadlines.isEmpty)
         holder.finish()
-        await begun("operation")
+        await log.begun("operation")
         await clock.pass(.seconds(5))
         await #expect(throws: OperationTimeoutError.self) { try await operation.finished() }
-        let next = held("next", database)
+        let next = log.held("next", database)
         next.start()
-        await begun("next")
+        await log.begun("next")
         next.finish()
     }
 

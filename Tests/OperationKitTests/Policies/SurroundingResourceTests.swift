@@ -10,24 +10,14 @@ import Testing
     private let host = ExclusiveAccess("host")
     private let log = EventLog()
 
-    private func held(_ name: String, _ resources: OperationResource...) -> ScriptedOperation {
-        let operation = ScriptedOperation(name) { [log] _ in log.add(name) }
-        for resource in resources { operation.require(resource) }
-        return operation
-    }
-
-    private func begun(_ name: String) async {
-        await eventually("\(name) has not begun: \(log.events)") { log.events.contains(name) }
-    }
-
     /// A compound that has the database, with a child that works.
     private func sync(_ limit: Int = 1) async -> (CompoundOperation, child: ScriptedOperation, OperationResource) {
         let database = ConcurrencyLimit("database", limit)
-        let child = held("child")
+        let child = log.held("child")
         let sync = CompoundOperation(name: "sync", operations: [child])
         sync.require(database)
         sync.start()
-        await begun("child")
+        await log.begun("child")
         return (sync, child, database)
     }
 
@@ -37,9 +27,9 @@ import Testing
     func ring(index: Int, limit: Int) async throws {
         let (sync, child, database) = await sync(limit)
         var others: [ScriptedOperation] = []
-        if index > 1, limit > 1 { others.append(held("other", database)) }
+        if index > 1, limit > 1 { others.append(log.held("other", database)) }
         for other in others { other.start() }
-        let operation = held("operation", database)
+        let operation = log.held("operation", database)
         switch index {
         case 0: try sync.addOperation(operation)
         case 1: try sync.addOperation(CompoundOperation(operations: [operation]))
@@ -63,9 +53,9 @@ import Testing
 
     @Test("An operation that waits inside a composite which then gets what it requires is refused", arguments: [1, 2])
     func composites(depth: Int) async throws {
-        let holder = held("holder", database, host)
+        let holder = log.held("holder", database, host)
         holder.start()
-        let early = held("early", database, host)
+        let early = log.held("early", database, host)
         early.start()
         var sync = CompoundOperation(operations: [early])
         if depth == 2 { sync = CompoundOperation(operations: [sync]) }
@@ -82,15 +72,15 @@ import Testing
 
     @Test("An operation that waits comes before others when it comes inside") func moves() async throws {
         let (sync, child, _) = await sync()
-        let (user, outside, late) = (held("user", host), held("outside", host), held("late", host))
+        let (user, outside, late) = (log.held("user", host), log.held("outside", host), log.held("late", host))
         for operation in [user, outside, late] { operation.start() }
         try sync.addOperation(late)
         user.finish()
-        await begun("late")
+        await log.begun("late")
         late.finish()
         child.finish()
         try await sync.finished()
-        await begun("outside")
+        await log.begun("outside")
         outside.finish()
     }
 
@@ -137,7 +127,7 @@ import Testing
         "An attempt waits for what the whole requires with the priority of that, and by its clock",
         arguments: Kind.allCases)
     func inherited(kind: Kind) async throws {
-        let (clock, holder, normal) = (ManualClock(), held("holder", database), held("normal", database))
+        let (clock, holder, normal) = (ManualClock(), log.held("holder", database), log.held("normal", database))
         holder.start()
         normal.start()
         let urgent = attempt(kind) { [log] in log.add("urgent") }
@@ -153,7 +143,7 @@ import Testing
         await eventually("does not wait") { database.waitingCount == 2 }
         holder.finish()
         try await urgent.finished()
-        await begun("normal")
+        await log.begun("normal")
         #expect(log.events == ["holder", "urgent", "normal"])
         normal.finish()
     }
@@ -176,7 +166,7 @@ import Testing
         retry.require(database)
         retry.start()
         await clock.sleepers()
-        let other = held("other", database)
+        let other = log.held("other", database)
         other.start()
         #expect(log.events == ["attempt 1", "other"])
         clock.advance(by: .seconds(5))
