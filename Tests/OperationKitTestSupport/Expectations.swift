@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 package import OperationKit
 package import Testing
 
@@ -26,4 +26,51 @@ package func expectNoError(_ location: SourceLocation = #_sourceLocation, _ body
     } catch {
         Issue.record("Unexpected error: \(error)", sourceLocation: location)
     }
+}
+
+/// An error as a short text: `sync failed [0 a, 2 b]` with the indices and names of the failures, `sync cancelled (reason)
+/// [0 a]`, `sync cycle [a, b]`, `b after a: first` for a failed dependency, `b before a` for an unfinished one.
+package func brief(_ error: (any Error)?) -> String {
+    func list(_ failures: [SuboperationError]) -> String {
+        "[" + failures.map { "\($0.index) \($0.name)" }.joined(separator: ", ") + "]"
+    }
+    switch error {
+    case CompoundOperationError.suboperationFailure(let name, let failures)?:
+        return "\(name) failed \(list(failures))"
+    case CompoundOperationError.cancelled(let name, let failures, let reason)?:
+        return "\(name) cancelled \(reason.map { "(\(text($0))) " } ?? "")\(list(failures))"
+    case CompoundOperationError.dependencyCycle(let name, let path)?:
+        return "\(name) cycle [\(path.joined(separator: ", "))]"
+    case DependencyError.dependencyFailed(let operation, let dependency, let error)?:
+        return "\(operation) after \(dependency): \(text(error))"
+    case DependencyError.dependencyUnfinished(let operation, let dependency)?:
+        return "\(operation) before \(dependency)"
+    default:
+        return text(error)
+    }
+}
+
+/// Writes down how far an operation has come whenever it is told to look.
+package final class ProgressLog: Sendable {
+    private let watched = Shared<Progress?>(nil)
+    private let looks = Shared<[Double]>([])
+
+    package init() {}
+
+    package var fractions: [Double] { looks.value }
+
+    /// Creates the progress of an operation, and looks at it from now on.
+    package func watch(_ operation: AsyncOperation) {
+        watched.value = operation.progress
+    }
+
+    package func look() {
+        let fraction = watched.value?.fractionCompleted ?? -1
+        looks.change { $0.append(fraction) }
+    }
+}
+
+/// Runs operations on a queue of their own, until all have finished.
+package func runAll(_ operations: [Operation]) async {
+    await onThread { OperationQueue().addOperations(operations, waitUntilFinished: true) }
 }

@@ -68,3 +68,18 @@ package func eventually(
         }
     }
 }
+
+/// Counts tokens that are alive, and how many were at most.
+package final class TokenCount: Sendable {
+    private let counts = Shared((alive: 0, most: 0))
+
+    package init() {}
+
+    package var alive: Int { counts.value.alive }
+    package var most: Int { counts.value.most }
+
+    package func token() -> Released {
+        counts.change { $0 = ($0.alive + 1, max($0.most, $0.alive + 1)) }
+        return Released { [counts] in counts.change { $0.alive -= 1 } }
+    }
+}
