@@ -40,6 +40,13 @@ import Testing
         override func didCancel() { cancelled.open() }
     }
 
+    private static func logging(_ log: EventLog) -> IOOperation<Void, Int> {
+        IOBlockOperation {
+            log.add("work")
+            return 1
+        }
+    }
+
     /// A composite that executes, with its work.
     private func started(_ kind: Kind) async -> (IOOperation<Void, Int>, Work) {
         let work = Work()
@@ -122,12 +129,13 @@ import Testing
     func cancelledBeforeTheStart(kind: Kind) async {
         for start in Start.allCases {
             let log = EventLog()
-            let composite = kind.make(
-                IOBlockOperation {
-                    log.add("work"); return 1
-                })
-            await start(composite) { composite.cancel(withError: TestError.reason) }
-            #expect(log.events.isEmpty && text(composite.error).contains("reason") && composite.output == nil)
+            let finished = IOBlockOperation { 1 }
+            finished.start()
+            for work in [Self.logging(log), finished] {
+                let composite = kind.make(work)
+                await start(composite) { composite.cancel(withError: TestError.reason) }
+                #expect(log.events.isEmpty && text(composite.error).contains("reason") && composite.output == nil)
+            }
         }
     }
 
@@ -191,10 +199,7 @@ import Testing
     @Test("Calling `main()` by hand does nothing, before the start and after the end", arguments: Kind.allCases)
     func mainByHand(kind: Kind) async {
         let log = EventLog()
-        let composite = kind.make(
-            IOBlockOperation {
-                log.add("work"); return 1
-            })
+        let composite = kind.make(Self.logging(log))
         composite.main()
         composite.main(input: ())
         #expect(log.events.isEmpty && !composite.isExecuting && !composite.isFinished)
@@ -220,6 +225,24 @@ import Testing
             }
             await tracker.expectAllReleased()
         }
+    }
+
+    @Test("It goes on although nothing else holds it, and is released after its end", arguments: Kind.allCases)
+    func dropped(kind: Kind) async {
+        let (tracker, gate, ended) = (LeakTracker(), Gate(), Gate())
+        do {
+            let work = IOTaskOperation<Void, Int> {
+                await gate.opened()
+                return 1
+            }
+            let composite = tracker.track(kind.make(tracker.track(work)))
+            composite.asyncCompletionBlock = { error in if error == nil { ended.open() } }
+            composite.start()
+        }
+        #expect(!ended.isOpen)
+        gate.open()
+        await ended.opened()
+        await tracker.expectAllReleased()
     }
 
     @Test("A cancellation that races with the end leaves the output or the cancellation", arguments: Kind.allCases)

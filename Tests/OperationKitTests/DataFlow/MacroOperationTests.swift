@@ -10,30 +10,10 @@ import Testing
     private let text = IOBlockOperation<Int, String>(name: "text") { "<\($0)>" }
 
     @Test("Each step gets the output of the one before", arguments: Start.allCases) func outputs(start: Start) async {
-        let macro = MacroOperation(length).then(double).then(text)
-        macro.input = "four"
+        let macro = MacroOperation(length).then(double).then(text).with(input: "four")
         await start(macro)
         #expect(macro.output == "<8>" && macro.error == nil && macro.failedStep == nil)
         #expect(length.output == 4 && double.output == 8)
-    }
-
-    @Test("A step that ends on another thread is waited for before the next one starts")
-    func asynchronousSteps() async {
-        let log = EventLog()
-        let steps = (0..<5).map { number in
-            Step<Int, Int>("\(number)") { step, input in
-                log.add("begin \(number)")
-                elsewhere {
-                    log.add("end \(number)")
-                    step.finish(with: input + 1)
-                }
-            }
-        }
-        let macro = chain(of: steps)
-        macro.input = 0
-        await Start.byHand(macro)
-        #expect(macro.output == 5)
-        #expect(log.events == (0..<5).flatMap { ["begin \($0)", "end \($0)"] })
     }
 
     @Test("A step that was started elsewhere is waited for, and the next one gets its output", arguments: [0, 1])
@@ -63,29 +43,23 @@ import Testing
     func failedStep(failing: Int) async {
         let log = EventLog()
         let steps = (0..<5).map { number in
-            Step<Int, Int>("step \(number)") { step, input in
+            // The last one is called by its type and index.
+            Step<Int, Int>(number == 4 ? nil : "step \(number)") { step, input in
                 log.add("\(number)")
                 if number == failing { step.finish(withError: TestError.numbered(number)) }
                 step.finish(with: input)
             }
         }
-        let macro = chain(of: steps)
-        macro.input = 0
+        let macro = chain(of: steps).with(input: 0)
         await Start.byHand(macro)
         #expect(macro.error as? TestError == .numbered(failing))
-        #expect(macro.failedStep?.name == "step \(failing)" && macro.failedStep?.index == failing)
-        #expect(macro.failedStep?.siblingCount == 5 && macro.output == nil && !macro.isCancelled)
+        #expect(macro.failedStep?.name == (failing == 4 ? "Step<Int, Int> 4" : "step \(failing)"))
+        #expect(macro.failedStep?.index == failing && macro.failedStep?.siblingCount == 5)
+        #expect(macro.output == nil && !macro.isCancelled)
         #expect(log.events == (0...failing).map(String.init))
         for step in steps.dropFirst(failing + 1) {
             #expect(step.isFinished && step.isCancelled && step.error is CancellationError)
         }
-    }
-
-    @Test("A failed step without a name is called by its type and index") func unnamedStep() async {
-        let macro = MacroOperation(length).then(IOBlockOperation<Int, Int> { _ in throw TestError.first })
-        macro.input = ""
-        await Start.byHand(macro)
-        #expect(macro.failedStep?.name == "IOBlockOperation<Int, Int> 1")
     }
 
     @Test("A step waits for its own dependencies too") func ownDependencies() async {
@@ -102,113 +76,41 @@ import Testing
             step.finish(with: input)
             gate.open()
         }
-        let macro = MacroOperation(first).then(step)
-        macro.input = 0
-        let queue = OperationQueue()
-        queue.addOperation(external)
-        await Start.byHand(macro)
+        OperationQueue().addOperation(external)
+        await Start.byHand(MacroOperation(first).then(step).with(input: 0))
         #expect(log.events == ["first", "external", "step"])
     }
 
-    // MARK: Consumption and mistakes
-
-    @Test("A macro that was continued by `then` cannot be started; the longer one runs, under its name")
-    func consumed() async {
-        let first = MacroOperation(length)
-        first.name = "first"
-        first.input = "four"
-        let macro = first.then(double)
-        await Start.byHand(first)
-        #expect(first.error as? ChainError == .consumed(chain: "first"))
-        #expect(!length.isFinished)
-        first.cancel()
-        await Start.byHand(macro)
-        #expect(macro.output == 8 && macro.name == "first")
-    }
-
-    @Test("A macro cannot be continued twice: the second one ends with an error, the first one runs")
-    func continuedTwice() async {
-        let first = MacroOperation(length)
-        first.name = "first"
-        let macro = first.then(double)
-        let other = first.then(IOBlockOperation<Int, Int>(name: "other") { $0 })
-        other.input = ""
-        await Start.byHand(other)
-        #expect(other.error as? ChainError == .consumed(chain: "first"))
-        macro.input = "four"
-        await Start.byHand(macro)
-        #expect(macro.output == 8)
-    }
-
-    @Test("A macro that was continued by `then` after its end keeps its output; the longer one ends with an error")
-    func continuedAfterTheEnd() async {
-        let macro = MacroOperation(length)
-        macro.name = "macro"
-        macro.input = "four"
-        await Start.byHand(macro)
-        let longer = macro.then(double)
-        longer.input = "four"
-        await Start.byHand(longer)
-        #expect(longer.error as? ChainError == .alreadyStarted(chain: "macro"))
-        #expect(macro.output == 4 && !double.isFinished)
-    }
-
-    @Test("An operation that is twice a step of a macro is an error with its name, and no step runs") func stepTwice()
-        async
-    {
-        let log = EventLog()
-        let step = Step<Int, Int>.increment("step", log: log)
-        let macro = MacroOperation(step).then(Step<Int, Int>.increment("other", log: log)).then(step)
-        macro.name = "macro"
-        macro.input = 0
-        await Start.byHand(macro)
-        #expect(macro.error as? ChainError == .alreadyUsed(operation: "step", chain: "macro"))
-        #expect(
-            macro.error?.localizedDescription
-                == "“macro” did not run, because “step” is part of another operation already, or was added to “macro” "
-                + "twice. Create a new one for each step.")
-        #expect(log.events.isEmpty && step.isFinished)
-    }
-
-    @Test("An operation that is a step of two macros is an error with its name; the first macro runs")
-    func stepOfTwoMacros() async {
-        let log = EventLog()
-        let step = Step<Int, Int>.increment("step", log: log)
-        let first = MacroOperation(step)
-        let second = MacroOperation(Step<Int, Int>.increment("other", log: log)).then(step)
-        first.input = 0
-        second.input = 0
-        second.name = "second"
-        await Start.byHand(second)
-        #expect(second.error as? ChainError == .alreadyUsed(operation: "step", chain: "second"))
-        #expect(log.events.isEmpty && !step.isCancelled)
-        await Start.byHand(first)
-        #expect(first.output == 1)
-    }
-
-    @Test("A child of a compound cannot be a step, nor a step a child of a compound") func childAsStep() async throws {
+    @Test("A step that waits for its macro is a cycle, reported with both names") func waitsForItsMacro() async {
         let step = Step<Int, Int>.increment("step")
-        step.input = 0
-        let compound = CompoundOperation(operations: [step])
-        let macro = MacroOperation(step)
-        macro.input = 0
+        let macro = MacroOperation(step).then(Step<Int, Int>.increment("next")).with(input: 0)
+        macro.name = "macro"
+        step.addDependency(macro)
         await Start.byHand(macro)
-        #expect((macro.error as? ChainError)?.localizedDescription.contains("“step”") == true)
-        try await OperationQueue().run(compound)
-        #expect(throws: CompoundAdditionError.self) {
-            let other = Step<Int, Int>.increment("other")
-            let owner = MacroOperation(other)
-            defer { withExtendedLifetime(owner) {} }
-            try CompoundOperation().addOperation(other)
-        }
+        #expect(brief(macro.error) == "macro cycle [step, macro]" && step.isFinished)
+        step.removeDependency(macro)
     }
 
-    @Test("A macro that is a step of itself is an error with its name") func stepOfItself() async {
-        let macro = MacroOperation(Step<Int, Int>.increment("step"))
-        macro.name = "macro"
-        let loop = macro.then(macro)
-        loop.input = 0
-        await Start.byHand(loop)
-        #expect(loop.error as? ChainError == .alreadyUsed(operation: "macro", chain: "macro"))
+    @Test("An operation that is a step twice, of two macros, or of itself is an error with its name, and no step runs")
+    func usedTwice() async {
+        let log = EventLog()
+        func step(_ name: String) -> Step<Int, Int> { .increment(name, log: log) }
+        let (twice, shared, loop) = (step("twice"), step("shared"), MacroOperation(step("loop")))
+        loop.name = "macro"
+        let first = MacroOperation(shared)
+        let macros = [
+            "twice": MacroOperation(twice).then(step("other")).then(twice),
+            "shared": MacroOperation(step("other")).then(shared),
+            "macro": loop.then(loop),
+        ]
+        for (name, macro) in macros {
+            macro.name = "macro"
+            await Start.byHand(macro.with(input: 0))
+            #expect(macro.error as? ChainError == .alreadyUsed(operation: name, chain: "macro"))
+        }
+        #expect(throws: CompoundAdditionError.self) { try CompoundOperation().addOperation(shared) }
+        #expect(log.events.isEmpty && twice.isFinished && !shared.isCancelled)
+        await Start.byHand(first.with(input: 0))
+        #expect(first.output == 1)
     }
 }

@@ -6,131 +6,79 @@ import Testing
 
 /// Suspending, resuming and cancelling a waterfall.
 @Suite("Control of a waterfall", .hangGuard) struct WaterfallControlTests {
-    @Test("A waterfall that is suspended between jobs waits, and goes on when it is resumed") func suspension() async {
-        let log = EventLog()
-        let reached = Gate()
-        let holder = Shared<Waterfall<Int, Int>?>(nil)
-        let waterfall = Waterfall<Int, Int>()
+    #if DEBUG
+    /// A waterfall that is suspended before its first job, or by that, and the jobs that it has called.
+    private static func suspending(
+        beforeStart: Bool, _ log: EventLog, _ holder: Shared<Waterfall<Int, Int>?>
+    ) -> Waterfall<Int, Int> {
+        let shorter = Waterfall<Int, Int>()
+        if beforeStart { shorter.suspend() }
+        let waterfall =
+            shorter
             .then { input in
                 log.add("first")
-                holder.value?.suspend()
-                reached.open()
+                if !beforeStart { holder.value?.suspend() }
                 return input + 1
             }
-            .then { input in
+            .thenRun { input in
                 log.add("second")
-                return input + 1
+                return Step<Int, Int>.increment("step", log: log).with(input: input)
             }
-        holder.value = waterfall
-        waterfall.input = 0
-        waterfall.start()
-        await reached.opened()
-        #expect(waterfall.isSuspended && waterfall.isRunning && !waterfall.isCancelled)
-        #expect(log.events == ["first"] && !waterfall.isFinished)
-        waterfall.resume()
-        #expect(try! await waterfall.value == 2)
-        #expect(!waterfall.isSuspended && !waterfall.isRunning && log.events == ["first", "second"])
-        holder.value = nil
+        #expect(waterfall.isSuspended == beforeStart)
+        holder.value = waterfall.with(input: 0)
+        return waterfall
     }
 
-    #if DEBUG
-    @Test("While a waterfall is suspended before its start, nothing of it starts") func nothingStartsBefore()
-        async throws
-    {
-        let (log, queue) = (EventLog(), HeldQueue())
-        let waterfall = try await startedOnQueue(queue) { self.startedWhileSuspended(log) }
-        queue.startAll()
-        #expect(log.events.isEmpty && waterfall.isRunning)
-        waterfall.resume()
-        await eventually("the waterfall does not end") {
-            queue.startAll()
-            return waterfall.isFinished
-        }
-        #expect(log.events == ["job"] && waterfall.output == 1)
-    }
-
-    @Test("While a waterfall is suspended between jobs, nothing of it starts") func nothingStartsBetween() async throws
-    {
+    @Test(
+        "While a waterfall is suspended, before its start or between jobs, nothing of it starts until it is resumed",
+        arguments: [true, false])
+    func suspended(beforeStart: Bool) async throws {
         let (log, queue, holder) = (EventLog(), HeldQueue(), Shared<Waterfall<Int, Int>?>(nil))
-        let waterfall = try await startedOnQueue(queue) {
-            let waterfall = Waterfall<Int, Int>()
-                .then { input in
-                    log.add("first")
-                    holder.value?.suspend()
-                    return input + 1
-                }
-                .thenRun { input in
-                    log.add("second")
-                    return Step<Int, Int>.increment("step", log: log).with(input: input)
-                }
-            holder.value = waterfall
-            waterfall.input = 0
-            waterfall.start()
-            return waterfall
+        // On a thread of an operation queue, its first jobs run before `start()` returns.
+        let block = BlockOperation {
+            HeldComposites.run(on: queue) { _ in Self.suspending(beforeStart: beforeStart, log, holder).start() }
         }
+        try await OperationQueue().run(block)
+        let waterfall = try #require(holder.change { $0.take() })
         queue.startAll()
-        #expect(log.events == ["first"] && waterfall.isRunning)
+        #expect(log.events == (beforeStart ? [] : ["first"]))
+        #expect(waterfall.isSuspended && waterfall.isRunning && !waterfall.isCancelled && !waterfall.isFinished)
         waterfall.resume()
         await eventually("the waterfall does not end") {
             queue.startAll()
             return waterfall.isFinished
         }
         #expect(log.events == ["first", "second", "step"] && waterfall.output == 2)
-        holder.value = nil
-    }
-
-    /// Starts a waterfall on a thread of an operation queue, which runs its first jobs before `start()` returns.
-    private func startedOnQueue(
-        _ queue: HeldQueue, _ start: @escaping @Sendable () -> Waterfall<Int, Int>
-    ) async throws -> Waterfall<Int, Int> {
-        let started = Shared<Waterfall<Int, Int>?>(nil)
-        let block = BlockOperation { HeldComposites.run(on: queue) { _ in started.value = start() } }
-        try await OperationQueue().run(block)
-        return try #require(started.value)
+        #expect(!waterfall.isSuspended && !waterfall.isRunning)
     }
     #endif
 
     @Test("The operation of a job goes on while its waterfall is suspended") func suspendedOperation() async throws {
-        let (began, gate, done) = (Gate(), Gate(), Gate())
-        let waterfall = Waterfall<Int, Int>()
-            .thenRun { _ in
-                let step = Step<Void, Int> { step, _ in
-                    began.open()
-                    elsewhere {
-                        gate.pass()
-                        step.finish(with: 1)
-                    }
-                }
-                step.asyncCompletionBlock = { _ in done.open() }
-                return step
-            }
-            .then { $0 + 1 }
-        waterfall.input = 0
+        let (began, done) = (Gate(), Gate())
+        let step = Step<Void, Int> { _, _ in began.open() }
+        step.asyncCompletionBlock = { _ in done.open() }
+        let waterfall = Waterfall<Int, Int>().thenRun { _ in step }.then { $0 + 1 }.with(input: 0)
         waterfall.start()
         await began.opened()
         waterfall.suspend()
-        gate.open()
+        step.finish(with: 1)
         await done.opened()
         #expect(!waterfall.isFinished)
         waterfall.resume()
         #expect(try await waterfall.value == 2)
     }
 
+    // MARK: - Cancellation
+
     @Test("Cancelling a suspended waterfall ends it without calling a job") func cancelledWhileSuspended() async {
         let log = EventLog()
-        let waterfall = Waterfall<Int, Int>().then { input in
-            log.add("job")
-            return input
-        }
-        waterfall.input = 1
+        let waterfall = Waterfall<Int, Int>().then { _ in log.add("job") }.with(input: 1)
         waterfall.suspend()
         waterfall.start()
         waterfall.cancel(withError: TestError.reason)
         await #expect(throws: TestError.reason) { try await waterfall.value }
         #expect(log.events.isEmpty && waterfall.isCancelled)
     }
-
-    // MARK: Cancellation
 
     @Test("A waterfall that is cancelled in a job calls no further one", arguments: 0..<5)
     func cancelledInAJob(at: Int) async {
@@ -144,51 +92,31 @@ import Testing
             }
         }
         holder.value = waterfall
-        waterfall.input = 0
-        await Start.byHand(waterfall)
+        await Start.byHand(waterfall.with(input: 0))
         holder.value = nil
         #expect(log.events == (0...at).map(String.init))
         #expect(waterfall.error is CancellationError && waterfall.failedStep == nil)
     }
 
-    private func startedWhileSuspended(_ log: EventLog) -> Waterfall<Int, Int> {
-        let shorter = Waterfall<Int, Int>()
-        shorter.suspend()
-        let waterfall = shorter.then { input in
-            log.add("job")
-            return input
-        }
-        #expect(waterfall.isSuspended)
-        waterfall.input = 1
-        waterfall.start()
-        return waterfall
-    }
-
-    @Test("An operation that ends with success but without an output is an error with its name")
-    func aMissingOutputIsAnError() async throws {
-        let isCalled = Gate()
-        let waterfall = Waterfall<Int, Int>(name: "waterfall")
-            .then { $0 + 1 }
-            .thenDecide { _ in WaterfallStep<Int>.operation(Outputless()) }
-            .then { (value: Int) -> Int in
-                isCalled.open()
-                return value
+    @Test("Cancelling a waterfall cancels the task of an asynchronous job, and the waterfall ends after that")
+    func asynchronousCancellation() async {
+        let (began, cancelled, gate) = (Gate(), Gate(), Gate())
+        let waterfall = Waterfall<Int, Int>()
+            .thenAwait { input -> Int in
+                began.open()
+                do { try await cancellation() } catch { cancelled.open() }
+                await gate.openedDespiteCancellation()
+                throw CancellationError()
             }
-        let compound = CompoundOperation(operations: [waterfall.with(input: 0)])
-        let error = await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
-        #expect(waterfall.error as? IOOperationError == .missingOutput(operation: "outputless"))
-        #expect(error?.leafErrors.map { $0 as? IOOperationError } == [.missingOutput(operation: "outputless")])
-        #expect(waterfall.failedStep?.index == 1 && !isCalled.isOpen)
-    }
-
-    /// A class of the user's that a job may return.
-    private final class Outputless: AsyncOperation, OutputOperation, @unchecked Sendable {
-        let output: Int? = nil
-
-        override init() {
-            super.init()
-            name = "outputless"
-        }
+            .then { $0 + 1 }
+        waterfall.with(input: 1).start()
+        await began.opened()
+        #expect(waterfall.debugDescription.contains("“job 0”: executing"))
+        waterfall.cancel(withError: TestError.reason)
+        await cancelled.opened()
+        #expect(!waterfall.isFinished)
+        gate.open()
+        await #expect(throws: TestError.reason) { try await waterfall.value }
     }
 
     /// An operation that a job returns although it belongs to a compound.

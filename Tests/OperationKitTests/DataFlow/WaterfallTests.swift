@@ -5,11 +5,9 @@ import Testing
 
 /// Jobs one after the other, each from the result of the one before.
 @Suite("Waterfall", .hangGuard) struct WaterfallTests {
-    @Test(
-        "Each job gets the previous result, and returns a value or the operation to run next", arguments: Start.allCases
-    )
+    @Test("A job of each kind makes the next result, whether its type is inferred or given", arguments: Start.allCases)
     func jobs(start: Start) async {
-        let waterfall = Waterfall<String, String>()
+        let inferred = Waterfall<String, String>()
             .then { $0.count }
             .thenRun { count in IOBlockOperation<Void, Int> { _ in count * 2 } }
             .thenAwait { count in
@@ -18,82 +16,83 @@ import Testing
             }
             .thenRun { count in TaskOperation { count + 1 } }
             .then { "<\($0)>" }
-        waterfall.input = "four"
-        await start(waterfall)
-        #expect(waterfall.output == "<10>" && waterfall.error == nil && waterfall.failedStep == nil)
-    }
-
-    @Test("The output of a waterfall without jobs is its input") func noJobs() async {
-        let waterfall = Waterfall<Int, Int>()
-        waterfall.input = 3
-        await Start.byHand(waterfall)
-        #expect(waterfall.output == 3)
-    }
-
-    @Test("A job decides at run time between a value and an operation") func valueOrOperation() async {
-        for input in [1, 2] {
-            let waterfall = Waterfall<Int, Int>().thenDecide(to: Int.self) { input in
-                input == 1 ? .value(10) : .operation(TaskOperation { 20 })
+        let given = Waterfall<Int, Int>()
+            .then(to: String.self) { number in "\(number)" }
+            .thenAwait(to: Int.self) { text in
+                await Task.yield()
+                return text.count
             }
-            waterfall.input = input
-            await Start.byHand(waterfall)
-            #expect(waterfall.output == input * 10)
+            .thenRun(to: [Int].self) { number in
+                number > 1 ? TaskOperation { [number] } : IOBlockOperation<Void, [Int]> { [0, number] }
+            }
+            .thenDecide(to: Int.self) { numbers in .value(numbers.count) }
+        await start(inferred.with(input: "four"))
+        await start(given.with(input: 7))
+        #expect(inferred.output == "<10>" && inferred.error == nil && inferred.failedStep == nil)
+        #expect(given.output == 2 && given.error == nil)
+    }
+
+    /// What waterfalls make of 5.
+    private static let outputs: [(make: @Sendable () -> Waterfall<Int, Int>, output: Int)] = [
+        ({ Waterfall() }, 5),
+        ({ Waterfall<Int, Int>().thenDecide { $0 == 5 ? .value(10) : .operation(TaskOperation { 20 }) } }, 10),
+        ({ Waterfall<Int, Int>().thenDecide { $0 != 5 ? .value(10) : .operation(TaskOperation { 20 }) } }, 20),
+        // An operation that is passed on as a value.
+        ({ Waterfall<Int, Int>().thenDecide { input in .value(TaskOperation { input + 1 }) }.thenRun { $0 } }, 6),
+        // An optional result passes through unchanged.
+        ({ Waterfall<Int, Int>().then { _ -> Int? in nil }.then { $0 == nil ? 1 : 0 } }, 1),
+        // Jobs are added in a loop.
+        ({ (1...3).reduce(Waterfall<Int, Int>()) { waterfall, number in waterfall.then { $0 * number } } }, 30),
+    ]
+
+    @Test("The output is that of the last job, or the input if there is none", arguments: outputs.indices)
+    func output(index: Int) async {
+        let waterfall = Self.outputs[index].make().with(input: 5)
+        await Start.byHand(waterfall)
+        #expect(waterfall.output == Self.outputs[index].output)
+    }
+
+    // MARK: - Failures
+
+    /// The kinds of jobs that fail, with a name, and what each is called without one.
+    private static let failing: [(make: @Sendable (String?) -> Waterfall<Int, Int>, unnamed: String?)] = [
+        ({ name in first.then(name: name) { _ in throw TestError.first } }, "job 1"),
+        ({ name in first.thenAwait(name: name) { _ in throw TestError.first } }, "job 1"),
+        ({ name in first.thenRun(name: name) { _ in TaskOperation<Int> { throw TestError.first } } }, nil),
+        ({ name in first.thenRun(name: name) { _ -> TaskOperation<Int> in throw TestError.first } }, nil),
+        (
+            { name in first.thenRun(name: name, to: Int.self) { _ in TaskOperation<Int> { throw TestError.first } } },
+            nil
+        ),
+        ({ name in first.thenDecide(name: name) { _ in throw TestError.first } }, nil),
+        ({ name in first.thenRun { _ in TaskOperation<Int>(name: name ?? "own") { throw TestError.first } } }, "own"),
+    ]
+    private static var first: Waterfall<Int, Int> { Waterfall<Int, Int>(name: "all").then(name: "first") { $0 + 1 } }
+
+    @Test(
+        "A job that fails ends the waterfall with its error and is called by its name, and the next one does not run",
+        arguments: failing.indices)
+    func failures(index: Int) async {
+        for name in ["parse", nil] {
+            let log = EventLog()
+            let waterfall = Self.failing[index].make(name).then { input in
+                log.add("next")
+                return input
+            }
+            waterfall.completion = { result in log.add("completion \(text(result.failure))") }
+            waterfall.asyncCompletionBlock = { log.add("block \(text($0))") }
+            await Start.onBusyQueue(waterfall.with(input: 1))
+            #expect(log.events == ["block first", "completion first"])
+            let step = waterfall.failedStep
+            #expect(step?.index == 1 && step?.siblingCount == 3 && waterfall.name == "all")
+            if let called = name ?? Self.failing[index].unnamed { #expect(step?.name == called) }
+            if name == nil { #expect(step?.name != "parse") }
         }
-    }
-
-    @Test("Jobs can be added in a loop") func list() async {
-        let jobs: [@Sendable (Int) throws -> Int] = [{ $0 + 1 }, { $0 * 2 }, { $0 - 2 }]
-        var waterfall = Waterfall<Int, Int>()
-        for job in jobs { waterfall = waterfall.then(job) }
-        waterfall = waterfall.thenRun { input in TaskOperation { input * 10 } }.with(input: 5)
-        await Start.byHand(waterfall)
-        #expect(waterfall.output == 100)
-    }
-
-    @Test("Optional results pass through unchanged") func optionals() async {
-        let waterfall = Waterfall<Int, Int>().then { _ -> Int? in nil }.then { $0 == nil }
-        waterfall.input = 1
-        await Start.byHand(waterfall)
-        #expect(waterfall.output == true)
-    }
-
-    @Test("After an error the next job is not called, and the completion gets the error") func failure() async {
-        let log = EventLog()
-        let waterfall = Waterfall<Int, Int>(name: "waterfall")
-            .then { $0 + 1 }
-            .then { _ -> Int in throw TestError.first }
-            .then { input in
-                log.add("next")
-                return input
-            }
-        waterfall.completion = { result in log.add("completion \(result)") }
-        waterfall.asyncCompletionBlock = { log.add("block \(text($0))") }
-        waterfall.input = 1
-        await Start.byHand(waterfall)
-        #expect(log.events == ["block first", "completion \(Result<Int, any Error>.failure(TestError.first))"])
-        #expect(waterfall.failedStep?.index == 1 && waterfall.failedStep?.name == "job 1")
-        #expect(waterfall.failedStep?.siblingCount == 3 && waterfall.name == "waterfall")
-    }
-
-    @Test("The error of a job's operation ends the waterfall, and the next job is not called")
-    func failedOperation() async {
-        let log = EventLog()
-        let waterfall = Waterfall<Int, Int>()
-            .thenRun { _ in TaskOperation<Int>(name: "request") { throw TestError.second } }
-            .then { input in
-                log.add("next")
-                return input
-            }
-        waterfall.input = 1
-        await Start.onBusyQueue(waterfall)
-        #expect(log.events.isEmpty && text(waterfall.error) == "second")
-        #expect(waterfall.failedStep?.index == 0 && waterfall.failedStep?.name == "request")
     }
 
     @Test("The completion gets the result before the waterfall has finished") func completion() async {
         let log = EventLog()
-        let waterfall = Waterfall<Int, Int>().then { $0 + 1 }
-        waterfall.input = 1
+        let waterfall = Waterfall<Int, Int>().then { $0 + 1 }.with(input: 1)
         waterfall.completion = { [unowned waterfall] result in
             log.add("\(result), \(waterfall.isFinished), \(waterfall.output ?? -1)")
         }
@@ -103,80 +102,153 @@ import Testing
         #expect(waterfall.completion == nil)
     }
 
-    // MARK: Nesting and mistakes
+    @Test("A value job that makes an operation, which would not run, is an error that names the job")
+    func operationAsValue() async {
+        let log = EventLog()
+        let waterfall = Waterfall<Int, Int>(name: "waterfall")
+            .then { input in
+                log.add("first")
+                return input
+            }
+            .then { (input: Int) in
+                log.add("second")
+                return TaskOperation { input }
+            }
+            .then { _ in log.add("third") }
+        await Start.byHand(waterfall.with(input: 1))
+        #expect(waterfall.error as? ChainError == .operationNotRun(job: "job 1", chain: "waterfall"))
+        #expect(log.events == ["first"] && waterfall.failedStep?.index == 1)
+    }
 
-    @Test("A waterfall that was continued by `then` can be neither started nor continued again; the longer one runs")
-    func consumed() async {
-        let shorter = Waterfall<Int, Int>(name: "shorter")
-        let waterfall = shorter.then { $0 + 1 }
-        let other = shorter.then { $0 + 2 }
-        for operation in [shorter, other] {
-            operation.input = 1
-            await Start.byHand(operation)
-            #expect(operation.error as? ChainError == .consumed(chain: "shorter"))
+    @Test("An operation that ends with success but without an output is an error with its name")
+    func missingOutput() async throws {
+        let isCalled = Gate()
+        let waterfall = Waterfall<Int, Int>(name: "waterfall")
+            .then { $0 + 1 }
+            .thenDecide { _ in WaterfallStep<Int>.operation(Outputless()) }
+            .then { (value: Int) -> Int in
+                isCalled.open()
+                return value
+            }
+        let error = await outcome(of: CompoundOperation(operations: [waterfall.with(input: 0)]))
+        #expect(waterfall.error as? IOOperationError == .missingOutput(operation: "outputless"))
+        #expect(error?.leafErrors.map { $0 as? IOOperationError } == [.missingOutput(operation: "outputless")])
+        #expect(waterfall.failedStep?.index == 1 && !isCalled.isOpen)
+    }
+
+    /// A class of the user's that a job may return.
+    private final class Outputless: AsyncOperation, OutputOperation, @unchecked Sendable {
+        let output: Int? = nil
+
+        override init() {
+            super.init()
+            name = "outputless"
         }
-        waterfall.input = 1
-        await Start.byHand(waterfall)
-        #expect(waterfall.output == 2)
     }
 
-    @Test("A job that returns its own waterfall is an error with its name") func returnsItself() async {
-        let holder = Shared<Waterfall<Int, Int>?>(nil)
-        let waterfall = Waterfall<Int, Int>(name: "loop").thenRun { _ -> IOOperation<Int, Int> in holder.value! }
-        holder.value = waterfall
-        waterfall.input = 1
-        await Start.byHand(waterfall)
-        holder.value = nil
-        #expect(waterfall.error?.localizedDescription.contains("“loop”") == true)
+    @Test(
+        "A job that returns its own waterfall, or one around it, is an error with both names", arguments: [false, true])
+    func returnsItself(isNested: Bool) async {
+        let outer = Shared<Waterfall<Int, Int>?>(nil)
+        let inner = Waterfall<Int, Int>(name: "inner").thenRun { _ in try #require(outer.value) }
+        let waterfall =
+            isNested ? Waterfall<Int, Int>(name: "outer").thenRun { number in inner.with(input: number) } : inner
+        outer.value = waterfall
+        await Start.byHand(waterfall.with(input: 0))
+        outer.value = nil
+        let name = isNested ? "outer" : "inner"
+        #expect(waterfall.error as? CompoundAdditionError == .alreadyAdded(operation: name, compound: "inner"))
     }
 
-    // MARK: Size
+    // MARK: - Operations of jobs
 
-    @Test("The jobs of a very long waterfall run one at a time and overflow no stack") func manyJobs() async {
-        let most = Shared((alive: 0, most: 0))
-        let jobs = TestExtent.choose(20_000, long: 1_000_000)
+    @Test("The operation of a job keeps its own name, and one without gets that of the job") func operationNames() async
+    {
+        let names = EventLog()
+        @Sendable func make(_ name: String?) -> IOOperation<Int, Int> {
+            Step<Int, Int>(name) { step, input in
+                names.add(step.name ?? "none")
+                step.finish(with: input)
+            }
+        }
+        let waterfall = Waterfall<Int, Int>()
+            .thenRun(name: "job") { make("own").with(input: $0) }
+            .thenRun(name: "job") { make(nil).with(input: $0) }
+            .thenDecide(name: "decided") { .operation(make(nil).with(input: $0)) }
+            .thenRun { make(nil).with(input: $0) }
+        await Start.byHand(waterfall.with(input: 1))
+        #expect(names.events == ["own", "job", "decided", "none"])
+    }
+
+    @Test("An operation that a waterfall refuses is not renamed") func nameOfRefused() async throws {
+        let child = TaskOperation { 1 }
+        let parent = CompoundOperation(operations: [child])
+        let work = ScriptedOperation.idle()
+        let executing = WorkflowOperation { flow in
+            try await flow.run(work)
+            return 1
+        }
+        executing.start()
+        await eventually("it does not run") { work.isExecuting }
+        let waterfalls = [
+            Waterfall<Int, Int>().thenRun(name: "job") { _ in child }.with(input: 1),
+            Waterfall<Int, Int>().thenRun(name: "job") { _ in executing }.with(input: 1),
+        ]
+        for waterfall in waterfalls {
+            await Start.byHand(waterfall)
+            guard case .alreadyAdded? = waterfall.error as? CompoundAdditionError else {
+                Issue.record("\(text(waterfall.error))")
+                continue
+            }
+        }
+        #expect(child.name == nil && executing.name == nil)
+        work.finish()
+        try await executing.finished()
+        await Start.byHand(parent)
+        #expect(child.output == 1)
+    }
+
+    @Test("The task of an asynchronous job has the priority of the waterfall") func priority() async throws {
+        let waterfall = Waterfall<Int, Int>().thenAwait { _ in Task.currentPriority }.with(input: 1)
+        waterfall.qualityOfService = .utility
+        waterfall.start()
+        #expect(try await waterfall.value == .utility)
+    }
+
+    // MARK: - Size
+
+    private final class Holding: IOOperation<Int, Int>, @unchecked Sendable {
+        private let token: Released
+
+        init(_ token: Released) { self.token = token }
+
+        override func main(input: Int) { finish(with: input + 1) }
+    }
+
+    @Test(
+        "The jobs of a very long waterfall, or their operations, come and go one at a time and overflow no stack",
+        arguments: [false, true])
+    func manyJobs(areOperations: Bool) async {
+        let (tokens, tracker) = (TokenCount(), LeakTracker())
+        let count = TestExtent.choose(areOperations ? 2_000 : 20_000, long: areOperations ? 20_000 : 1_000_000)
         await onThread(stackSize: workerStackSize) {
-            final class Token: Sendable {
-                let counts: Shared<(alive: Int, most: Int)>
-                init(_ counts: Shared<(alive: Int, most: Int)>) {
-                    self.counts = counts
-                    counts.change { $0 = ($0.alive + 1, max($0.most, $0.alive + 1)) }
-                }
-                deinit { counts.change { $0.alive -= 1 } }
-            }
-            let job: @Sendable (Int) throws -> Int = { input in
-                let token = Token(most)
-                return withExtendedLifetime(token) { input + 1 }
-            }
             var waterfall = Waterfall<Int, Int>()
-            for _ in 0..<jobs { waterfall = waterfall.then(job) }
-            waterfall.input = 0
-            waterfall.start()
-            waterfall.waitUntilFinished()
-            #expect(waterfall.output == jobs)
-        }
-        #expect(most.value.most == 1 && most.value.alive == 0)
-    }
-
-    @Test("The operations of jobs are created when their turn comes and released when they have ended")
-    func operations() async {
-        let tracker = LeakTracker()
-        let most = Shared(0)
-        let steps = TestExtent.choose(2_000, long: 20_000)
-        await onThread(stackSize: workerStackSize) {
-            let waterfall = (0..<steps).reduce(Waterfall<Int, Int>()) { waterfall, number in
-                waterfall.thenRun { input in
-                    if number % 100 == 0 { most.change { $0 = max($0, tracker.alive.count) } }
-                    let step = Step<Int, Int>.increment("step").with(input: input)
-                    return number % 100 < 50 ? tracker.track(step) : step
+            for number in 0..<count {
+                if areOperations {
+                    waterfall = waterfall.thenRun { input in
+                        let step = Holding(tokens.token())
+                        return (number % 100 == 0 ? tracker.track(step) : step).with(input: input)
+                    }
+                } else {
+                    waterfall = waterfall.then { input in withExtendedLifetime(tokens.token()) { input + 1 } }
                 }
             }
             waterfall.input = 0
             waterfall.start()
             waterfall.waitUntilFinished()
-            #expect(waterfall.output == steps)
+            #expect(waterfall.output == count)
         }
-        #expect(most.value <= 3, "\(most.value) are alive")
+        #expect(tokens.most <= (areOperations ? 3 : 1) && tokens.alive == 0)
         await tracker.expectAllReleased()
     }
 }
